@@ -40,7 +40,7 @@ _COLUMNS = (
     "rules broken",
     "balance reached: replicas / leaders / topic replicas",
     "GB moved",
-    "proven least GB at that balance",
+    "proven minimum GB at that balance",
     "our plan's GB at that balance",
     "GB more than needed",
     "s",

@@ -66,7 +66,7 @@ def entries() -> Entries:
         "is that of the most loaded broker, of all 168."
     )
     yield ""
-    yield "| seed | plan for | worst hour in | worst hour out | copied | proven least |"
+    yield "| seed | plan for | worst hour in | worst hour out | copied | proven minimum |"
     yield "|---|---|---|---|---|---|"
     for seed in SEEDS:
         asked = spec(seed)

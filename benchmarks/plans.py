@@ -19,7 +19,7 @@ _PLANS = (
     "rack violations",
     "spread: replicas / leaders / topic",
     "GB moved",
-    "proven least GB",
+    "proven minimum GB",
     "gap",
     "replicas moved",
     "build s",

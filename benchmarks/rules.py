@@ -106,7 +106,7 @@ def entries(names: Sequence[str], seed: str) -> Entries:
         "and broker. CPU seconds are the least of three runs; broken rules are counted by the independent check."
     )
     yield ""
-    yield "| case | rule | copied | proven least | gap | CPU | × without | broken |"
+    yield "| case | rule | copied | proven minimum | gap | CPU | × without | broken |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|"
     for name in names:
         yield from _of_case(name, cases.to_spec(cases.make(name, seed)))

@@ -157,7 +157,7 @@ def view(planned: Sequence[FleetPlan]) -> View:
 
 
 def _above_least(row: SummaryRow) -> Quantity:
-    """In percent of the proven least; unknown where bytes are, or where the plan leaves something to do."""
+    """In percent of the proven minimum; unknown where bytes are, or where the plan leaves something to do."""
     moved = row["bytes_moved"]
     known = row["complete"] and moved is not None
     return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if known else None, GAP)

@@ -197,7 +197,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
 
     --for says how much less the broker holds afterwards, at least; not what it may hold. Of all plans that free as
     much and keep the rules of SPEC (racks, topics, placement, caps, limits), the one with the fewest bytes is looked
-    for, and the report says how far it is from the proven least. SPEC's changes and balance aren't part of it.
+    for, and the report says how far it is from the proven minimum. SPEC's changes and balance aren't part of it.
 
     A SPEC of its own is written, with the most that the broker may hold as capacity.max_disk, and its plan beside it.
     """

@@ -218,7 +218,7 @@ def _beside(path: Path, name: str) -> Path:
     return (path if path.is_dir() else path.parent) / name
 
 
-def markdown(plan: Plan, folder: str | None, *, whole: bool) -> str:
+def markdown(plan: Plan, folder: str | None = None, *, whole: bool) -> str:
     """The plan as the whole of report.md, or as the short comment that report.md begins with, on a plan in `folder`."""
     return report_markdown.report(plan, in_plan.pages(plan)) if whole else report_markdown.comment(plan, folder)
 

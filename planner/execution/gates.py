@@ -151,7 +151,7 @@ def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
 
 
 def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) -> int:
-    """Millionths of what the plan copies that are above the proven least, rounded up: all of it without a proof.
+    """Millionths of what the plan copies that are above the proven minimum, rounded up: all of it without a proof.
 
     Replicas are counted where no bytes are copied and the least of them is known.
     """

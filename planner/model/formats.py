@@ -116,12 +116,12 @@ _TERMS = {
     "rack_refused": "no writes, a rack fails",
     "rack_leaders": "most leaders on a rack",
     "bytes_moved": "bytes copied",
-    "least_bytes_moved": "proven least",
+    "least_bytes_moved": "proven minimum",
     "cross_rack_bytes": "copied across racks",
     "peak_disk": "peak disk use",
     "replicas_moved": "replicas copied",
     "windows_relaxed": "targets not met",
-    "gap": "above the proven least",
+    "gap": "above the proven minimum",
 }
 
 

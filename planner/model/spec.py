@@ -225,7 +225,7 @@ class Limits:
     """Gates: a plan beyond one of them is refused. None means no gate.
 
     `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
-    `gap_ppm` is how far the plan may be above the proven least, in millionths of itself. `broker_offline` to
+    `gap_ppm` is how far the plan may be above the proven minimum, in millionths of itself. `broker_offline` to
     `rack_refused` are partitions, by the worst single failure (see `failure_costs`).
     """
 

@@ -1,7 +1,7 @@
 """The sentences that every output begins with: whether a plan does all that is asked, and what it moves.
 
 A plan that is only a first step says so first, with what is left and the least number of further steps. It never claims
-to move the proven least, nor that the balance is as asked.
+to move the proven minimum, nor that the balance is as asked.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def balance_missed(plan: Plan) -> str:
         return f"{of} can't be met"
     moves = "no replica moves"
     if plan.changes.rebalance == "racks":
-        moves = "only replicas that must move, or that break the rack rule, move"
-    return f"{of} {'is' if relaxed == 1 else 'are'} not met: with rebalance: {plan.changes.rebalance} {moves}"
+        moves = "only replicas that must move or that break the rack rule are moved"
+    return f"{of} {'is' if relaxed == 1 else 'are'} not met, because {moves} (rebalance: {plan.changes.rebalance})"
 
 
 def looser(plan: Plan) -> bool:
@@ -253,7 +253,7 @@ def _compared(plan: Plan) -> str:
         return f", {size(above)} more than needed for the same balance"
     reached = " at this looser balance" if looser(plan) else ""
     if plan.bound.excess and not plan.balance.relaxed:
-        reached = " with disks this far above their limits"
+        reached = " of the plans that exceed the disk limits least"
     return f", {gap_to_least(plan.bound, reached)}"
 
 
@@ -276,7 +276,7 @@ def more_than_needed(plan: Plan) -> int:
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
     """How what is moved compares with the least that does.
 
-    `the proven least`, or `at most 8.41 GB (0.51 %) more than any plan must copy`.
+    `the proven minimum`, or `at most 8.41 GB (0.51 %) more than any plan must copy`.
     """
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
     if method == "none":
@@ -284,10 +284,12 @@ def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = ""
     if method == "target":
         return "the rest of an approved plan"
     if bound.bytes_moved <= bound.least_bytes_moved:
-        return "the proven least" + (balance_reached or (" for a balance this close to the targets" if excess else ""))
+        return "the proven minimum" + (
+            balance_reached or (" for a balance this close to the targets" if excess else "")
+        )
     above = bound.bytes_moved - bound.least_bytes_moved
     if above < bound.least_bytes_moved // _NEAR:
-        return f"the proven least to within {size(above)}{balance_reached}"
+        return f"at most {size(above)} above the proven minimum{balance_reached}"
     verb = "copy" if isinstance(bound, BoundSection) else "move"
     which = balance_reached or (" this close to the balance targets" if excess else "")
     return f"{more_than_least(bound.bytes_moved, bound.least_bytes_moved)} than any plan{which} must {verb}"

@@ -1,4 +1,4 @@
-"""The plan's section on log dirs: each before and after, what moves inside brokers, and the proven least for that.
+"""The plan's section on log dirs: each before and after, what moves inside brokers, and the proven minimum for that.
 
 Also the terms, the missed windows and the warnings that log dirs add to the plan's other sections.
 """

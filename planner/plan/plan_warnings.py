@@ -16,6 +16,10 @@ from planner.model.formats import counted
 from planner.model.problem import BoolArray, Problem
 from planner.model.spec import Spec
 
+_NO_RACKS = (
+    "no broker has a rack, so replicas aren't spread over racks; if there are any, state them in cluster.brokers"
+)
+
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """What an operator should know before approving: faults and gaps of the state, then conditions of the cluster."""
@@ -40,11 +44,11 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (
             kept,
-            f"{_number(len(kept), 'topic')} left out by key topics ({_some(kept)}): "
+            f"{_number(len(kept), 'topic')} excluded by the YAML's topics key ({_some(kept)}): "
             "not moved, but counted for the balance",
         ),
         (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
-        (not problem.racks_matter and problem.rack_aware, "no broker has a rack: replicas are not spread over racks"),
+        (not problem.racks_matter and problem.rack_aware, _NO_RACKS),
         (
             None in disks and disks != {None},
             "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity",
@@ -124,7 +128,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
     if move := [name for name in leaderless if name in moved]:
         yield (
             f"{_named(move)} without a leader: nothing to copy from until a replica in sync is back; "
-            f"apply.yml leaves {'its batch' if len(move) == 1 else 'their batches'} out until then"
+            f"apply.yml skips {'its batch' if len(move) == 1 else 'their batches'} until then; run it again"
         )
     if problem.racks_matter:
         racks = len(set(problem.broker_racks[problem.targets].tolist()))

@@ -204,6 +204,22 @@ def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
     return Table("log-dir-moves", "Moves between log dirs of one broker", "replica", rows, columns)
 
 
+def largest_log_dir_moves(plan: Plan, at_most: int) -> list[Value]:
+    """The largest of those, as `orders-3 /d1 → /d2 on broker 4`."""
+    moves = sorted(plan.log_dirs.moves if plan.log_dirs else (), key=lambda row: -(row.size_bytes or 0))
+    return [
+        Joined(
+            (
+                Name(f"{row.topic}-{row.partition}", 60),
+                " ",
+                Change(Name(row.log_dir_before, 60), Name(row.log_dir, 60)),
+                f" on broker {row.broker}",
+            )
+        )
+        for row in moves[:at_most]
+    ]
+
+
 def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
     """The topics, or those of them that change; first those that copy most."""
     column = Column[TopicRow]

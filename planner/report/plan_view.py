@@ -105,7 +105,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
         else (
             (
                 f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the "
-                "end and after a failure.",
+                "end, also where the run fails.",
             ),
         )
     )

@@ -378,8 +378,8 @@ def pace(plan: Plan) -> str:
     batches, throttle = plan.batches, plan.execution.throttle_bytes_per_sec
     times = [batch.seconds_at_throttle for batch in batches]
     waiting = sum(batch.leaderless for batch in batches)
-    last = "the last waits" if waiting == 1 else f"the last {number(waiting)} wait"
-    shown = counted(len(batches), "batch") + (f" ({last} for leaders)" if waiting else "")
+    last = "the last is" if waiting == 1 else f"the last {number(waiting)} are"
+    shown = counted(len(batches), "batch") + (f" ({last} skipped without leaders)" if waiting else "")
     if not any(row.replicas_moved for row in batches) and not (plan.log_dirs and plan.log_dirs.moves):
         return f"{shown}, nothing to copy"
     if throttle is None:

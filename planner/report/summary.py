@@ -16,7 +16,7 @@ from planner.plan.document.cluster_types import HeldLoad
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
-from planner.report import choice_tables, sentences, verdict
+from planner.report import choice_tables, cluster_tables, sentences, verdict
 from planner.report.view import (
     STATED,
     Change,
@@ -72,7 +72,10 @@ def facts(plan: Plan) -> Facts:
     duration = sentences.pace(plan)
     if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
         default = any(row.key == "execution.throttle" for row in plan.execution.derived)
-        duration = f"{duration} ({'default throttle, as none is set' if default else 'your throttle'})"
+        duration = f"{duration} ({'default, as none is set' if default else 'your throttle'})"
+    fullest = (("Fullest broker" if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),)
+    if plan.changes.rebalance == "leaders" and does and not verdict.replicas_copied(plan):
+        fullest = (("Most leaders", verdict.holds_most(plan, "leaders")),)
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
@@ -83,13 +86,13 @@ def facts(plan: Plan) -> Facts:
         ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Needed", _needed(plan) if does else ""),
-        ("Proof", verdict.proof(plan) if verdict.replicas_copied(plan) else ""),
+        ("Proof", verdict.proof(plan) if verdict.replicas_copied(plan) else verdict.proof_in_brokers(plan)),
         ("Kafka's tool", verdict.kafkas_tool(plan)),
         (
             "Duration",
             f"{duration}{verdict.receives_most(plan)}" if does else "nothing to copy" if plan.new_topics else "",
         ),
-        ("Fullest broker" if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),
+        *fullest,
         ("Removed", verdict.leaving(plan)),
     )
     return Facts(tuple((label, value) for label, value in every if value))
@@ -159,11 +162,11 @@ def _changes(plan: Plan) -> Value:
         return Joined((Name(name, 60), f" on {','.join(map(str, replicas))}"))
 
     moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
-    examples, kind = list[Value](), "most copied" if plan.cluster.sizes_known else "first"
+    examples, kind = list[Value](), "largest" if not moved else "most copied" if plan.cluster.sizes_known else "first"
     for row in moved[:_MOVES_NAMED]:
         before, after = (",".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas))
         examples.append(named(row, before, after))
-    if not moved:
+    if not moved and not (examples := cluster_tables.largest_log_dir_moves(plan, _MOVES_NAMED)):
         kind = "new leaders"
         for row in [row for row in plan.partitions if row.leader_before != row.replicas[0]][:_MOVES_NAMED]:
             examples.append(
@@ -263,7 +266,8 @@ def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
         sum(not row.least_bytes <= getattr(row, side).size_bytes <= row.most_bytes for row in rows)
         for side in ("before", "after")
     )
-    yield Measure("log dirs outside target", before, after, "0", _MISSED * bool(after))
+    within = f"0, within {plan.log_dirs.wanted.removesuffix('%')} % of share"
+    yield Measure("log dirs outside target", before, after, within, _MISSED * bool(after))
     sized = [(row, row.disk_bytes) for row in rows if row.disk_bytes]
     if sized and len(sized) == len(rows):
         today = max(100 * row.before.size_bytes / room for row, room in sized)

@@ -234,9 +234,9 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
         return Section("", ())
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
-    written = f" ({counted(files, 'file')} written)" if files else ""
+    written = f" ({counted(files, 'file')})" if files else ""
     changes = headline.has_something_to_do(plan)
-    facts: list[tuple[str, Value]] = [("Files", f"{at}/: {plan_view.files(plan)}{written}")]
+    facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {plan_view.files(plan)}")]
     if changes:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", plan_view.NO_ADDRESSES))

@@ -6,6 +6,7 @@ Plain text; whoever prints it escapes what comes from the cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
@@ -24,7 +25,7 @@ def verdict(plan: Plan) -> str:
     """Whether it can be applied, and what asks for a second look; the first thing to read."""
     lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
     if waiting := sum(row.leader_before is None for row in plan.partitions):
-        lead += f", except {counted(waiting, 'partition')} without a leader"
+        lead += f", except for {counted(waiting, 'partition')} without a leader"
     if any(gate.crossed for gate in plan.limits):
         lead = "Refused"
     elif not headline.has_something_to_do(plan):
@@ -38,7 +39,8 @@ def verdict(plan: Plan) -> str:
     ]
     # What a plan leaves as it is gets a sentence of its own: it is no reason not to apply the plan.
     missed = [headline.balance_missed(plan), *headline.racks(plan)]
-    return " ".join([f"{lead}: {'; '.join(parts)}.", *(f"{each[0].upper()}{each[1:]}." for each in missed if each)])
+    lead += "; " if waiting else ": "
+    return " ".join([f"{lead}{'; '.join(parts)}.", *(f"{each[0].upper()}{each[1:]}." for each in missed if each)])
 
 
 def _limits(plan: Plan) -> Iterator[str]:
@@ -104,7 +106,8 @@ def writes(plan: Plan) -> str:
     refused = [(batch, count) for batch, count in zip(plan.batches, found.under_min_isr, strict=False) if count]
     # Partitions without a leader are in batches of their own, and refuse all writes before the plan too.
     already = sum(count for batch, count in refused if batch.leaderless)
-    too = f"; {counted(already, 'partition')} without a leader {'refuses' if already == 1 else 'refuse'} them today too"
+    refuses = "refuses" if already == 1 else "refuse"
+    too = f"; {counted(already, 'partition')} without a leader already {refuses} all writes"
     unknown += too if already else ""
     batches = [batch.number for batch, _ in refused if not batch.leaderless]
     if batches:
@@ -123,7 +126,7 @@ def _failures(plan: Plan) -> Iterator[str]:
     terms = {term.name: term for term in plan.terms}
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
     shown = [
-        f"If the worst {of} fails: {_failed(found)}."
+        f"After the plan, if the worst {of} fails: {_failed(found)}."
         for of, found in of_each
         if any(term.today or term.plan for term in found)
     ]
@@ -175,8 +178,8 @@ def proof(plan: Plan) -> str:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
     only = "for this step alone, " if plan.unfinished else ""
     if bound.excess:
-        close = "comes as close to the balance targets" if plan.balance.relaxed else "exceeds the disk limits by less"
-        return f"{only}no plan that copies {less} {close}"
+        close = "misses the balance targets by more" if plan.balance.relaxed else "exceeds the disk limits by more"
+        return f"{only}every plan that copies {less} {close}"
     if plan.unfinished or headline.looser(plan):
         return f"{only}no plan that ends as even as this one copies {less}"
     if plan.changes.rebalance != "all":
@@ -184,6 +187,14 @@ def proof(plan: Plan) -> str:
         return f"no plan that makes these changes{repairs} copies {less}"
     rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
     return f"no plan that meets the targets{rule} copies {less}"
+
+
+def proof_in_brokers(plan: Plan) -> str:
+    """Which plans cannot move less between log dirs; empty where nothing moves between them."""
+    if not plan.log_dirs or not plan.log_dirs.moves:
+        return ""
+    least = size(plan.log_dirs.least_bytes_moved)
+    return f"no plan that brings the log dirs as close to their targets moves less than {least}"
 
 
 def replicas_copied(plan: Plan) -> int:
@@ -203,7 +214,7 @@ def kafkas_tool(plan: Plan) -> str:
     # A budget pays for one step of what the tool does at once.
     whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
     # It balances everything; beside a plan that moves only what it must, its balance says nothing.
-    falls_short = whole + ("" if best.balance_kept or best.moves_unforced else " and be less even")
+    falls_short = whole + ("" if best.balance_kept or best.moves_unforced else " and be less even than this plan")
     if plan.log_dirs and plan.log_dirs.moves:
         falls_short = f" between brokers{whole} and balance no log dirs"
     if best.left_to_change:
@@ -214,7 +225,7 @@ def kafkas_tool(plan: Plan) -> str:
     simulated = f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
     does = "--generate would copy"
     if plan.changes.set_replication_factor:
-        does = "--generate keeps replication factors; at the new ones its rule would copy"
+        does = "--generate can't change replication factors; its placement at the new ones would copy"
     return f"{does} {copies}{falls_short} ({simulated})"
 
 
@@ -223,7 +234,7 @@ def refused_next(plan: Plan) -> str:
     crossed = [gate.key for gate in plan.limits if gate.crossed]
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if {*crossed} <= amounts else ""
-    return f"nothing was written: raise {' and '.join(crossed)}, or ask for less{step}"
+    return f"nothing was written: raise {' and '.join(crossed)}, or ask for less{step}; then run planner whatif again"
 
 
 def leaving(plan: Plan) -> str:
@@ -246,24 +257,28 @@ def leaving(plan: Plan) -> str:
     return f"{who}: empty afterwards, can be stopped after verify.yml"
 
 
+def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
+    """The broker with most replicas or leaders, today and afterwards."""
+    told = list[str]()
+    for side in ("before", "after"):
+        held = {broker.id: getattr(getattr(broker, side), what) for broker in plan.brokers}
+        most = max(held.values(), default=0)
+        ids = [broker for broker, count in held.items() if count == most]
+        more = f" and {counted(len(ids) - 1, 'other')}" if len(ids) > 1 else ""
+        told.append(f"broker {ids[0]}{more} ({number(most)})" if ids else "")
+    today, after = told
+    return f"{today} today and after" if today == after else f"{today} today; {after} after"
+
+
 def fullest(plan: Plan) -> str:
     """The broker that holds most today, in any batch, and afterwards: of its disk where all of them are stated."""
     if not plan.cluster.sizes_known:
-        of_replicas = list[str]()
-        for side in ("before", "after"):
-            held = {broker.id: getattr(broker, side).replicas for broker in plan.brokers}
-            most = max(held.values(), default=0)
-            ids = [broker for broker, count in held.items() if count == most]
-            more = f" and {counted(len(ids) - 1, 'other')}" if len(ids) > 1 else ""
-            of_replicas.append(f"broker {ids[0]}{more} ({number(most)})" if ids else "")
-        today, after = of_replicas
-        return f"{today} today and after" if today == after else f"{today} today; {after} after"
-
+        return holds_most(plan, "replicas")
     by_disk = all(broker.disk_bytes for broker in plan.brokers)
     unknown = ""
     if not by_disk and not plan.log_dirs and any(batch.replicas_moved for batch in plan.batches):
         some = "some " * any(broker.disk_bytes for broker in plan.brokers)
-        unknown = f"; {some}disk sizes unknown, their room not checked"
+        unknown = f"; {some}disk sizes unknown: free space not checked"
 
     def held_most(side: str) -> str:
         def fullness(broker: BrokerRow) -> float:
@@ -309,4 +324,4 @@ def receives_most(plan: Plan) -> str:
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
-    return f"; in all, broker {to.id} receives most, {size(to.bytes_in)}"
+    return f"; broker {to.id} receives most, {size(to.bytes_in)} in all"

@@ -160,7 +160,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            what = f"the most even plan{others} within the budget, not the one with the fewest bytes"
+            what = f"the most even plan{others} that the budget pays for"
             return f"{what}: copies {moved}, {above}"
         case "most_even_within_bytes":
             return f"the most even plan{others} that copies at most {stated(rule.value)}: copies {moved}, {above}"

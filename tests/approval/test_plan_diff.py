@@ -80,8 +80,8 @@ def test_figures_of_both_plans() -> None:
 
     assert [
         ("bytes copied", "100 B", "2.00 MB", ""),
-        ("proven least", "100 B", "1.90 MB", ""),
-        ("above the proven least", "0 %", "5.27 %", ""),
+        ("proven minimum", "100 B", "1.90 MB", ""),
+        ("above the proven minimum", "0 %", "5.27 %", ""),
         ("time at throttle", "1 s", "1 h 2 min", ""),
     ] == figure_rows(found)
     assert "replica_spread" in {row["name"] for row in found["figures"]}
@@ -96,7 +96,7 @@ def test_amounts_that_round_alike_are_told_exactly() -> None:
     found = diff(plan([A0], bound=old), plan([A0], number=1, bound=new))
 
     exactly = ("120,595,097 B", "120,595,106 B", "")
-    assert [("bytes copied", *exactly), ("proven least", *exactly)] == figure_rows(found)
+    assert [("bytes copied", *exactly), ("proven minimum", *exactly)] == figure_rows(found)
 
 
 def test_what_differs_by_less_than_is_shown_is_told_exactly() -> None:
@@ -193,7 +193,7 @@ def test_bytes_that_are_unknown_in_one_plan_are_unknown() -> None:
     new = plan([A0], number=1)
     new["cluster"] = new["cluster"] | {"sizes_known": False}
     rows = {name: (before, after) for name, before, after, _ in figure_rows(valid(diff(plan([A0]), new)))}
-    assert {"bytes copied", "proven least", "above the proven least", "time at throttle"} == rows.keys()
+    assert {"bytes copied", "proven minimum", "above the proven minimum", "time at throttle"} == rows.keys()
     assert {"unknown"} == {after for _, after in rows.values()}
     assert "bytes copied 100 B → unknown" in verdict(diff(plan([A0]), new))
 

@@ -223,7 +223,7 @@ def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
     told, shown = markdown.report(typed(plan)), io.StringIO()
     terminal.show_plan(typed(plan), Console(file=shown, width=200), detail="everything")
     for text in (told, shown.getvalue()):
-        assert "Copies 39.0 GB (1 replica) from one log dir to another on 1 broker, the proven least." in " ".join(
+        assert "Copies 39.0 GB (1 replica) from one log dir to another on 1 broker, the proven minimum." in " ".join(
             text.split()
         )
     assert "| `/d1` | 1 | 3 → 2 | 80.0 GB → 41.0 GB | 36.0 GB to 44.0 GB | 0 B | 39.0 GB |" in told

@@ -84,7 +84,7 @@ def test_a_looser_balance_is_not_the_one_asked_for() -> None:
     windows = plan["balance"]["wanted"]
     plan["balance"] = {"wanted": windows | {"disk": "50%"}, "relaxed": [], "asked": windows, "missed": ["disk"]}
     assert headline.looser(typed(plan))
-    assert "the proven least at this looser balance" in headline.headline(typed(plan))
+    assert "the proven minimum at this looser balance" in headline.headline(typed(plan))
     assert "the balance is looser than asked: disk" == headline.balance_missed(typed(plan))
     assert not headline.looser(typed(small()))
 
@@ -135,11 +135,11 @@ def said(document: Document) -> str:
 
 
 def test_the_headline_compares_with_the_least() -> None:
-    """The verdict has what is copied, how many leaders, and the distance from the proven least."""
+    """The verdict has what is copied, how many leaders, and the distance from the proven minimum."""
     plan = small()
     far = {"method": "flow", "least_bytes_moved": 20 * GB, "bytes_moved": 24 * GB, "gap_percent": 16.667, "proof": ""}
 
-    assert "Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders." == headline.headline(
+    assert "Copies 24.0 GB (2 replicas of 2 partitions), the proven minimum; elects 2 leaders." == headline.headline(
         typed(plan)
     )
     assert ", at most 4.00 GB (20 %) more than any plan must copy; elects" in said(plan | {"bound": far})
@@ -155,7 +155,7 @@ def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
     bound = {"method": "flow", "least_bytes_moved": least, "bytes_moved": moved, "gap_percent": stated, "proof": ""}
     text = said(small() | {"bound": bound})
     if moved - least < least // 10_000:
-        assert f"the proven least to within {formats.size(moved - least)}; " in text
+        assert f"at most {formats.size(moved - least)} above the proven minimum; " in text
         return
     found = re.search(r"at most [0-9.]+ [kMGTPE]?B(?: \(([0-9.,]+|< 0.01) %\))? more than any", text)
     assert found

@@ -157,8 +157,8 @@ def test_offline_partitions_that_have_to_move(tmp_path: Path) -> None:
     found = plan_of(tmp_path, dict.fromkeys([1, 2, 3, 4]), topics, "changes: {remove_brokers: [1], rebalance: none}\n")
     assert [("t", 0, "broker_leaves")] == [(e["topic"], e["partition"], e["reason"]) for e in found.plan["partitions"]]
     assert found.warns(
-        "1 partition (t-0) without a leader: nothing to copy from until a replica in sync is back; apply.yml leaves "
-        "its batch out until then"
+        "1 partition (t-0) without a leader: nothing to copy from until a replica in sync is back; apply.yml skips "
+        "its batch until then; run it again"
     )
     assert [True] == [batch["leaderless"] for batch in found.plan["batches"]]
 
@@ -186,7 +186,7 @@ def test_internal_topics(tmp_path: Path) -> None:
     kept = plan_of(tmp_path, SIX, topics, 'topics: {exclude: ["__*"]}\n')
     assert ([], found.held("before")) == (kept.plan["partitions"], kept.held())
     assert kept.warns(
-        "2 topics left out by key topics (__consumer_offsets, __transaction_state): "
+        "2 topics excluded by the YAML's topics key (__consumer_offsets, __transaction_state): "
         "not moved, but counted for the balance"
     )
 

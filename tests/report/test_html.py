@@ -140,7 +140,7 @@ def test_the_verdict_comes_first():
     assert "orders-eu" == text(found(root, "h1")[0])
     (verdict,) = (each for each in root.iter() if each.get("class", "").startswith("verdict"))
     assert "verdict look" == verdict.get("class")
-    sentence = "Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders."
+    sentence = "Copies 24.0 GB (2 replicas of 2 partitions), the proven minimum; elects 2 leaders."
     assert text(verdict).startswith("Ready to apply: within the limit; ")
     assert text(verdict).endswith(sentence)
     assert [

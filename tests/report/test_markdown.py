@@ -100,7 +100,7 @@ def test_the_verdict_comes_first() -> None:
 
     assert lines[0] == "## Kafka plan for orders-eu"
     assert lines[2].startswith("**Ready to apply: within the limit; ")
-    assert lines[4].startswith("Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders")
+    assert lines[4].startswith("Copies 24.0 GB (2 replicas of 2 partitions), the proven minimum; elects 2 leaders")
 
 
 def test_a_stored_plan_gives_the_same_bytes() -> None:

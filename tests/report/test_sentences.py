@@ -180,7 +180,7 @@ def test_batches_that_wait_for_a_leader_are_counted() -> None:
     plan = small()
     batches: list[dict[str, Any]] = [*plan["batches"][:1], plan["batches"][1] | {"leaderless": True}]
 
-    assert "2 batches (the last waits for leaders), at least 8 min at 50 MB/s per broker" == pace(
+    assert "2 batches (the last is skipped without leaders), at least 8 min at 50 MB/s per broker" == pace(
         typed(plan | {"batches": batches})
     )
 

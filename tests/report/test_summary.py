@@ -46,9 +46,9 @@ def test_the_small_plan_is_told_in_facts() -> None:
     )
     assert told["Fullest broker"] == (
         "broker 1 (40.0 GB) today; broker 3 (40.0 GB) in batch 1; broker 2 (40.0 GB) after; "
-        "disk sizes unknown, their room not checked"
+        "disk sizes unknown: free space not checked"
     )
-    assert told["Duration"].endswith("; in all, broker 4 receives most, 24.0 GB")
+    assert told["Duration"].endswith("; broker 4 receives most, 24.0 GB in all")
 
 
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
@@ -67,7 +67,7 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
         ({"method": "target"}, "finishes an approved plan, whose target assignment needs all of these copies"),
         (
             {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
-            "no plan that copies less than 24.0 GB comes as close to the balance targets",
+            "every plan that copies less than 24.0 GB misses the balance targets by more",
         ),
     ],
 )
@@ -114,12 +114,12 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     tried, copied, seeds = plan, "--generate would copy 70.0 GB", " (best of 4,900 simulated runs)"
     assert facts(tried)["Kafka's tool"] == f"{copied} and leave 1 partition not as asked{seeds}"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
-    assert facts(tried)["Kafka's tool"] == f"{copied} and be less even{seeds}"
+    assert facts(tried)["Kafka's tool"] == f"{copied} and be less even than this plan{seeds}"
     tried["compared"][2] |= {"moves_unforced": True}
     assert facts(tried)["Kafka's tool"] == f"{copied} and also move replicas that can stay{seeds}"
     tried["compared"][2] |= {"moves_unforced": False}
     step = tried | {"complete": False, "unfinished": LEFT}
-    assert facts(step)["Kafka's tool"] == f"{copied} for the whole change and be less even{seeds}"
+    assert facts(step)["Kafka's tool"] == f"{copied} for the whole change and be less even than this plan{seeds}"
 
 
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:

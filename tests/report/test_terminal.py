@@ -128,7 +128,7 @@ def test_the_verdict_stands_alone_where_nothing_else_is_wanted() -> None:
     """`--quiet`: whether it can be applied, and what it does."""
     lines = shown(small(), "verdict").splitlines()
 
-    assert ["Ready to apply", "Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders."] == [
+    assert ["Ready to apply", "Copies 24.0 GB (2 replicas of 2 partitions), the proven minimum; elects 2 leaders."] == [
         line.partition(":")[0] for line in lines
     ]
 
@@ -207,9 +207,7 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
 def test_the_next_command_names_the_folder() -> None:
     """As a shell takes it; nothing is to be typed where nothing is to be done, or where there is no folder."""
     assert "\nNext   cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(small(), folder="my plans")
-    assert "\nFiles  out/: report.html to read, plan.json to review, ansible/ to run (4 files written)\n" in shown(
-        small()
-    )
+    assert "\nFiles  out/ (4 files): report.html to read, plan.json to review, ansible/ to run\n" in shown(small())
     assert "\nFiles" not in shown(small(), folder=None)
     assert "Next   nothing to apply" in shown(small(partitions=[], batches=[]), folder="there")
     assert "ansible-playbook" not in shown(small(partitions=[], batches=[]), folder="there")

@@ -98,11 +98,10 @@ def test_the_worst_failures_are_told_before_and_after() -> None:
     assert unharmed.format("broker or rack") in risks(terms=none)
     without_racks = [{**each, "rack": None} for each in small()["brokers"]]
     assert unharmed.format("broker") in risks(terms=none, brokers=without_racks)
-    assert "If the worst broker fails: 2 partitions offline (today 0), 5 refusing acks=all writes (today 5)." in risks(
-        terms=some
-    )
+    worst = "After the plan, if the worst broker fails: 2 partitions offline"
+    assert f"{worst} (today 0), 5 refusing acks=all writes (today 5)." in risks(terms=some)
     same = [{**each, "today": each["plan"]} for each in some]
-    assert "If the worst broker fails: 2 partitions offline, 5 refusing acks=all writes, as today." in risks(terms=same)
+    assert f"{worst}, 5 refusing acks=all writes, as today." in risks(terms=same)
 
 
 def test_consumer_groups_whose_topics_get_other_leaders_are_counted() -> None:

@@ -153,12 +153,12 @@ def test_why_says_the_numbers() -> None:
     ] == [choose([swept(spec(rule), row)]).why for rule in rules]
     budget = spec(budget=Budget(replicas_moved=3))
     assert (
-        "the most even plan within the budget, not the one with the fewest bytes: copies 50 B, "
+        "the most even plan that the budget pays for: copies 50 B, "
         "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)"
         == (choose([swept(budget, row)]).why)
     )
     unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
-    assert "the fewest bytes: copies 3 replicas" in choose([swept(unsized, row)]).why
+    assert "that the budget pays for: copies 3 replicas, " in choose([swept(unsized, row)]).why
 
 
 def test_rules_that_nothing_keeps() -> None:

@@ -102,7 +102,7 @@ class SpecLimits(Section, frozen=True, kw_only=True):
     rack_refused: Annotated[
         Count | None, doc("Partitions that refuse writes with acks=all when any one rack fails.")
     ] = None
-    gap_ppm: Annotated[Count | None, doc("Millionths of what is copied that may be above the proven least.")] = None
+    gap_ppm: Annotated[Count | None, doc("Millionths of what is copied that may be above the proven minimum.")] = None
 
 
 class SpecTopics(Section, frozen=True, kw_only=True):

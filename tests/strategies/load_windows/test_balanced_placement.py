@@ -34,7 +34,7 @@ SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
     ],
 )
 def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
-    """Disk within 2 % of the share and spreads of one: every window held, within 0.05 % of the proven least."""
+    """Disk within 2 % of the share and spreads of one: every window held, within 0.05 % of the proven minimum."""
     balance = Balance(disk=Tolerance("percent", 2))
     problem = replace(build_problem.build(cases.to_spec(cases.make(name, seed))), balance=balance)
     solution = optimum.solve(problem, balance)
