@@ -40,7 +40,9 @@ def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
 
     assert 0 == ran.code
     assert (tmp_path / "plan" / "plan.json").exists()
-    assert f"{tmp_path}/plan/: report.html to read, plan.json to review, ansible/ to run (" in ran.out
+    files = len([path for path in (tmp_path / "plan").rglob("*") if path.is_file()])
+    where = f"\nFiles  {tmp_path}/plan/ ({files} files)"
+    assert f"{where}: report.html to read, plan.json to review, ansible/ to run\n" in ran.out
     assert f"\nNext   cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
     assert "" == ran.err
 
