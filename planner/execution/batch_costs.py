@@ -193,14 +193,16 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RefusedWrites:
         """All of these replicas, where one fewer is too few."""
         return frozenset(replicas if len(replicas) == least[topic] else ())
 
-    by_broker = Counter(broker for (topic, _), now in in_sync.items() for broker in needed(topic, now))
+    needed_by = {key: needed(key[0], now) for key, now in in_sync.items()}
+    by_broker = Counter(broker for brokers in needed_by.values() for broker in brokers)
     today, by_failure = max(by_broker.values(), default=0), list[int]()
     for batch in batches:
-        # While it runs, each of its partitions is as before or as afterwards.
-        changes = [(needed(step.topic, in_sync[_key(step)]), needed(step.topic, step.after)) for step in batch.steps]
-        by_broker.update(broker for before, after in changes for broker in after - before)
+        # While it runs, each of its partitions is as before or as afterwards; a later batch may change it again.
+        afterwards = {_key(step): needed(step.topic, step.after) for step in batch.steps}
+        by_broker.update(broker for key, after in afterwards.items() for broker in after - needed_by[key])
         by_failure.append(max(by_broker.values(), default=0))
-        by_broker.subtract(broker for before, after in changes for broker in before - after)
+        by_broker.subtract(broker for key, after in afterwards.items() for broker in needed_by[key] - after)
+        needed_by |= afterwards
     known = all(part.isr is not None for _, part in parts)
     return RefusedWrites(known, tuple(sum(map(under, batch.steps)) for batch in batches), today, tuple(by_failure))
 

@@ -269,6 +269,16 @@ def test_where_nobody_says_who_is_in_sync_all_count() -> None:
     assert RefusedWrites(False, (0, 0), 2, (2, 2)) == found(None)
 
 
+def test_one_failure_follows_a_partition_through_all_of_its_batches() -> None:
+    """It goes from brokers 1 and 2 over 3 to 3 and 4, one replica a batch: nobody is counted twice, or below none."""
+    config = {"x": (("min.insync.replicas", "2"),)}
+    made = spec_of(no_racks(1, 2, 3, 4), {"x": [(1, 2)]}, config=config)
+    steps = [step((1, 2), (1, 3)), step((1, 3), (4, 3)), step((4, 3), (4, 2)), step((4, 2), (1, 2))]
+    batches = [batch(replace(each, topic="x"), number=at) for at, each in enumerate(steps, 1)]
+
+    assert (1, 1, 1, 1) == batch_costs.refused_writes(made, batches).by_failure
+
+
 def test_one_failure_counts_both_states_of_what_a_batch_moves() -> None:
     """A partition that comes to broker 1, which others need already; one that needs broker 3 from now on."""
     config = (("min.insync.replicas", "2"),)
