@@ -15,7 +15,6 @@ import pickle
 import re
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -314,8 +313,8 @@ def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
 def _sent_as_file(spark: Session, data: bytes) -> str:
     """The name under which the workers find the data; a session takes a name only once, so it is the content's."""
     name = f"planner-problems-{hashlib.sha256(data).hexdigest()}"
-    with tempfile.TemporaryDirectory(prefix="planner-spark-") as folder:
-        file = Path(folder) / name
+    with interrupts.temporary_folder("planner-spark-") as folder:
+        file = folder / name
         file.write_bytes(data)
         frames(spark).addArtifacts(str(file), file=True)
     return name

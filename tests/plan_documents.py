@@ -136,18 +136,18 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         **_judged(),
         **_swept(),
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
-        "risks": {
-            "isr_known": True,
-            "under_min_isr": [0] * len(batches),
-            "refused_by_failure_today": 0,
-            "refused_by_failure": [0] * len(batches),
-        },
+        "risks": _risks(len(batches)),
         "warnings": [],
         "execution": _execution(len(batches)),
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],
     }
     parts = {key: made[key] | top[key] for key in ("cluster", "execution") if key in top}
     return made | top | parts
+
+
+def _risks(batches: int) -> Document:
+    none = [0] * batches
+    return {"isr_known": True, "under_min_isr": none, "refused_by_failure_today": 0, "refused_by_failure": none}
 
 
 def _execution(seconds: int) -> Document:

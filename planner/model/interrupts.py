@@ -47,8 +47,10 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     # Other processes may still remove what is their own.
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         _folders.add(folder)
-        yield Path(folder)
-    _folders.discard(folder)
+        try:
+            yield Path(folder)
+        finally:
+            _folders.discard(folder)
 
 
 def kill_all() -> bool:

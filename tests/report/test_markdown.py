@@ -145,6 +145,17 @@ def test_the_comment_is_what_the_report_begins_with() -> None:
     assert len(markdown.comment(typed(huge(topics=300, partitions=2)))) < 40_000
 
 
+def test_a_comment_names_the_folder_that_a_report_is_in() -> None:
+    """What it has, and what to type, quoted for a shell; report.md has the same bytes wherever it is written."""
+    report, comment = markdown.report(typed(small())), markdown.comment(typed(small()), "my plans/a.plan")
+
+    files = "report.html to read, plan.json to review, ansible/ to run."
+    assert f"- Files: `my plans/a.plan/` has {files}\n" in comment
+    assert "- Dry run: `cd 'my plans/a.plan/ansible' && ansible-playbook apply.yml --check`." in comment
+    assert f"- Files, in the folder of this report: {files}\n" in report
+    assert "- Dry run, in the plan's folder: `cd ansible && ansible-playbook apply.yml --check`." in report
+
+
 @pytest.mark.slow
 def test_rows_shown_and_left_out_add_up() -> None:
     """Partitions in the table and partitions counted as left out are all of them."""
