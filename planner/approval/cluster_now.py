@@ -91,6 +91,7 @@ class Now:
 
     `moving` are those partitions; `racks` are the racks of the live brokers by id, None where no source tells who is
     live; `sizes` are bytes of one replica, None where no source has any. `inputs` are the files all this was read from.
+    `cordoned` are the log dirs of each broker that get nothing new, `*` for all of them (KIP-1066).
     """
 
     topics: Mapping[str, Topic]
@@ -100,6 +101,7 @@ class Now:
     log_dirs: LogDirs = NO_LOG_DIRS
     inputs: tuple[InputFile, ...] = field(default=())
     config_defaults: Config = ()
+    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputFile, ...] = ()) -> Now:
@@ -113,6 +115,7 @@ def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: 
         log_dirs=log_dirs,
         inputs=inputs,
         config_defaults=merged.config_defaults,
+        cordoned=merged.cordoned,
     )
 
 

@@ -193,7 +193,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             unsized=unsized if sizes else 0,
             config_defaults=tuple(sorted(inherited.items())),
         ),
-        changes=_changes(plan, rest, holding),
+        changes=_changes(plan, now, rest, holding),
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),
         placement=tuple(Placement(**asdict(rule)) for rule in plan.spec.placement or ()),
         leader_racks=tuple(LeaderRacks(**asdict(rule)) for rule in plan.spec.leader_racks or ()),
@@ -235,7 +235,7 @@ def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
     racks = {row.id: row.rack for row in plan.brokers}
     for broker, rack in (plan.spec.racks_before or {}).items():
         racks[int(broker)] = (now.racks or {}).get(int(broker), rack)
-    return (
+    there = (
         *(
             replace(_broker(row), rack=racks[row.id])
             for row in plan.brokers
@@ -243,6 +243,7 @@ def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
         ),
         *(Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())),
     )
+    return tuple(replace(each, cordoned_log_dirs=now.cordoned.get(each.id, ())) for each in there)
 
 
 def _broker(row: BrokerRow) -> Broker:
@@ -251,7 +252,7 @@ def _broker(row: BrokerRow) -> Broker:
     return Broker(row.id, row.rack, *room, (), *caps)
 
 
-def _changes(plan: Plan, rest: Rest, holding: set[int]) -> Changes:
+def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
     """The changes asked for, without those that are done.
 
     An added broker that holds replicas by now is no longer new; one that leaves and holds nothing is no longer there.
@@ -262,7 +263,11 @@ def _changes(plan: Plan, rest: Rest, holding: set[int]) -> Changes:
     stated: dict[str, CreateTopicRow | AddPartitionsRow] = {each.name: each for each in wish.create_topics}
     stated |= {each.topic: each for each in wish.add_partitions}
     return Changes(
-        add_brokers=tuple(_broker(row) for row in plan.brokers if row.role == "added" and row.id not in holding),
+        add_brokers=tuple(
+            replace(_broker(row), cordoned_log_dirs=now.cordoned.get(row.id, ()))
+            for row in plan.brokers
+            if row.role == "added" and row.id not in holding
+        ),
         remove_brokers=tuple(broker for broker in wish.remove_brokers if broker in holding),
         replace_brokers=tuple((int(old), new) for old, new in wish.replace_brokers.items() if int(old) in holding),
         set_racks=tuple((int(broker), rack) for broker, rack in wish.set_racks.items() if int(broker) in known),

@@ -12,6 +12,9 @@ from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 
+# Why nothing is written: a limit of the YAML is crossed, or else a throttle can't work or a broker is cordoned.
+LIMITS = "nothing was written, because the plan crosses these limits:"
+UNSAFE = "nothing was written, because the plan can't be applied safely:"
 _ALL_OF_IT = 1_000_000
 _FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}
 # Terms of the winner's scores that are gates under the same name, in the order of the report's terms.
@@ -79,7 +82,7 @@ def gates(
 
 
 def crossed(found: Sequence[Gate], spec: Spec, costs: Costs) -> list[str]:
-    """A line for every gate crossed, with the key to change, and for a throttle that can't work."""
+    """A line for every gate crossed, with the key to change; for a throttle that can't work; for what is cordoned."""
     lines = [_crossed(gate) for gate in found if gate.crossed and gate.key != "limits.disk_used"]
     lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
     lines += on_cordoned(spec, costs)
@@ -94,7 +97,9 @@ def on_cordoned(spec: Spec, costs: Costs) -> Iterator[str]:
 
     Kafka itself keeps only new partitions off them: a reassignment that names them is carried out.
     """
-    brokers = {broker.id: broker for broker in spec.cluster.brokers if broker.cordoned_log_dirs}
+    listed = {"cluster.brokers": spec.cluster.brokers, "changes.add_brokers": spec.changes.add_brokers}
+    places = {broker.id: key for key, each in listed.items() for broker in each if broker.cordoned_log_dirs}
+    brokers = {broker.id: broker for each in listed.values() for broker in each if broker.id in places}
     arriving = Counter[tuple[int, str]]()
     for step in (step for batch in costs.batches for step in batch.steps):
         dirs = dict(zip(step.after, step.log_dirs, strict=False))
@@ -108,7 +113,7 @@ def on_cordoned(spec: Spec, costs: Costs) -> Iterator[str]:
         setting = f"cordoned.log.dirs={','.join(brokers[to].cordoned_log_dirs)}"
         where = f"its log dir {path}" if path else "it"
         yield (
-            f"cluster.brokers: broker {to} is cordoned ({setting}), and the plan copies {counted(count, 'replica')} "
+            f"{places[to]}: broker {to} is cordoned ({setting}), and the plan copies {counted(count, 'replica')} "
             f"to {where}; allowed: changes that copy nothing there, or the broker without that setting"
         )
 

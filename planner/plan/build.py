@@ -185,9 +185,10 @@ def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
     """The plan, if it crosses no limit and the throttle can work; else an error, with the plan if a limit is why."""
     lines = gates.crossed([Gate(row.key, row.limit, row.value, row.broker) for row in plan.limits], spec, costs)
     if lines:
-        heading = "nothing was written, because the plan crosses these limits:"
-        # The plan doesn't say that its throttle can't work: shown alone, it would seem ready.
-        if any(row.crossed for row in plan.limits):
+        crossed = any(row.crossed for row in plan.limits)
+        heading = gates.LIMITS if crossed else gates.UNSAFE
+        # The plan says neither that its throttle can't work nor what is cordoned: shown alone, it would seem ready.
+        if crossed:
             raise RefusedPlanError(plan, heading, *lines)
         raise UnsafePlanError(heading, *lines)
     return plan

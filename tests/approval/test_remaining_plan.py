@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from clusters import spec_of, specs
+from clusters import no_racks, spec_of, specs
 from folders import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -215,6 +215,35 @@ def test_gates_are_judged_with_todays_sizes() -> None:
 
     with pytest.raises(UnsafePlanError, match=r"limits\.bytes_moved"):
         resumed(plan, grown)
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_what_somebody_has_cordoned_since_gets_nothing(done: int) -> None:
+    """Neither a broker that is still to be added, nor one that holds replicas by now (KIP-1066)."""
+    spec = expansion()
+    plan = plan_of(spec)
+    now = after_batches(plan, found(spec), done)
+    place = "changes.add_brokers" if not done else "cluster.brokers"
+    copied = {broker for batch in plan["batches"][:done] for row in batch["partitions"] for broker in row["replicas"]}
+    broker = next(each for each in (4, 5) if not done or each in copied)
+
+    with pytest.raises(UnsafePlanError) as refused:
+        resumed(plan, replace(now, cordoned={broker: ("*",)}))
+
+    heading, *lines = str(refused.value).splitlines()
+    assert "nothing was written, because the plan can't be applied safely:" == heading
+    assert [place] == [line.partition(f": broker {broker} is cordoned (cordoned.log.dirs=*), and")[0] for line in lines]
+
+
+def test_a_cordon_of_the_broker_that_is_emptied_changes_nothing() -> None:
+    """The plan's own run puts it on; what is left copies nothing there."""
+    spec = spec_of(no_racks(1, 2, 3, 4), ROWS, changes=Changes(remove_brokers=(3,)))
+    spec = replace(spec, execution=Execution(batches=BatchRules(moves_per_broker=1)))
+    plan = plan_of(spec)
+    now = after_batches(plan, found(spec), 1)
+
+    assert [] != (rest := resumed(plan, now))["partitions"]
+    assert rest == resumed(plan, replace(now, cordoned={3: ("*",)}))
 
 
 def test_a_plan_in_bytes_needs_sizes() -> None:

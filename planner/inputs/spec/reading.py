@@ -279,14 +279,20 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
     if merged is not None and merged.config_defaults:
         written = cluster.get("config_defaults")
         cluster["config_defaults"] = dict(merged.config_defaults) | (written if isinstance(written, dict) else {})
-    found, brokers = merged.cordoned if merged is not None else {}, cluster.get("brokers")
-    if found and isinstance(brokers, list):
-        cluster["brokers"] = [
-            {"cordoned_log_dirs": list(found[each["id"]]), **each}
-            if isinstance(each, dict) and isinstance(each.get("id"), int) and each["id"] in found
-            else each
-            for each in brokers
-        ]
+    found, wish = merged.cordoned if merged is not None else {}, value.get("changes")
+    # A broker that is to be added may be live, and cordoned until it is.
+    places = [(cluster, "brokers")]
+    if isinstance(wish, dict):
+        value["changes"] = dict(wish)
+        places.append((value["changes"], "add_brokers"))
+    for section, key in places if found else ():
+        if isinstance(rows := section.get(key), list):
+            section[key] = [
+                {"cordoned_log_dirs": list(found[each["id"]]), **each}
+                if isinstance(each, dict) and isinstance(each.get("id"), int) and each["id"] in found
+                else each
+                for each in rows
+            ]
     if merged is not None and merged.only_topics is not None:
         asked = document.get("topics") or {}
         value["topics"] = {"include": list(merged.only_topics), **asked}
