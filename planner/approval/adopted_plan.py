@@ -42,7 +42,7 @@ from planner.plan import bound_file, build, pareto_front, plan_file
 from planner.plan.build import Planned
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import leaders_after, over_the_week
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.catalog import Candidate, Proposal, prove
@@ -336,6 +336,7 @@ def row_of(placed: Placed, solved: Proven) -> Row:
         "arrivals_squared": arrivals,
         "least_bytes": solved.proposal.least_bytes,
         "unproven": 0,
+        **over_the_week(problem, placed.assignment),
     }
 
 

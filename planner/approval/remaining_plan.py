@@ -30,7 +30,7 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
 from planner.plan.pareto_front import Comparisons, Goal
 from planner.scoring import independent_check
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import leaders_after, over_the_week
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep.candidates import KNOBS, NO_SCENARIOS
 from planner.sweep.variants import BASE
@@ -118,7 +118,8 @@ def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:
     knobs = {knob: str(getattr(problem.balance, knob)) for knob in KNOBS}
     blank = {"candidate": 0, "strategy": STRATEGY, "seed": 0, "start_index": -1, "next_replica_shift": -1}
     scores = {field.name: int(getattr(found, field.name)[0]) for field in fields(found)}
-    return {**blank, **knobs, "scenarios": NO_SCENARIOS, **scores, "least_bytes": scores["bytes_moved"]}
+    scores |= {"least_bytes": scores["bytes_moved"], **over_the_week(problem, assignment)}
+    return {**blank, **knobs, "scenarios": NO_SCENARIOS, **scores}
 
 
 def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:

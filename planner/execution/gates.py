@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
+from planner.model.build_problem import brokers_after
 from planner.model.cluster import ANY
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
@@ -27,6 +28,7 @@ _OF_SCORES = (
     "broker_refused",
     "rack_offline",
     "rack_refused",
+    "hours_above_capacity",
 )
 _WHAT = {
     "copies in": "copies in",
@@ -145,6 +147,10 @@ def _unjudged(spec: Spec) -> Iterator[str]:
         yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
     if all(broker.rack is None for broker in (*cluster.brokers, *spec.changes.add_brokers)):
         yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
+    network = [each.network_bytes_per_sec for each in brokers_after(spec) if each.id not in spec.changes.leaving]
+    if spec.week is None or None in network:
+        why = ", the hours of the week or a broker's capacity.network are unknown"
+        yield from _cannot(spec, ("hours_above_capacity",), f"{why}; allowed: with both, or no such limit")
     if spec.execution.throttle_bytes_per_sec is None:
         yield from _cannot(spec, ("eta",), " with execution.throttle: none; allowed: a throttle, or no such limit")
 
@@ -221,6 +227,7 @@ _NOUNS = {
     **dict.fromkeys(GATES_ON_BYTES, "byte"),
     "limits.replicas_moved": "replica",
     "limits.leaders_changed": "leader",
+    "limits.hours_above_capacity": "hour",
     "limits.eta": "s",
     "limits.gap": "%",
 }

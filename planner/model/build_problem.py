@@ -19,7 +19,7 @@ from planner.model.spec import Changes, Placement, Spec, TopicFilter
 def build(spec: Spec) -> Problem:
     """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
     problem = _without_hours(spec)
-    return problem if spec.week is None else with_busiest_hours(problem, spec.week)
+    return problem if spec.week is None else with_week(problem, spec, spec.week)
 
 
 def _without_hours(spec: Spec) -> Problem:
@@ -340,10 +340,16 @@ def chosen(loads: LongArray) -> tuple[int, ...]:
     return tuple(distinct)[:MOST_HOURS]
 
 
-def with_busiest_hours(problem: Problem, week: WeekOfLoad) -> Problem:
-    """The problem with the hours that bind today as scenarios, after those that it has."""
+def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
+    """The problem with the hours of the week; and, where they are planned for, with those that bind today as
+    scenarios, after those that it has.
+    """
     hours = of_partitions(problem, week)
-    found = chosen(of_brokers(problem, hours, problem.replicas, problem.leaders))
+    network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
+    # Half the bytes to carry, where they fit.
+    small = hours.max(initial=0) <= np.iinfo(np.int32).max
+    problem = replace(problem, week=hours.astype(np.int32) if small else hours, network_limit=_longs(network))
+    found = chosen(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
     if not found:
         return problem
     return replace(

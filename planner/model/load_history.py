@@ -74,12 +74,14 @@ class WeekOfLoad:
     """The hours of the week of N partitions, in bytes/s in and out, and the time zone in which people name hours.
 
     rows: (topic, partition) to its number · means (2, N) · hours (2, N, 168), Monday 00:00 UTC first; NaN: unknown.
+    `planned_for`: the plan is to be even in the busiest of them, too; else they are for judging plans alone.
     """
 
     rows: Mapping[tuple[str, int], int]
     means: NDArray[np.floating[Any]]
     hours: NDArray[np.floating[Any]]
     time_zone: str = "UTC"
+    planned_for: bool = True
 
     def of(self, partitions: Iterable[tuple[str, int]], rates: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
         """(2, P, 168): bytes/s of these partitions, whose mean rates are (2, P), in each hour of the week.

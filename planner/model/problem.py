@@ -48,6 +48,9 @@ class Problem:
     scenario_names (G + H)  what `sweep.scenarios` are called, then the busiest hours
     scenario_ppm (G, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
     scenario_hours (H, 2, P) bytes/s in and out of a partition in each of the busiest hours; None without any
+    week (2, P, 168)        bytes/s in and out of a partition in each hour of the week, by which candidates are judged;
+                            None where they aren't known
+    network_limit   (B,)    each broker's `capacity.network`, -1 where it states none; only with `week`
     survive         what should fail without a partition going offline (`resilience.survive`)
     deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
     out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
@@ -87,6 +90,8 @@ class Problem:
     scenario_names: tuple[str, ...] = ()
     scenario_ppm: LongArray | None = None
     scenario_hours: LongArray | None = None
+    week: LongArray | None = None
+    network_limit: LongArray | None = None
     survive: Survive = "none"
     deferred: BoolArray | None = None
     out_of_sync: BoolArray | None = None

@@ -226,7 +226,8 @@ class Limits:
 
     `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
     `gap_ppm` is how far the plan may be above the proven minimum, in millionths of itself. `broker_offline` to
-    `rack_refused` are partitions, by the worst single failure (see `failure_costs`).
+    `rack_refused` are partitions, by the worst single failure (see `failure_costs`). `hours_above_capacity` are hours
+    of the week, each on one broker.
     """
 
     bytes_moved: int | None = None
@@ -240,6 +241,7 @@ class Limits:
     rack_offline: int | None = None
     rack_refused: int | None = None
     gap_ppm: int | None = None
+    hours_above_capacity: int | None = None
 
 
 @dataclass(frozen=True)
@@ -271,17 +273,34 @@ class Growth:
     factor: float
 
 
+ChoiceRule = Literal[
+    "asked",
+    "within_budget",
+    "most_even_within_bytes",
+    "fewest_bytes_within_imbalance",
+    "lowest_worst_hour_within_bytes",
+    "fewest_bytes_within_worst_hour",
+]
+
+
 @dataclass(frozen=True)
 class Choice:
     """Which plan of the front is chosen.
 
     `asked`: the fewest bytes at the balance asked for. `most_even_within_bytes`: the most even one that moves at most
     `value` bytes. `fewest_bytes_within_imbalance`: the fewest bytes with an imbalance of at most `value` ppm.
+    `lowest_worst_hour_within_bytes`, `fewest_bytes_within_worst_hour`: the same by the worst hour of any broker, in
+    bytes/s; the first one prefers fewer hours above `capacity.network`.
     `within_budget`: the most even one within the spec's budget, which is what `asked` means where there is one.
     """
 
-    rule: Literal["asked", "within_budget", "most_even_within_bytes", "fewest_bytes_within_imbalance"] = "asked"
+    rule: ChoiceRule = "asked"
     value: int = 0
+
+    @property
+    def of_hours(self) -> bool:
+        """True where the hours of the week decide."""
+        return self.rule in ("lowest_worst_hour_within_bytes", "fewest_bytes_within_worst_hour")
 
 
 AIMS = ("leaders_changed", "cross_rack_bytes", "makespan", "peak_disk")
@@ -329,7 +348,7 @@ class InputFile:
 class Spec:
     """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be.
 
-    `week`: the hours of the week, where `balance.at` asks for the busiest of them.
+    `week`: the hours of the week, where `cluster.load` has all of them.
     """
 
     cluster: Cluster

@@ -99,7 +99,7 @@ def balance_missed(plan: Plan) -> str:
 
 def looser(plan: Plan) -> bool:
     """True if the plan was chosen at looser windows than asked for, and misses some of those asked for."""
-    of, picked = plan.balance, plan.choice.rule in ("most_even_within_bytes", "fewest_bytes_within_imbalance")
+    of, picked = plan.balance, plan.choice.rule not in ("asked", "within_budget")
     return bool(of.missed) and (of.asked != of.wanted or picked)
 
 
@@ -187,10 +187,11 @@ def _why_nothing(plan: Plan) -> str:
     if plan.unfinished:
         return "none of the plans tried is within the budget and more even than today; raise the budget"
     match plan.choice.rule:
-        case "most_even_within_bytes":
+        case "most_even_within_bytes" | "lowest_worst_hour_within_bytes" as rule:
             most = stated(plan.choice.value or 0)
-            return f"no plan tried that copies at most {most} is more even than today; allow more in sweep.choose"
-        case "fewest_bytes_within_imbalance":
+            better = "is more even than today" if rule == "most_even_within_bytes" else "has a lower worst hour"
+            return f"no plan tried that copies at most {most} {better}; allow more in sweep.choose"
+        case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour":
             return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
     if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):

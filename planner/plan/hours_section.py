@@ -67,7 +67,7 @@ class _Judge:
 
 
 def section(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult) -> HoursSection | None:
-    """The key `hours` of plan.json; None unless the YAML asks for the busiest hours.
+    """The key `hours` of plan.json; None unless a load profile has all hours of the week.
 
     The plan for the mean is the one of the sweep at the same balance; it is made again for its hours.
     """
@@ -77,14 +77,13 @@ def section(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResu
     hours = build_problem.of_partitions(problem, spec.week)
     judge = _Judge(problem, hours, np.array(network, dtype=np.int64), spec.week.time_zone)
     first = judge.loads(today(problem), problem.leaders)
+    chosen = build_problem.chosen(first) if spec.week.planned_for else ()
     return HoursSection(
         time_zone=spec.week.time_zone,
-        planned=tuple(
-            PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in build_problem.chosen(first)
-        ),
+        planned=tuple(PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in chosen),
         today=judge.state(first, 0),
         plan=judge.after(assignment),
-        of_mean=_of_mean(judge, swept),
+        of_mean=_of_mean(judge, swept) if chosen else None,
     )
 
 

@@ -240,6 +240,7 @@ def _front_figures(spec: Spec, row: Row) -> dict[str, Any]:
         "gap_percent": None if least is None else bound_file.gap_percent(row["bytes_moved"], least),
         "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if known and throttle else None,
         "scenarios_missed": row["scenarios_missed"],
+        **{name: None if row[name] == UNKNOWN else row[name] for name in ("worst_hour", "hours_above_capacity")},
     }
 
 

@@ -130,6 +130,8 @@ def hours(plan: Plan) -> tuple[str, ...]:
         return ()
     of = plan.hours
     planned = ", ".join(row.name for row in of.planned)
+    if not max(row.bytes_per_sec for row in (of.today.network_in, of.today.network_out)):
+        return ("no partition has traffic in any hour",)
     ways = ((of.today.network_in, of.plan.network_in), (of.today.network_out, of.plan.network_out))
     worst = ", ".join(
         f"{way} {amount(before.bytes_per_sec, 'bytes/s')} → {amount(after.bytes_per_sec, 'bytes/s')} "
@@ -143,7 +145,7 @@ def hours(plan: Plan) -> tuple[str, ...]:
         f"{number(of.plan.above_capacity or 0)}"
     )
     return (
-        f"planned for {planned}, besides the mean" if planned else "no partition has traffic in any hour",
+        *((f"planned for {planned}, besides the mean",) if planned else ()),
         f"worst broker in the worst of 168 hours, today → plan: {worst}{above}",
         *(() if of.of_mean is None else (_for_the_mean(of.plan, of.of_mean),)),
     )

@@ -40,6 +40,7 @@ _LIMITED = {
     "broker_refused": "no writes if a broker fails",
     "rack_offline": "offline if a rack fails",
     "rack_refused": "no writes if a rack fails",
+    "hours_above_capacity": "hours above capacity",
     "gap": "above the least, of copied",
     "eta": "duration",
     "capacity.max_disk": "bytes on a capped broker",

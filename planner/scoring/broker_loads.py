@@ -7,8 +7,10 @@ fetches. The leader sends that to each follower, and sends consumers what they r
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.problem import IntArray, LongArray, Problem
 
@@ -71,6 +73,71 @@ def counts_by_group(problem: Problem, replicas: IntArray, groups: IntArray, coun
 def target_numbers(problem: Problem) -> IntArray:
     """(B,): the number of each broker among the target brokers, -1 where it isn't one."""
     return np.where(problem.targets, np.cumsum(problem.targets) - 1, -1).astype(np.int32)
+
+
+# What `Week.judged` says of an assignment. `worst_hour` is the higher one of the next two.
+HOURS = ("worst_hour", "worst_hour_in", "worst_hour_out", "p99_hour_in", "p99_hour_out", "hours_above_capacity")
+
+
+@dataclass(frozen=True, eq=False)
+class Week:
+    """The hours of the week of a problem that has them, kept as assignments are replayed over them by the thousand.
+
+    received, sent (P, 168): bytes/s that each replica receives, and that the leader sends where all replicas that are
+    asked for are there.
+    """
+
+    problem: Problem
+    received: LongArray
+    read: LongArray
+    sent: LongArray
+
+    @staticmethod
+    def of(problem: Problem) -> Week | None:
+        """None where the hours aren't known."""
+        if problem.week is None:
+            return None
+        received, read = problem.week.astype(np.int64)
+        return Week(problem, received, read, received * np.maximum(problem.replication_factors - 1, 0)[:, None] + read)
+
+    def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
+        """(2, B, 168): bytes/s in and out of every broker of the problem under an assignment (P, W), led so (P,)."""
+        held = np.asarray((assignment >= 0).sum(axis=1))
+        sent = self.sent
+        if (held != self.problem.replication_factors).any():
+            sent = self.received * np.maximum(held - 1, 0)[:, None] + self.read
+        return np.stack([self._summed(assignment, self.received), self._summed(leaders[:, None], sent)])
+
+    def judged(self, assignment: IntArray, leaders: IntArray | None = None) -> tuple[int, ...]:
+        """HOURS of an assignment (P, W): bytes/s, and the number of hours of brokers above what they state, -1 where
+        none states it. A p99 is that of all hours of the target brokers, the lowest that 99 % of them don't exceed.
+        """
+        problem = self.problem
+        loads = self.loads(assignment, leaders_after(problem, assignment) if leaders is None else leaders)
+        worst = loads.max(axis=(1, 2), initial=0)
+        of_targets = loads[:, problem.targets].reshape(2, -1)
+        rank = -(-99 * of_targets.shape[1] // 100) - 1
+        usual = np.partition(of_targets, rank, axis=1)[:, rank]
+        above, limits = -1, problem.network_limit
+        if limits is not None and (limits >= 0).any():
+            above = int(((loads > limits[:, None]) & (limits >= 0)[:, None]).any(axis=0).sum())
+        return int(worst.max()), *worst.tolist(), *usual.tolist(), above
+
+    def _summed(self, brokers: IntArray, hours: LongArray) -> LongArray:
+        """(B, 168): the hours (P, 168) of all partitions on each of their brokers (P, K), -1: none."""
+        count, (rows, width) = len(self.problem.broker_ids), brokers.shape
+        # A row a broker, one column a partition; what is on no broker goes to a row of its own.
+        at = np.where(brokers < 0, count, brokers).astype(np.int32).reshape(-1)
+        ones, begins = np.ones(len(at), dtype=np.int64), np.arange(0, len(at) + 1, width, dtype=np.int32)
+        matrix = scipy.sparse.csc_array((ones, at, begins), shape=(count + 1, rows))
+        found: LongArray = (matrix @ hours)[:count]
+        return found
+
+
+def over_the_week(problem: Problem, assignment: IntArray) -> dict[str, int]:
+    """HOURS of one assignment (P, W), each by its name; -1 where the hours of the week aren't known."""
+    week = Week.of(problem)
+    return dict.fromkeys(HOURS, -1) if week is None else dict(zip(HOURS, week.judged(assignment), strict=True))
 
 
 def _sums(

@@ -14,8 +14,8 @@ from planner.model.spec import Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.catalog import UNKNOWN
 from planner.sweep import budget_steps
-from planner.sweep.ranking import SURVIVE_COLUMNS, ranking, ranking_of
-from planner.sweep.sweep_result import SweepResult
+from planner.sweep.ranking import SURVIVE_COLUMNS, moved_column, ranking, ranking_of
+from planner.sweep.sweep_result import FRONTS, front
 from planner.sweep.variants import BASE, Swept
 
 Row = Mapping[str, Any]
@@ -32,6 +32,13 @@ _WORDS = {
 }
 
 
+# What the amount of a rule is the most of.
+_WITHIN = {
+    "most_even_within_bytes": "bytes_moved",
+    "lowest_worst_hour_within_bytes": "bytes_moved",
+    "fewest_bytes_within_imbalance": "imbalance_ppm",
+    "fewest_bytes_within_worst_hour": "worst_hour",
+}
 _OVER_CAPS = "no plan was found that keeps max_leaders at this balance"
 
 
@@ -104,7 +111,7 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
         return BestCandidate(first, _OVER_CAPS)
     if rule.rule == "asked":
         return BestCandidate(first, None)
-    fitting = [row for row in _pool(tried.result) if _fits(tried.spec, rule, row)]
+    fitting = [row for row in _pool(tried) if _fits(tried.spec, rule, row)]
     if not fitting:
         return BestCandidate(
             first, "no plan within the budget" if rule.rule == "within_budget" else "no plan within sweep.choose"
@@ -112,12 +119,16 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
     return BestCandidate(min(fitting, key=lambda row: _key(tried, rule, row)), None)
 
 
-def _pool(result: SweepResult) -> list[Row]:
-    """Valid rows to choose from: those with a proof, doing nothing, and the front."""
+def _pool(tried: Swept) -> list[Row]:
+    """Valid rows to choose from: those with a proof, doing nothing, and the fronts."""
+    result, problem = tried.result, tried.problem
     scores = result.scores
     proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), pc.equal(scores["strategy"], "unchanged"))
     valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
-    rows = {row["candidate"]: row for row in [*valid, *result.front.to_pylist()]}
+    fronts = [result.front]
+    if problem.week is not None:
+        fronts.append(front(scores, ranking_of(problem), moved_column(problem), FRONTS[1]))
+    rows = {row["candidate"]: row for row in [*valid, *(row for each in fronts for row in each.to_pylist())]}
     return list(rows.values())
 
 
@@ -126,8 +137,9 @@ def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
         return False
     if rule.rule == "within_budget":
         return True
-    column = "bytes_moved" if rule.rule == "most_even_within_bytes" else "imbalance_ppm"
-    return bool(row[column] <= rule.value)
+    if rule.of_hours and row["worst_hour"] == UNKNOWN:
+        return False
+    return bool(row[_WITHIN[rule.rule]] <= rule.value)
 
 
 def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
@@ -139,7 +151,9 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
             return (*first, row["excess"], row["scenario_excess"], row["imbalance_ppm"], row["bytes_moved"], *order)
         case "most_even_within_bytes":
             return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
-        case "fewest_bytes_within_imbalance":
+        case "lowest_worst_hour_within_bytes":
+            return (*first, row["hours_above_capacity"], row["worst_hour"], row["bytes_moved"], *order)
+        case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour":
             # Where sizes are unknown no plan moves bytes: what it moves are replicas.
             return (*first, row["bytes_moved"], row["replicas_moved"], *order)
         case _:
@@ -156,6 +170,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         if row["imbalance_ppm"]
         else "no broker is above its share"
     )
+    hour = f"at most {size(row['worst_hour'])}/s in or out of any broker in any hour of the week"
     if not tried[at].spec.cluster.sizes_known:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
@@ -164,6 +179,12 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
             return f"{what}: copies {moved}, {above}"
         case "most_even_within_bytes":
             return f"the most even plan{others} that copies at most {stated(rule.value)}: copies {moved}, {above}"
+        case "lowest_worst_hour_within_bytes":
+            what = f"the lowest worst hour{others} of the plans that copy at most {stated(rule.value)}"
+            return f"{what}: copies {moved}, {hour}"
+        case "fewest_bytes_within_worst_hour":
+            what = f"the fewest {unit}{others} with no broker above {stated(rule.value)}/s in any hour of the week"
+            return f"{what}: {moved}, {hour}"
         case "fewest_bytes_within_imbalance":
             return (
                 f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
@@ -190,7 +211,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
     The least that the message names is that of the plans tried, not of all possible ones: a sweep may try only some
     balances of the ladder.
     """
-    sound = [(each.name, row) for each in tried for row in _pool(each.result) if not row["violations"]]
+    sound = [(each.name, row) for each in tried for row in _pool(each) if not row["violations"]]
     limits = ((term, getattr(tried[0].spec.budget, term)) for term in budget_steps.TERMS)
     lines = [_overspent(term, allowed, sound, len(tried)) for term, allowed in limits if allowed is not None and sound]
     if lines:
@@ -211,17 +232,17 @@ def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], altern
 
 def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
     """UnsafePlanError where valid plans exist, but none within the budget or the amount of `sweep.choose`."""
-    sound = [(each, row) for each in tried for row in _pool(each.result) if not row["violations"]]
+    sound = [(each, row) for each in tried for row in _pool(each) if not row["violations"]]
     rows = [row for each, row in sound if budget_steps.within(each.spec.budget, row)]
     if sound and not rows:
         _refuse_spending(tried)
     if not rows:
         return
     # What is allowed is not rounded: it is to be copied into the YAML.
-    if rule.rule == "most_even_within_bytes":
-        limit, least = stated(rule.value), exactly(min(row["bytes_moved"] for row in rows))
-    else:
-        limit, least = percent(rule.value / 10_000), f"{exact(min(row['imbalance_ppm'] for row in rows) / 10_000)}%"
+    column = _WITHIN[rule.rule]
+    limit, least = stated(rule.value), exactly(least_of := min(row[column] for row in rows))
+    if column == "imbalance_ppm":
+        limit, least = percent(rule.value / 10_000), f"{exact(least_of / 10_000)}%"
     raise UnsafePlanError(
         f"nothing was written: sweep.choose.{rule.rule}: {limit} is below what any valid plan needs; "
         f"allowed: at least {least}"

@@ -21,6 +21,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
+from planner.scoring.broker_loads import HOURS, Week
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
 from planner.sweep import classic_sums, classic_tables, sweep_result
@@ -32,7 +33,7 @@ from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 Progress = Callable[[int, int], None]
 Proposals = Mapping[int, Proposal]
 
-_SCORES = len(fields(Scores))
+_SCORES, _UNPROVEN = len(fields(Scores)), COLUMNS.index("unproven")
 
 
 class Search(NamedTuple):
@@ -81,20 +82,23 @@ def scored(
     problem: Problem, candidates: Candidates, numbers: LongArray, proposals: Proposals | None = None
 ) -> LongArray:
     """(COLUMNS, C): the scores of these candidates (C,); `proposals` are those that are made already, by number."""
-    basis = _basis(problem)
-    columns = np.empty((len(COLUMNS), len(numbers)), dtype=np.int64)
+    basis, week = _basis(problem), _week(problem)
+    columns = np.full((len(COLUMNS), len(numbers)), UNKNOWN, dtype=np.int64)
     columns[0] = numbers
     # Classic placements are scored many at once, without tie-breaks and without a bound: they count as unproven.
-    scores, others = slice(1, 1 + _SCORES), slice(1 + _SCORES, None)
-    columns[others] = [[UNKNOWN], [UNKNOWN], [UNKNOWN], [1]]
+    scores, hours = slice(1, 1 + _SCORES), slice(-len(HOURS), None)
+    columns[_UNPROVEN] = 1
     for part, places, at in candidates.parts(numbers):
         if part.strategy == "kafka_classic" and (has_tables(problem) or classic_sums.usable(basis)):
             columns[scores, places] = _columns(_classic(basis, part, at))
+            if week is not None:
+                made = (propose(problem, candidates, number) for number in numbers[places].tolist())
+                columns[hours, places] = np.transpose([week.judged(each.assignment) for each in made])
             continue
         for place in places.tolist():
             number = int(numbers[place])
-            made = proposals.get(number) if proposals else None
-            columns[1:, place] = _one(basis, *candidates.candidate(number), made)
+            proposal = proposals.get(number) if proposals else None
+            columns[1:, place] = _one(basis, *candidates.candidate(number), proposal)
     return columns
 
 
@@ -129,6 +133,11 @@ def _basis(problem: Problem) -> ScoringBasis:
     return ScoringBasis.of(problem)
 
 
+@lru_cache(maxsize=1)
+def _week(problem: Problem) -> Week | None:
+    return Week.of(problem)
+
+
 def _classic(basis: ScoringBasis, run: Run, at: LongArray) -> Scores:
     """Scores (C,) of these candidates (C,) of a run of classic placements, from tables or by sums."""
     topics, brokers = len(basis.problem.topic_names), int(basis.problem.targets.sum())
@@ -154,13 +163,16 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
         proposal = proposal or _proposal(basis.problem, candidate, scenarios)
     except InfeasibleError:
         failed = {"violations": max(basis.problem.rows, 1), "least_bytes": UNKNOWN, "unproven": 1}
+        failed |= dict.fromkeys(HOURS, UNKNOWN)
         return np.array([failed.get(name, 0) for name in SCORE_COLUMNS])
     asked = proposal.least_bytes != UNKNOWN and candidate.balance == basis.problem.balance
     unproven = candidate.strategy != "unchanged" and not asked
     scores = _columns(score.score(basis, proposal.assignment))[:, 0]
     solved = candidate.strategy in ("unchanged", "optimum")
     ties = score.ties(basis.problem, proposal.assignment) if solved else (UNKNOWN, UNKNOWN)
-    return np.concatenate([scores, ties, [proposal.least_bytes, unproven]])
+    week = _week(basis.problem)
+    hours = [UNKNOWN] * len(HOURS) if week is None else week.judged(proposal.assignment)
+    return np.concatenate([scores, ties, [proposal.least_bytes, unproven], hours])
 
 
 # Candidates evaluated between two reports of progress: from tables, and one by one. Solved plans come one at a time.

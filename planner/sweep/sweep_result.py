@@ -15,17 +15,22 @@ import pyarrow.compute as pc
 
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
+from planner.scoring.broker_loads import HOURS
 from planner.scoring.score import Scores
 from planner.strategies.catalog import Proposal
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, Candidates
 from planner.sweep.ranking import RANKING, TIES, first, moved_column, ranking_of, unbeaten
 
 # `unproven` is 1 where nothing says how few bytes would do at the balance asked for: a baseline, never the winner.
-SCORE_COLUMNS = (*(each.name for each in fields(Scores)), *TIES, "least_bytes", "unproven")
+# HOURS are UNKNOWN where no load profile has the hours of the week.
+SCORE_COLUMNS = (*(each.name for each in fields(Scores)), *TIES, "least_bytes", "unproven", *HOURS)
 SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
 # What is worked out for a candidate, its number first: the rows of a part.
 COLUMNS = ("candidate", *SCORE_COLUMNS)
 _AT = {name: at for at, name in enumerate(COLUMNS)}
+
+# What the rows of a front are even in, beside what they move; the second one where the hours of the week are known.
+FRONTS = ("imbalance_ppm", "worst_hour")
 
 TOP = 10
 # A sweep of no more candidates keeps all of its rows; of a larger one about as many are kept as a sample. A row takes
@@ -86,8 +91,9 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
     kafka = np.flatnonzero(candidates.of(numbers, *KAFKA_STRATEGIES))
     kept[kafka[first([column[kafka] for column in order], 1)]] = True
     valid = np.flatnonzero(part[_AT["violations"]] == 0)
-    columns = [part[_AT[name]][valid] for name in (moved_column(problem), "imbalance_ppm", *ranking_of(problem))]
-    kept[valid[unbeaten(columns[0], columns[1], columns[2:])]] = True
+    for even in FRONTS if problem.week is not None else FRONTS[:1]:
+        columns = [part[_AT[name]][valid] for name in (moved_column(problem), even, *ranking_of(problem))]
+        kept[valid[unbeaten(columns[0], columns[1], columns[2:])]] = True
     return part[:, kept]
 
 
@@ -136,13 +142,15 @@ def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Tab
     return scores.take(pa.array(first([_column(scores, name) for name in order], count)))
 
 
-def front(scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved") -> pa.Table:
+def front(
+    scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved", even: str = FRONTS[0]
+) -> pa.Table:
     """Valid rows that no other beats in both what is moved and imbalance, by those; of equal ones, the first in order.
 
-    `moved` is `ranking.moved_column`.
+    `moved` is `ranking.moved_column`, `even` one of FRONTS.
     """
     valid = scores.filter(pc.equal(scores["violations"], 0))
-    columns = [_column(valid, name) for name in (moved, "imbalance_ppm", *order)]
+    columns = [_column(valid, name) for name in (moved, even, *order)]
     return valid.take(pa.array(unbeaten(columns[0], columns[1], columns[2:])))
 
 

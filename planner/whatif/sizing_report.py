@@ -106,7 +106,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
         single = sum(len(topic.partitions) for topic in spec.cluster.topics if len(topic.partitions[0].replicas) == 1)
         if single:
             yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
-    if spec.week is None:
+    if spec.week is None or not spec.week.planned_for:
         yield "the network is judged by mean rates; balance.at and cluster.load add the busiest hours of the week"
     yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
 

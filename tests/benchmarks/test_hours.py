@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks import hours
+from benchmarks.cases import make, to_spec
 from planner.model.build_problem import MOST_HOURS, build
 from planner.scoring.broker_loads import loads
 from planner.scoring.growth_scenarios import scenarios
@@ -28,3 +29,12 @@ def test_replicas_are_in_three_racks() -> None:
     """A plan has no rack to mend."""
     problem = build(hours.spec(2, 60))
     assert [[0, 1, 2]] == np.unique(np.sort(problem.broker_racks[problem.replicas], axis=1), axis=0).tolist()
+
+
+def test_a_sweep_is_replayed_over_the_hours() -> None:
+    """Every candidate; the hours are for judging alone."""
+    asked = hours.with_week(to_spec(make("expand-small")), 1)
+    assert len(build(asked).scenario_names) == 0
+    count, *seconds = hours.replayed(asked, 30)
+    assert count == 30
+    assert all(0 < each < 60 for each in seconds)

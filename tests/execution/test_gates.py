@@ -304,7 +304,7 @@ def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str
 
 def test_the_gap_is_a_gate() -> None:
     """In millionths of what the plan copies, rounded up; none where the proof is tight."""
-    winner = dict.fromkeys((*SCORED, "broker_offline"), 0) | {"replicas_moved": 3}
+    winner = dict.fromkeys((*SCORED, "broker_offline", "hours_above_capacity"), 0) | {"replicas_moved": 3}
     spec, costs = replacement(limits=Limits(gap_ppm=333_333)), Costs((), (), None, (), ())
 
     def gap(moved: int, least: int, replicas: int | None = None) -> int:

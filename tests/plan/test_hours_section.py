@@ -10,8 +10,9 @@ from clusters import assignment_of, balance_of, no_racks, spec_of
 
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
+from planner.model.errors import UnsafePlanError
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.spec import Spec, Sweep
+from planner.model.spec import Choice, Limits, Spec, Sweep
 from planner.plan.build import planned
 from planner.plan.document.cluster_types import PlannedHourRow, WorstHourRow
 from planner.report import sentences
@@ -43,13 +44,17 @@ def asked(network: int | None = None) -> Spec:
     return replace(spec, cluster=replace(spec.cluster, topics=topics, brokers=brokers))
 
 
-def plan_of(spec: Spec):
-    """The plan of a sweep in this process."""
-    tried = [
+def tried(spec: Spec) -> list[Swept]:
+    """A sweep in this process."""
+    return [
         Swept(each.name, each.spec, each.problem, evaluate.run(each.problem, each.candidates))
         for each in alternatives(spec)
     ]
-    return planned(tried).plan
+
+
+def plan_of(spec: Spec):
+    """The plan of a sweep in this process."""
+    return planned(tried(spec)).plan
 
 
 def test_without_busiest_hours_there_is_no_section() -> None:
@@ -109,3 +114,68 @@ def test_windows_of_hours_that_are_missed_are_told_with_the_hour() -> None:
     scores = score(basis, still)
     assert scores.excess[0] > 0
     assert (0, 0) == (scores.scenario_excess[0], scores.scenarios_missed[0])
+
+
+def test_every_candidate_is_replayed_as_the_plan_is() -> None:
+    """The columns of the winner's row are the plan's hours, and those of doing nothing are today's."""
+    spec = asked(network=3000)
+    (swept,) = tried(spec)
+    plan = planned([swept]).plan
+    rows = {row["candidate"]: row for row in swept.result.scores.to_pylist()}
+    assert plan.hours is not None
+    for row, state in ((rows[plan.candidates.winner.candidate], plan.hours.plan), (rows[0], plan.hours.today)):
+        figures = (state.network_in.bytes_per_sec, state.network_out.bytes_per_sec, state.above_capacity)
+        assert figures == (row["worst_hour_in"], row["worst_hour_out"], row["hours_above_capacity"])
+        assert row["worst_hour"] == max(figures[:2])
+    chosen = next(row for row in plan.pareto if row.chosen)
+    assert (plan.hours.plan.network_in.bytes_per_sec, 0) == (chosen.worst_hour, chosen.hours_above_capacity)
+    assert {"kafka_classic", "kafka_striped", "optimum"} < {row["strategy"] for row in rows.values()}
+    assert all(row["worst_hour"] > 0 for row in rows.values())
+
+
+def test_for_the_mean_hours_are_judged_and_not_planned_for() -> None:
+    """The plan is the one for the mean, which leaves all where it is; the columns and the section are there."""
+    spec = asked(network=3000)
+    assert spec.week is not None
+    plan = plan_of(replace(spec, week=replace(spec.week, planned_for=False)))
+    assert plan.hours is not None
+    assert ((), None, 0, 2) == (
+        plan.hours.planned,
+        plan.hours.of_mean,
+        plan.hours.plan.bytes_moved,
+        plan.hours.plan.above_capacity,
+    )
+    assert sentences.hours(plan)[0].startswith("worst broker in the worst of 168 hours, today → plan: in 3.99 kB/s → ")
+
+
+@pytest.mark.parametrize(
+    ("choice", "moved"),
+    [
+        (Choice("lowest_worst_hour_within_bytes", 1000), 200),
+        (Choice("lowest_worst_hour_within_bytes", 0), 0),
+        (Choice("fewest_bytes_within_worst_hour", 3000), 200),
+        (Choice("fewest_bytes_within_worst_hour", 4000), 0),
+    ],
+    ids=lambda each: f"{each.rule}-{each.value}" if isinstance(each, Choice) else None,
+)
+def test_the_hours_choose(choice: Choice, moved: int) -> None:
+    """The lowest worst hour for the bytes, or the fewest bytes for the hour."""
+    spec = asked(network=3000)
+    plan = plan_of(replace(spec, sweep=replace(spec.sweep, choice=choice)))
+    assert (choice.rule, choice.value, moved) == (plan.choice.rule, plan.choice.value, plan.bound.bytes_moved)
+    assert "in or out of any broker in any hour of the week" in plan.choice.why
+
+
+def test_hours_above_capacity_are_a_gate() -> None:
+    """The plan for the mean leaves two hours of brokers above; without hours or capacities it can't be judged."""
+    of_mean = replace(asked(network=3000), limits=Limits(hours_above_capacity=1))
+    assert of_mean.week is not None
+    of_mean = replace(of_mean, week=replace(of_mean.week, planned_for=False))
+    with pytest.raises(UnsafePlanError, match="the plan needs 2 hours, allowed: at most 1 hour"):
+        plan_of(of_mean)
+    (kept,) = plan_of(replace(of_mean, limits=Limits(hours_above_capacity=2))).limits
+    assert ("limits.hours_above_capacity", 2, 2, False) == (kept.key, kept.limit, kept.value, kept.crossed)
+    unknown = (replace(asked(), limits=of_mean.limits), replace(of_mean, week=None))
+    for each in unknown:
+        with pytest.raises(UnsafePlanError, match="hours_above_capacity can't be judged, the hours of the week"):
+            plan_of(each)

@@ -12,10 +12,11 @@ from properties import examples
 
 from planner.execution.batch_cutting import split
 from planner.execution.partition_changes import changes
+from planner.model import build_problem
 from planner.model.build_problem import today
 from planner.model.problem import Problem
 from planner.model.spec import BatchRules, Changes, TopicFilter
-from planner.scoring.broker_loads import MEASURES, by_group, leaders_after, loads, measured, on_all_brokers
+from planner.scoring.broker_loads import HOURS, MEASURES, Week, by_group, leaders_after, loads, measured, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
@@ -116,3 +117,41 @@ def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
             fetched = int(problem.bytes_in_per_sec[row]) * (len(replicas) - 1)
             sent[leader] += fetched + int(problem.bytes_out_per_sec[row])
     assert [list(held.values()), list(written.values()), list(sent.values())] == loads(problem, assignment).tolist()
+
+
+@examples(25)
+@given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.integers(0, 1000))
+def test_the_hours_of_the_week_are_as_by_definition(problem: Problem, seed: int) -> None:
+    """Loads as counted one by one, of any assignment and leaders; then the highest, the p99, and hours above limits."""
+    random = np.random.default_rng(seed)
+    hours = random.integers(0, 1000, (2, problem.rows, 168))
+    limits = random.integers(-1, 2, len(problem.broker_ids)) * 400
+    judged = replace(problem, week=hours.astype(np.int32), network_limit=np.maximum(limits, -1))
+    week = Week.of(judged)
+    assert week is not None
+    assert Week.of(problem) is None
+    assignment = random.integers(-1, len(problem.broker_ids), (problem.rows, problem.width))
+    assignment = np.where((assignment >= 0).any(axis=1, keepdims=True), assignment, 0)
+    leaders = leaders_after(judged, assignment)
+    expected = build_problem.of_brokers(judged, hours, assignment, leaders)
+    assert np.array_equal(expected, week.loads(assignment, leaders))
+
+    found = dict(zip(HOURS, week.judged(assignment, leaders), strict=True))
+    worst = expected.max(axis=(1, 2))
+    above = [
+        max(expected[0, broker, hour], expected[1, broker, hour]) > limit
+        for broker, limit in enumerate(limits.tolist())
+        for hour in range(168)
+        if limit >= 0
+    ]
+    usual = []
+    for held in expected[:, problem.targets].reshape(2, -1):
+        usual.append(next(value for value in sorted(held) if (held <= value).sum() >= 0.99 * len(held)))
+    assert found == {
+        "worst_hour": worst.max(),
+        "worst_hour_in": worst[0],
+        "worst_hour_out": worst[1],
+        "p99_hour_in": usual[0],
+        "p99_hour_out": usual[1],
+        "hours_above_capacity": sum(above) if above else -1,
+    }

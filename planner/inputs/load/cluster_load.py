@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.inputs.importers.state_parts import Assignment
+from planner.inputs.yaml_source import Path
 from planner.model.cluster import Partition, Topic
 from planner.model.formats import counted
 from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_growth
@@ -82,15 +83,18 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> FloatArray:
     return np.asarray(values.cast(pa.float64()).fill_null(np.nan), dtype=np.float64)
 
 
-def without_hours(topics: Sequence[Topic], week: WeekOfLoad) -> str | None:
-    """Why a profile can't say which hours are the busiest, with what is allowed; None where it can."""
+def without_hours(topics: Sequence[Topic], week: WeekOfLoad, asked: Sequence[tuple[Path, str]]) -> str | None:
+    """Why a profile can't say how every hour is, with the first of the keys that need it and what else is allowed
+    there; None where it can.
+    """
     rows = [week.rows[key] for key in _cluster_keys(topics) if key in week.rows]
     lacking = int(np.isnan(week.hours[:, rows]).all(axis=(0, 1)).sum())
     if not lacking:
         return None
+    path, allowed = asked[0] if asked else ((), "")
     return (
-        f"lacks {lacking} of the {HOURS_OF_WEEK} hours of the week, which balance.at: busiest hours needs; "
-        "allowed: a profile of a week or more of history, or at: mean"
+        f"lacks {lacking} of the {HOURS_OF_WEEK} hours of the week, which {'.'.join(map(str, path))} needs; "
+        f"allowed: a profile of a week or more of history, or there: {allowed}"
     )
 
 

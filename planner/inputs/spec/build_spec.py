@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
@@ -366,7 +366,7 @@ def replication_factor_changes(document: Document) -> tuple[ReplicationFactorCha
 
 
 def _limits(limits: Mapping[str, Any]) -> Limits:
-    counts = ("replicas_moved", "leaders_changed", "broker_offline", "broker_refused", "rack_offline", "rack_refused")
+    counts = {field.name for field in fields(Limits)} - {"bytes_moved", "cross_rack_bytes"}
     sizes = {key: parse_bytes(limits[key]) for key in ("bytes_moved", "cross_rack_bytes") if key in limits}
     shares = {f"{key}_ppm": sections.share_ppm(limits[key]) for key in ("disk_used", "gap") if key in limits}
     eta = limits.get("eta")

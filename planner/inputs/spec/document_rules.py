@@ -134,20 +134,24 @@ def _racks_for_all(document: Document) -> Iterator[Finding]:
             yield document.finding(path, message)
 
 
-@_reads(*TARGET_KEYS, "limits.disk_used")
-def _disks_for_all(document: Document) -> Iterator[Finding]:
-    """A share of a disk needs the disk: limits.disk_used can't be judged for a broker without one."""
-    if document.get("limits", "disk_used") is None:
-        return
-    without = {broker.id for broker in target_brokers(document) if broker.disk_bytes is None}
-    allowed = "capacity.disk for every broker that stays or joins, or no limits.disk_used"
-    for path, who, old in _written(document, without):
-        if old is None:
-            message = f"broker {who} has no capacity.disk, which limits.disk_used needs; allowed: {allowed}"
-            yield document.finding((*path, "capacity"), message)
-        else:
-            message = f"broker {who} gets no capacity.disk from broker {old}; allowed: {allowed}"
-            yield document.finding(path, message)
+@_reads(*TARGET_KEYS, "limits.disk_used", "limits.hours_above_capacity")
+def _capacities_for_all(document: Document) -> Iterator[Finding]:
+    """A share of a disk needs the disk, and hours above a capacity that: no broker without one can be judged."""
+    for limit, what, of in (
+        ("disk_used", "disk", "disk_bytes"),
+        ("hours_above_capacity", "network", "network_bytes_per_sec"),
+    ):
+        if document.get("limits", limit) is None:
+            continue
+        without = {broker.id for broker in target_brokers(document) if getattr(broker, of) is None}
+        allowed = f"capacity.{what} for every broker that stays or joins, or no limits.{limit}"
+        for path, who, old in _written(document, without):
+            if old is None:
+                message = f"broker {who} has no capacity.{what}, which limits.{limit} needs; allowed: {allowed}"
+                yield document.finding((*path, "capacity"), message)
+            else:
+                message = f"broker {who} gets no capacity.{what} from broker {old}; allowed: {allowed}"
+                yield document.finding(path, message)
 
 
 def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
@@ -195,16 +199,17 @@ def _bytes_are_known(document: Document) -> Iterator[Finding]:
             yield document.finding(path, f"{value!r} can't be judged without {what}; allowed: {allowed}, or none")
 
 
-@_reads("balance", "cluster.load")
+@_reads("balance", "cluster.load", "sweep.choose", "limits")
 def _hours_are_known(document: Document) -> Iterator[Finding]:
-    """The busiest hours are those of a load profile, and matter to windows of traffic alone."""
-    if not sections.at_busiest_hours(document):
-        return
-    path: Path = ("balance", "at")
-    if not document.get("cluster", "load"):
-        message = "'busiest hours' can't be found without a load profile; allowed: with cluster.load, or mean"
-        yield document.finding(path, message)
-    if all(document.get("balance", name) in (None, "none") for name in ("network_in", "network_out")):
+    """Hours are those of a load profile; the busiest ones matter to windows of traffic alone."""
+    for path, allowed in sections.of_hours(document):
+        if not document.get("cluster", "load"):
+            message = f"{document.get(*path)!r} can't be judged without a load profile"
+            yield document.finding(path, f"{message}; allowed: with cluster.load, or {allowed}")
+    path = ("balance", "at")
+    if sections.at_busiest_hours(document) and all(
+        document.get("balance", name) in (None, "none") for name in ("network_in", "network_out")
+    ):
         message = "'busiest hours' has no traffic to be even in; allowed: with network_in or network_out, or mean"
         yield document.finding(path, message)
 

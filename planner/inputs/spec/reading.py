@@ -138,8 +138,9 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
     today = topics.assignment.topics
-    week = cluster_load.week_of_load(rows, about) if sections.at_busiest_hours(document) else None
-    why = cluster_load.misfit(today, load, sized=sized) or (week and cluster_load.without_hours(today, week))
+    asked, week = [*sections.of_hours(document)], cluster_load.week_of_load(rows, about)
+    lacks = cluster_load.without_hours(today, week, asked)
+    why = cluster_load.misfit(today, load, sized=sized) or (asked and lacks)
     if why:
         return replace(topics, findings=(*topics.findings, replace(found, message=f"{name!r} {why}")))
     unsized = cluster_load.unsized(today, load)
@@ -151,7 +152,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         inputs=(*topics.inputs, InputFile(name, hashlib.sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         growth=load.growth,
-        week=week,
+        week=None if lacks else replace(week, planned_for=sections.at_busiest_hours(document)),
     )
 
 

@@ -44,6 +44,16 @@ def balance(document: Document, sizes_known: bool) -> Balance:
     return Balance(**{name: Tolerance.parse(asked[name]) for name in (*COUNTS, *BYTES) if name in asked})
 
 
+def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
+    """The keys that need the hours of the week, each with what else is allowed there."""
+    if at_busiest_hours(document):
+        yield ("balance", "at"), "mean"
+    if (found := choice(document)).of_hours:
+        yield ("sweep", "choose", found.rule), "another rule"
+    if document.get("limits", "hours_above_capacity") is not None:
+        yield ("limits", "hours_above_capacity"), "no such limit"
+
+
 def at_busiest_hours(document: Document) -> bool:
     """True where `balance.at` asks for the busiest hours of the week, too."""
     return bool(document.get("balance", "at") == "busiest hours")
@@ -71,6 +81,10 @@ def choice(document: Document) -> Choice:
             return Choice("most_even_within_bytes", parse_bytes(size))
         case {"fewest_bytes_within_imbalance": share}:
             return Choice("fewest_bytes_within_imbalance", share_ppm(share))
+        case {"lowest_worst_hour_within_bytes": size}:
+            return Choice("lowest_worst_hour_within_bytes", parse_bytes(size))
+        case {"fewest_bytes_within_worst_hour": rate}:
+            return Choice("fewest_bytes_within_worst_hour", parse_bytes_per_sec(rate))
         case _:
             return Choice()
 

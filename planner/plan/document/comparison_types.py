@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from planner.model.spec import ChoiceRule
 from planner.plan.document.field_types import (
     LARGEST,
     BrokerId,
@@ -215,12 +216,12 @@ class ChoiceSection(Section, frozen=True, kw_only=True):
     """Which plan was chosen, and why."""
 
     rule: Annotated[
-        Literal["asked", "within_budget", "most_even_within_bytes", "fewest_bytes_within_imbalance"],
+        ChoiceRule,
         doc("The rule of sweep.choose."),
     ]
     value: Annotated[
         Count | None,
-        doc("The amount of the rule: bytes, or millionths above the fair share; null for a rule without one."),
+        doc("The amount of the rule: bytes, millionths above the fair share, or bytes/s; null for a rule without one."),
     ]
     variant: Annotated[str, doc("The variant: changes, or a name from sweep.variants.")]
     why: Annotated[str, doc("The rule with this plan's numbers, as a phrase.")]
@@ -281,6 +282,14 @@ class FrontFigures(CandidateFigures, frozen=True, kw_only=True):
     scenarios_missed: Annotated[
         Count, doc("In how many scenarios a window of bytes or traffic, or a disk, doesn't hold.")
     ]
+    worst_hour: Annotated[
+        Count | None,
+        doc("The highest bytes/s, in or out, of any broker in any hour of the week; left out where they are unknown."),
+    ] = None
+    hours_above_capacity: Annotated[
+        Count | None,
+        doc("Hours of brokers with more traffic, in or out, than capacity.network; left out where either is unknown."),
+    ] = None
 
 
 class VariantRow(FrontFigures, frozen=True, kw_only=True):

@@ -103,6 +103,9 @@ class SpecLimits(Section, frozen=True, kw_only=True):
         Count | None, doc("Partitions that refuse writes with acks=all when any one rack fails.")
     ] = None
     gap_ppm: Annotated[Count | None, doc("Millionths of what is copied that may be above the proven minimum.")] = None
+    hours_above_capacity: Annotated[
+        Count | None, doc("Hours of the week, of each broker, with more traffic than capacity.network.")
+    ] = None
 
 
 class SpecTopics(Section, frozen=True, kw_only=True):

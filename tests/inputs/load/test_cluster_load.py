@@ -12,7 +12,7 @@ from planner.inputs.load import profile_file, profile_statistics
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.load_history import About, Span
-from planner.model.spec import Rate
+from planner.model.spec import Choice, Rate
 
 SPAN = Span(MONDAY, MONDAY + 28 * 24)
 SPEC = """\
@@ -117,9 +117,11 @@ def at_busiest_hours(path: Path) -> Path:
 
 
 def test_the_hours_of_the_week_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
-    """By partition; without `at` they aren't."""
+    """By partition; without `at` they are for judging plans alone."""
     profile(tmp_path)
-    assert reading.load(spec(tmp_path)).week is None
+    known = reading.load(spec(tmp_path)).week
+    assert known is not None
+    assert not known.planned_for
 
     week = reading.load(at_busiest_hours(spec(tmp_path))).week
 
@@ -141,8 +143,8 @@ def test_a_profile_of_less_than_a_week_has_no_busiest_hours(tmp_path: Path) -> N
     (line,) = refused(at_busiest_hours(spec(tmp_path)))
 
     assert line.endswith(
-        "s.yaml:4:3: cluster.load: 'load.parquet' lacks 68 of the 168 hours of the week, which balance.at: busiest "
-        "hours needs; allowed: a profile of a week or more of history, or at: mean"
+        "s.yaml:4:3: cluster.load: 'load.parquet' lacks 68 of the 168 hours of the week, which balance.at needs; "
+        "allowed: a profile of a week or more of history, or there: mean"
     )
 
 
@@ -153,8 +155,43 @@ def test_busiest_hours_need_a_profile_and_traffic(tmp_path: Path) -> None:
 
     first, second = refused(path)
 
-    assert "balance.at: 'busiest hours' can't be found without a load profile; allowed: with cluster.load, or" in first
+    assert "balance.at: 'busiest hours' can't be judged without a load profile; allowed: with cluster.load, or" in first
     assert "balance.at: 'busiest hours' has no traffic to be even in; allowed: with network_in or network_out" in second
+
+
+RULES = {
+    "choose: {lowest_worst_hour_within_bytes: 1GB}": Choice("lowest_worst_hour_within_bytes", 10**9),
+    "choose: {fewest_bytes_within_worst_hour: 2MB/s}": Choice("fewest_bytes_within_worst_hour", 2 * 10**6),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_of_hours_are_read_and_need_a_profile(tmp_path: Path, rule: str) -> None:
+    """The rule and its amount, in bytes or bytes/s; without a profile it can't be judged."""
+    profile(tmp_path)
+    path = spec(tmp_path)
+    path.write_text(f"{path.read_text()}sweep: {{{rule}}}\n")
+    assert RULES[rule] == reading.load(path).sweep.choice
+
+    path.write_text(path.read_text().replace("  load: load.parquet\n", "").replace("network_in: 50%", "disk: none"))
+    (line,) = refused(path)
+    assert f"sweep.choose.{RULES[rule].rule}: " in line
+    assert "can't be judged without a load profile; allowed: with cluster.load, or another rule" in line
+
+
+def test_hours_above_capacity_are_limited_where_every_broker_states_its_network(tmp_path: Path) -> None:
+    """A count; where a broker states none, that is told at the broker."""
+    profile(tmp_path)
+    path = spec(tmp_path)
+    path.write_text(f"{path.read_text()}limits: {{hours_above_capacity: 3}}\n")
+    (first, second) = refused(path)
+    assert "broker 1 has no capacity.network, which limits.hours_above_capacity needs; allowed: capacity.net" in first
+    assert "broker 2 has no capacity.network" in second
+
+    path.write_text(
+        path.read_text().replace("}, {id: 2}", ", capacity: {network: 1}}, {id: 2, capacity: {network: 2}}")
+    )
+    assert 3 == reading.load(path).limits.hours_above_capacity
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ BALANCE_CASES: list[Case] = [
         "choose_word",
         sweep("choose: cheapest"),
         "11:9 sweep.choose",
-        "allowed: asked, or a mapping with most_even_within_bytes or fewest_bytes_within_imbalance",
+        "allowed: asked, or a mapping with one of the rules",
     ),
     (
         "choose_nothing",

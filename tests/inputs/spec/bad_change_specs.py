@@ -144,7 +144,12 @@ CHANGE_CASES: list[Case] = [
     ("limit_count_text", after("limits: {leaders_changed: 5%}\n"), "11:10 limits.leaders_changed", "a whole number"),
     ("limit_gap_number", after("limits: {gap: 0.5}\n"), "11:10 limits.gap", "from 0% to 100%, such as 0.5%"),
     ("limit_gap_beyond", after("limits: {gap: 100.5%}\n"), "11:10 limits.gap", "a percentage from 0% to 100%"),
-    ("limit_worst", after("limits: {worst_rack: 1}\n"), "11:10 limits.worst_rack", "rack_offline, rack_refused, gap"),
+    (
+        "limit_worst",
+        after("limits: {worst_rack: 1}\n"),
+        "11:10 limits.worst_rack",
+        "rack_refused, hours_above_capacity",
+    ),
     ("limit_rack_negative", after("limits: {rack_offline: -1}\n"), "11:10 limits.rack_offline", "from 0"),
     ("candidates_zero", after("sweep: {candidates: 0}\n"), "11:9 sweep.candidates", "from 2 to"),
     ("seed_text", after("sweep: {seed: lucky}\n"), "11:9 sweep.seed", "'lucky' isn't possible here"),
