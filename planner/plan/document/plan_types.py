@@ -106,7 +106,7 @@ class Plan(Section, frozen=True, kw_only=True):
     ] = None
     hours: Annotated[
         HoursSection | None,
-        doc("The hours of the week, before and after; only where balance.at asks for the busiest ones."),
+        doc("The hours of the week, before and after; only where cluster.load has all of them."),
     ] = None
     terms: Annotated[
         tuple[TermRow, ...],
