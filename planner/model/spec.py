@@ -145,6 +145,18 @@ class Sizing:
 
 
 @dataclass(frozen=True)
+class RackTraffic:
+    """`traffic` and `prices`: where consumers are, each rack with its share of what is read, in millionths (none: not
+    known); whether they fetch from the nearest replica (KIP-392); what a GiB from one rack to another costs, in
+    millionths of the currency.
+    """
+
+    consumers: tuple[tuple[str, int], ...] = ()
+    nearest: bool = False
+    per_gib: int | None = None
+
+
+@dataclass(frozen=True)
 class ReplicationFactorChange:
     """`topics` is a shell-style pattern; every matching topic gets `replication_factor` replicas."""
 
@@ -372,6 +384,7 @@ class Spec:
     placement: tuple[Placement, ...] = ()
     leader_racks: tuple[LeaderRacks, ...] = ()
     sizing: Sizing | None = None
+    traffic: RackTraffic = field(default_factory=RackTraffic)
 
 
 # Limits that nobody can judge without sizes, or without racks.

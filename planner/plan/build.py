@@ -29,13 +29,13 @@ from planner.plan import (
     brokers_topics_partitions,
     budget_spent,
     headline,
-    hours_section,
     log_dirs_section,
     new_partitions,
     pareto_front,
     plan_warnings,
     state_fingerprint,
     terms,
+    traffic_sections,
 )
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, ClusterSection, InputRow, RackRow, StateSection, TopicRow
@@ -140,7 +140,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **made_of,
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
-        hours=hours_section.section(spec, problem, proposal.assignment, tried[chosen.at].result),
+        **traffic_sections.sections(spec, problem, proposal.assignment, tried[chosen.at].result, winner),
         terms=log_dirs_section.with_terms(
             terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led), dirs
         ),

@@ -155,6 +155,7 @@ _ROOMS = _COMMENT | {
     "racks-table": Room(1_500),
     "brokers-table": Room(7_000, 60),
     "batches-table": Room(1_200),
+    "rack-traffic": Room(500),
     "front-table": Room(3_000, 8),
     "new-partitions": Room(6_000),
     "new": Room(),

@@ -1,4 +1,4 @@
-"""What an assignment puts on each broker: replicas, leaders, bytes and network traffic.
+"""What an assignment puts on each broker: replicas, leaders, bytes and network traffic; and what crosses racks.
 
 Every replica of a partition receives what producers write to it: the leader from the producers, a follower by its
 fetches. The leader sends that to each follower, and sends consumers what they read.
@@ -132,6 +132,25 @@ class Week:
         matrix = scipy.sparse.csc_array((ones, at, begins), shape=(count + 1, rows))
         found: LongArray = (matrix @ hours)[:count]
         return found
+
+
+def replicated_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray) -> int:
+    """Bytes/s that followers fetch from leaders in other racks, of replicas (P, W) and leaders (P,); -1 is none."""
+    racks = problem.broker_racks
+    crossing = ((replicas >= 0) & (racks[replicas] != racks[leaders][:, None])).sum(axis=1)
+    return int((np.where(leaders >= 0, crossing, 0) * problem.bytes_in_per_sec).sum())
+
+
+def read_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray, rack: str, *, nearest: bool) -> int:
+    """Bytes/s that come from other racks if all consumers are in this one, of replicas (P, W) and leaders (P,).
+
+    They read from leaders; with `nearest` from a replica of their rack where there is one (KIP-392).
+    """
+    at = problem.rack_names.index(rack) if rack in problem.rack_names else -2
+    there = problem.broker_racks[leaders] == at
+    if nearest:
+        there |= ((replicas >= 0) & (problem.broker_racks[replicas] == at)).any(axis=1)
+    return int(problem.bytes_out_per_sec[(leaders >= 0) & ~there].sum())
 
 
 def over_the_week(problem: Problem, assignment: IntArray) -> dict[str, int]:

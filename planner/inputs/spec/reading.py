@@ -107,7 +107,8 @@ def load(path: Path) -> Spec:
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth))
-    return replace(spec, cluster=replace(spec.cluster, notes=topics.notes), growth=growth, week=topics.week)
+    cluster, traffic = replace(spec.cluster, notes=topics.notes), sections.traffic(document)
+    return replace(spec, cluster=cluster, growth=growth, week=topics.week, traffic=traffic)
 
 
 def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:

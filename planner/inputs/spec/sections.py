@@ -22,6 +22,7 @@ from planner.model.spec import (
     Execution,
     Growth,
     Monthly,
+    RackTraffic,
     Rate,
     ReportSections,
     Sizing,
@@ -126,6 +127,17 @@ def sizing(document: Document) -> Sizing | None:
         survive=stated.get("survive", "none"),
         disk_used_ppm=share_ppm(stated.get("disk_used", "100%")),
         replicas_per_broker=stated.get("replicas_per_broker"),
+    )
+
+
+def traffic(document: Document) -> RackTraffic:
+    """`traffic` and `prices`, racks in the file's order."""
+    shares = document.get("traffic", "consumers") or {}
+    price = document.get("prices", "cross_rack_per_gib")
+    return RackTraffic(
+        consumers=tuple((rack, share_ppm(share)) for rack, share in shares.items()),
+        nearest=document.get("traffic", "fetch_from") == "nearest replica",
+        per_gib=None if price is None else round(1_000_000 * price),
     )
 
 

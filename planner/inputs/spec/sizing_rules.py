@@ -1,12 +1,15 @@
-"""The rules of a spec about `sizing`: classes and prices exist, a range has numbers, and racks are left to survive."""
+"""The rules of a spec about `sizing`: classes and prices exist, a range has numbers, and racks are left to survive.
+
+And about `traffic` and `prices`: what crosses racks needs racks and rates, and shares are of everything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.inputs.spec.build_spec import brokers_today
+from planner.inputs.spec.build_spec import TARGET_KEYS, brokers_today, target_brokers
 from planner.inputs.spec.rules import BROKERS, DocumentRule, RuleList
-from planner.inputs.spec.sections import knows_sizes, knows_traffic
+from planner.inputs.spec.sections import knows_sizes, knows_traffic, share_ppm
 from planner.inputs.yaml_source import Document, Path
 from planner.model.errors import Finding, did_you_mean
 
@@ -51,3 +54,23 @@ def _loads_are_known(document: Document) -> Iterator[Finding]:
             "brokers can't be sized without sizes or rates; allowed: cluster.state.sizes, cluster.load or cluster.rates"
         )
         yield document.finding(("sizing",), message)
+
+
+@SIZING_RULES.reads(
+    "traffic", "prices", *TARGET_KEYS, "cluster.state", "cluster.rates", "cluster.load", "cluster.topics"
+)
+def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
+    """What crosses racks can't be told without them; consumers in a rack without brokers are possible."""
+    for key in ("traffic", "prices"):
+        if not document.get(key):
+            continue
+        if any(broker.rack is None for broker in target_brokers(document)):
+            message = "what crosses racks is unknown without a rack for every broker; allowed: racks, or without this"
+            yield document.finding((key,), message)
+        if not knows_traffic(document, "network_in") and not knows_traffic(document, "network_out"):
+            message = "what crosses racks is unknown without rates; allowed: rates (cluster.load), or without this"
+            yield document.finding((key,), message)
+    shares = [share_ppm(share) for share in (document.get("traffic", "consumers") or {}).values()]
+    if shares and sum(shares) != 1_000_000:
+        message = f"the shares of all racks together are {sum(shares) / 10_000:g}%; allowed: 100%"
+        yield document.finding(("traffic", "consumers"), message)

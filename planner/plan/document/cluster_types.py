@@ -280,6 +280,31 @@ class HoursSection(Section, frozen=True, kw_only=True):
     ]
 
 
+class CrossRackState(Section, frozen=True, kw_only=True):
+    """What goes from rack to rack under one assignment, by the mean rates."""
+
+    replication: Annotated[Count, doc("Bytes an hour that followers fetch from leaders in other racks.")]
+    consumers: Annotated[
+        Count | None,
+        doc("Bytes an hour that consumers read from other racks; null where traffic.consumers isn't set."),
+    ]
+    money_per_month: Annotated[
+        NotNegative | None, doc("What both cost in a month of 730.5 hours; null without prices.cross_rack_per_gib.")
+    ]
+
+
+class CrossRackSection(Section, frozen=True, kw_only=True):
+    """Traffic between racks."""
+
+    fetch_from: Annotated[Literal["leader", "nearest replica"], doc("Where consumers read.")]
+    today: Annotated[CrossRackState, doc("As it is today.")]
+    plan: Annotated[CrossRackState, doc("With this plan.")]
+    money_once: Annotated[
+        NotNegative | None,
+        doc("What the plan's copies from rack to rack cost, once; null without a price, or where sizes are unknown."),
+    ]
+
+
 class LogDirsSection(Section, frozen=True, kw_only=True):
     """The brokers' log dirs."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from planner.plan.document.cluster_types import (
     BrokerRow,
     ClusterSection,
+    CrossRackSection,
     DeclaredTopic,
     HoursSection,
     InputRow,
@@ -107,6 +108,10 @@ class Plan(Section, frozen=True, kw_only=True):
     hours: Annotated[
         HoursSection | None,
         doc("The hours of the week, before and after; only where cluster.load has all of them."),
+    ] = None
+    cross_rack: Annotated[
+        CrossRackSection | None,
+        doc("Traffic between racks, before and after; only where rates are known and every broker has a rack."),
     ] = None
     terms: Annotated[
         tuple[TermRow, ...],

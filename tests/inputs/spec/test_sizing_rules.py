@@ -1,4 +1,4 @@
-"""What `sizing` says, and each of its faults with its place, its key and what is allowed."""
+"""What `sizing`, `traffic` and `prices` say, and each of its faults with its place, its key and what is allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bad_cluster_specs import findings
 from folders import ROOT
 
 from planner.inputs.spec.reading import load
-from planner.model.spec import BrokerClass, Sizing
+from planner.model.spec import BrokerClass, RackTraffic, Sizing
 
 HEAD = """version: 1
 cluster:
@@ -18,6 +18,9 @@ cluster:
   brokers: [{id: 1, rack: a, class: small}, {id: 2, rack: b}]
   topics: [{name: t, partitions: [{replicas: [1, 2], size: 5MB}]}]
 """
+
+
+RATED = HEAD.replace("size: 5MB", "size: 5MB, bytes_in: 1MB/s")
 
 
 def sized(text: str, head: str = HEAD) -> str:
@@ -66,6 +69,27 @@ CASES = [
         sized("{brokers_per_rack: 2}", HEAD.replace(", size: 5MB", "")),
         ("7:1 sizing", "brokers can't be sized without sizes or rates"),
     ),
+    (
+        "shares",
+        RATED + "traffic: {consumers: {a: 50%, b: 49.5%}}\n",
+        ("7:11 traffic.consumers", "the shares of all racks together are 99.5%; allowed: 100%"),
+    ),
+    (
+        "traffic_without_rates",
+        HEAD + "traffic: {fetch_from: nearest replica}\n",
+        ("7:1 traffic", "what crosses racks is unknown without rates; allowed: rates"),
+    ),
+    (
+        "prices_without_racks",
+        RATED.replace(", rack: b", "").replace(", rack: a", "") + "prices: {cross_rack_per_gib: 0.02}\n",
+        ("7:1 prices", "what crosses racks is unknown without a rack for every broker; allowed: racks"),
+    ),
+    ("price_below_0", RATED + "prices: {cross_rack_per_gib: -1}\n", ("7:10 prices.cross_rack_per_gib", "from 0")),
+    (
+        "fetch_from",
+        RATED + "traffic: {fetch_from: follower}\n",
+        ("7:11 traffic.fetch_from", "'follower'", "leader, nearest replica"),
+    ),
     ("no_number", sized("{classes: [small]}"), ("7:1 sizing", "brokers_per_rack")),
 ]
 
@@ -89,6 +113,18 @@ def test_what_is_read(tmp_path: Path) -> None:
     assert Sizing((small, large), (2, 5), ("b", "a"), (("large", 9025),), 12, "broker", 750_000) == load(path).sizing
     path.write_text(sized("{brokers_per_rack: 3, classes: [large], replicas_per_broker: 4000, months: 7}"))
     assert Sizing((large,), (3, 3), months=7, replicas_per_broker=4000) == load(path).sizing
+
+
+def test_traffic_and_prices_are_read(tmp_path: Path) -> None:
+    """Shares and prices in millionths; a rack may have no brokers."""
+    path = tmp_path / "spec.yaml"
+    path.write_text(RATED)
+    assert RackTraffic() == load(path).traffic
+    path.write_text(
+        RATED
+        + "traffic: {consumers: {z: 40%, a: 60%}, fetch_from: nearest replica}\nprices: {cross_rack_per_gib: 0.02}\n"
+    )
+    assert RackTraffic((("z", 400_000), ("a", 600_000)), nearest=True, per_gib=20_000) == load(path).traffic
 
 
 def test_other_specs_have_none() -> None:

@@ -1,24 +1,31 @@
-"""The plan's section on the hours of the week: which were planned for, and the worst of all 168 before and after."""
+"""The plan's sections on traffic: the hours of the week, which were planned for and the worst of all 168 before and
+after; and what goes from rack to rack.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypedDict
 
 import numpy as np
 
 from planner.model import build_problem
 from planner.model.build_problem import brokers_after, today
 from planner.model.errors import InfeasibleError
-from planner.model.load_history import hour_name
+from planner.model.load_history import HOUR_SECONDS, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.spec import Spec
+from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
+    CrossRackSection,
+    CrossRackState,
     HoursSection,
     HoursState,
     PlannedHourRow,
     WorstHourRow,
 )
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import leaders_after, read_across_racks, replicated_across_racks
 from planner.scoring.score import adding
 from planner.strategies.catalog import STRATEGIES
 from planner.sweep.candidates import KNOBS, NO_SCENARIOS, of_row
@@ -66,7 +73,64 @@ class _Judge:
         )
 
 
-def section(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult) -> HoursSection | None:
+class TrafficSections(TypedDict):
+    """The sections on traffic, under their names."""
+
+    hours: HoursSection | None
+    cross_rack: CrossRackSection | None
+
+
+def sections(
+    spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult, winner: Mapping[str, int]
+) -> TrafficSections:
+    """Both sections; `winner` are the plan's scores."""
+    return {
+        "hours": hours(spec, problem, assignment, swept),
+        "cross_rack": cross_rack(spec, problem, assignment, winner["cross_rack_bytes"]),
+    }
+
+
+# As in planner growth and planner size, a month is a twelfth of a year.
+_HOURS_PER_MONTH = Fraction(8766, 12)
+
+
+def cross_rack(spec: Spec, problem: Problem, assignment: IntArray, copied: int) -> CrossRackSection | None:
+    """The key `cross_rack` of plan.json; None where no rate is known, or a broker has no rack, today or afterwards.
+
+    `copied` are the bytes that the plan copies from rack to rack.
+    """
+    now = build_problem.before(spec)
+    rates = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
+    if not rates or any((each.broker_racks < 0).any() for each in (now, problem)):
+        return None
+    price = spec.traffic.per_gib
+    return CrossRackSection(
+        fetch_from="nearest replica" if spec.traffic.nearest else "leader",
+        today=_across(spec.traffic, now, now.replicas, now.leaders),
+        plan=_across(spec.traffic, problem, assignment, leaders_after(problem, assignment)),
+        money_once=None if price is None or not spec.cluster.sizes_known else _money(copied, price),
+    )
+
+
+def _across(stated: RackTraffic, problem: Problem, replicas: IntArray, leaders: IntArray) -> CrossRackState:
+    written = HOUR_SECONDS * replicated_across_racks(problem, replicas, leaders)
+    read = None
+    if stated.consumers:
+        by_rack = (
+            share * read_across_racks(problem, replicas, leaders, rack, nearest=stated.nearest)
+            for rack, share in stated.consumers
+        )
+        read = HOUR_SECONDS * sum(by_rack) // 1_000_000
+    money = None if stated.per_gib is None else _money(_HOURS_PER_MONTH * (written + (read or 0)), stated.per_gib)
+    return CrossRackState(replication=written, consumers=read, money_per_month=money)
+
+
+def _money(size_bytes: Fraction | int, per_gib: int) -> float:
+    """What so many bytes cost, rounded to millionths; a price is in millionths for a GiB."""
+    return float(round(Fraction(size_bytes) * per_gib / (1_000_000 << 30), 6))
+
+
+def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult) -> HoursSection | None:
     """The key `hours` of plan.json; None unless a load profile has all hours of the week.
 
     The plan for the mean is the one of the sweep at the same balance; it is made again for its hours.
@@ -74,8 +138,9 @@ def section(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResu
     if spec.week is None:
         return None
     network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
-    hours = build_problem.of_partitions(problem, spec.week)
-    judge = _Judge(problem, hours, np.array(network, dtype=np.int64), spec.week.time_zone)
+    judge = _Judge(
+        problem, build_problem.of_partitions(problem, spec.week), np.array(network, dtype=np.int64), spec.week.time_zone
+    )
     first = judge.loads(today(problem), problem.leaders)
     chosen = build_problem.chosen(first) if spec.week.planned_for else ()
     return HoursSection(

@@ -1,4 +1,4 @@
-"""What the plan says of the hours of the week, with every figure counted again by hand."""
+"""What the plan says of the hours of the week and of traffic between racks, with every figure counted again by hand."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.errors import UnsafePlanError
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.spec import Choice, Limits, Spec, Sweep
+from planner.model.spec import Choice, Limits, RackTraffic, Spec, Sweep
 from planner.plan.build import planned
-from planner.plan.document.cluster_types import PlannedHourRow, WorstHourRow
-from planner.report import sentences
+from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, WorstHourRow
+from planner.plan.traffic_sections import cross_rack
+from planner.report import cluster_tables, sentences
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep import evaluate
@@ -179,3 +180,78 @@ def test_hours_above_capacity_are_a_gate() -> None:
     for each in unknown:
         with pytest.raises(UnsafePlanError, match="hours_above_capacity can't be judged, the hours of the week"):
             plan_of(each)
+
+
+def across(traffic: RackTraffic) -> CrossRackSection | None:
+    """Three brokers; x-0 is led in rack a and followed in b, x-1 lies in a alone; with the plan 2 leads x-0, holds x-1.
+
+    x-0 is written 100 bytes/s and read 60, x-1 10 and 5. The plan copies 5 GiB from rack to rack.
+    """
+    spec = spec_of(dict(zip((1, 2, 3), "aba", strict=True)), {"x": [(1, 2), (1, 3)]}, traffic=traffic)
+    (topic,) = spec.cluster.topics
+    rates = ((100, 60), (10, 5))
+    rows = [
+        replace(row, bytes_in_per_sec=way_in, bytes_out_per_sec=out)
+        for row, (way_in, out) in zip(topic.partitions, rates, strict=True)
+    ]
+    spec = replace(spec, cluster=replace(spec.cluster, topics=(replace(topic, partitions=tuple(rows)),)))
+    problem = build(spec)
+    return cross_rack(spec, problem, assignment_of(problem, [(2, 1), (1, 2)]), 5 << 30)
+
+
+def test_traffic_between_racks_is_counted_and_priced() -> None:
+    """Followers in other racks fetch what is written; consumers read from leaders wherever those are."""
+    consumers = (("a", 250_000), ("b", 750_000))
+    found = across(RackTraffic(consumers, per_gib=1_000_000_000))
+    assert found is not None
+    # Today consumers in b read all from a; then x-0 is read from b, and x-1 from a.
+    today, plan = 3600 * 65 * 3 // 4, 3600 * (60 + 5 * 3) // 4
+    assert (360_000, today) == (found.today.replication, found.today.consumers)
+    assert (396_000, plan) == (found.plan.replication, found.plan.consumers)
+    money = [round(730.5 * each * 1000 / 2**30, 6) for each in (360_000 + today, 396_000 + plan)]
+    assert money == [found.today.money_per_month, found.plan.money_per_month]
+    assert ("leader", 5000.0) == (found.fetch_from, found.money_once)
+
+
+def test_consumers_may_fetch_from_the_nearest_replica() -> None:
+    """Those of b read x-0 there at once, and x-1 once it has a replica there; a rack without brokers reads it all."""
+    found = across(RackTraffic((("b", 1_000_000),), nearest=True))
+    assert found is not None
+    assert (3600 * 5, 0) == (found.today.consumers, found.plan.consumers)
+    assert (None, None, None) == (found.today.money_per_month, found.plan.money_per_month, found.money_once)
+    assert "nearest replica" == found.fetch_from
+    elsewhere = across(RackTraffic((("z", 1_000_000),), nearest=True))
+    assert elsewhere is not None
+    assert (3600 * 65, 3600 * 65) == (elsewhere.today.consumers, elsewhere.plan.consumers)
+
+
+def test_what_consumers_read_across_racks_is_unknown_where_nobody_says_where_they_are() -> None:
+    """Replication isn't; without racks or rates there is no section."""
+    found = across(RackTraffic(per_gib=20_000))
+    assert found is not None
+    assert (360_000, None) == (found.today.replication, found.today.consumers)
+    assert (round(730.5 * 396_000 * 0.02 / 2**30, 6), 0.1) == (found.plan.money_per_month, found.money_once)
+    assert found.plan.money_per_month == pytest.approx(0.005388)
+    racked = spec_of({1: "a", 2: "b"}, {"x": [(1, 2)]})
+    problem = build(racked)
+    assert cross_rack(racked, problem, problem.replicas, 0) is None
+    assert plan_of(asked()).cross_rack is None
+
+
+def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -> None:
+    """Else in the reports alone."""
+    spec = spec_of({1: "a", 2: "b"}, {"x": [(1, 2)], "y": [(2, 1)]}, sweep=Sweep(candidates=2))
+    rated = tuple(
+        replace(topic, partitions=tuple(replace(row, bytes_in_per_sec=10**6) for row in topic.partitions))
+        for topic in spec.cluster.topics
+    )
+    spec = replace(spec, cluster=replace(spec.cluster, topics=rated))
+    plan = plan_of(spec)
+    said = "from rack to rack, today → plan: replication 7.20 GB → 7.20 GB an hour"
+    assert ((said,), ()) == (cluster_tables.cross_rack(plan), cluster_tables.cross_rack(plan, stated=True))
+    plan = plan_of(replace(spec, traffic=RackTraffic((("a", 1_000_000),), nearest=True, per_gib=20_000)))
+    costs = f"{730.5 * 7.2e9 * 0.02 / 2**30:.2f}"
+    assert cluster_tables.cross_rack(plan, stated=True) == (
+        f"{said}; consumers (from the nearest replica) 0 B → 0 B an hour; {costs} → {costs} a month; 0.00 once for the "
+        "copies",
+    )
