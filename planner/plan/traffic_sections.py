@@ -18,11 +18,13 @@ from planner.model.load_history import HOUR_SECONDS, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
+    BrokerHoursRow,
     CrossRackSection,
     CrossRackState,
     HoursSection,
     HoursState,
     PlannedHourRow,
+    TopicOfHourRow,
     WorstHourRow,
 )
 from planner.scoring.broker_loads import leaders_after, read_across_racks, replicated_across_racks
@@ -46,31 +48,55 @@ class _Judge:
         """(2, B, 168): bytes/s in and out of every broker."""
         return build_problem.of_brokers(self.problem, self.hours, assignment, leaders)
 
-    def state(self, loads: LongArray, bytes_moved: int) -> HoursState:
-        """All hours of loads (2, B, 168)."""
-        limits = self.network[None, :, None]
+    def state(self, assignment: IntArray, leaders: IntArray) -> HoursState:
+        """All hours under replicas (P, W) and leaders (P,); what has to be copied for it is counted."""
+        loads, limits = self.loads(assignment, leaders), self.network[None, :, None]
         above = ((loads > limits) & (limits >= 0)).any(axis=0)
+        moved = adding(self.problem, assignment).sum(axis=1) * self.problem.size_bytes
+        worst = []
+        for way, of_way in enumerate(loads):
+            broker, hour = (int(at) for at in np.unravel_index(of_way.argmax(), of_way.shape))
+            worst.append(
+                WorstHourRow(
+                    broker=int(self.problem.broker_ids[broker]),
+                    hour=hour,
+                    name=hour_name(hour, self.zone),
+                    bytes_per_sec=int(of_way[broker, hour]),
+                    topics=self.topics(way, assignment, leaders, (broker, hour)),
+                )
+            )
         return HoursState(
-            bytes_moved=bytes_moved,
-            network_in=self._worst(loads[0]),
-            network_out=self._worst(loads[1]),
+            bytes_moved=int(moved.sum()),
+            network_in=worst[0],
+            network_out=worst[1],
             above_capacity=int(above.sum()) if (self.network >= 0).any() else None,
         )
 
     def after(self, assignment: IntArray) -> HoursState:
         """All hours once an assignment (P, W) is carried out."""
-        loads = self.loads(assignment, leaders_after(self.problem, assignment))
-        moved = adding(self.problem, assignment).sum(axis=1) * self.problem.size_bytes
-        return self.state(loads, int(moved.sum()))
+        return self.state(assignment, leaders_after(self.problem, assignment))
 
-    def _worst(self, loads: LongArray) -> WorstHourRow:
-        broker, hour = (int(at) for at in np.unravel_index(loads.argmax(), loads.shape))
-        return WorstHourRow(
-            broker=int(self.problem.broker_ids[broker]),
-            hour=hour,
-            name=hour_name(hour, self.zone),
-            bytes_per_sec=int(loads[broker, hour]),
+    def topics(
+        self, way: int, assignment: IntArray, leaders: IntArray, at: tuple[int, int]
+    ) -> tuple[TopicOfHourRow, ...]:
+        """The topics that make most of a broker's traffic in an hour, 0: in, 1: out."""
+        broker, hour = at
+        parts = self.hours[:, :, hour] * (leaders == broker)
+        followers = np.maximum((assignment >= 0).sum(axis=1) - 1, 0)
+        held = (assignment == broker).any(axis=1)
+        rates = parts[0] * followers + parts[1] if way else self.hours[0, :, hour] * held
+        of_topics = np.zeros(len(self.problem.topic_names), dtype=np.int64)
+        np.add.at(of_topics, self.problem.topic_of, rates)
+        most = np.argsort(-of_topics, kind="stable")[:_TOPICS_NAMED].tolist()
+        return tuple(
+            TopicOfHourRow(topic=self.problem.topic_names[topic], bytes_per_sec=int(of_topics[topic]))
+            for topic in most
+            if of_topics[topic]
         )
+
+
+# Of a worst hour.
+_TOPICS_NAMED = 3
 
 
 class TrafficSections(TypedDict):
@@ -142,13 +168,22 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
         problem, build_problem.of_partitions(problem, spec.week), np.array(network, dtype=np.int64), spec.week.time_zone
     )
     first = judge.loads(today(problem), problem.leaders)
+    higher = [each.max(axis=0) for each in (first, judge.loads(assignment, leaders_after(problem, assignment)))]
+    highest = int(max(each.max() for each in higher))
+    # 0 is no traffic at all.
+    levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
     chosen = build_problem.chosen(first) if spec.week.planned_for else ()
     return HoursSection(
         time_zone=spec.week.time_zone,
         planned=tuple(PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in chosen),
-        today=judge.state(first, 0),
+        today=judge.state(today(problem), problem.leaders),
         plan=judge.after(assignment),
         of_mean=_of_mean(judge, swept) if chosen else None,
+        highest=highest,
+        brokers=tuple(
+            BrokerHoursRow(id=broker, today=now, plan=then)
+            for broker, now, then in zip(problem.broker_ids.tolist(), *levels, strict=True)
+        ),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.model import formats
 from planner.model.formats import counted, printable, size
-from planner.plan.document.cluster_types import BrokerRow, LogDirMoveRow, LogDirRow, RackRow, TopicRow
+from planner.plan.document.cluster_types import BrokerRow, LogDirMoveRow, LogDirRow, RackRow, TopicRow, WorstHourRow
 from planner.plan.document.partition_types import BatchRow, NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_values, sentences
@@ -325,6 +325,31 @@ def held(plan: Plan, moved: Movement) -> Table[int]:
     return Table(
         "held-table", "What each broker stores while the plan runs", "broker", range(len(moved.brokers)), columns
     )
+
+
+def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
+    """The worst hour in and out, today and with the plan, and whose topics make it."""
+    of = plan.hours
+    states = () if of is None else (("today", of.today), ("plan", of.plan))
+    every = [(when, way, getattr(state, f"network_{way}")) for when, state in states for way in ("in", "out")]
+    column = Column[tuple[str, str, WorstHourRow]]
+
+    def topics(row: WorstHourRow) -> str:
+        each = (f"{printable(part.topic, _LONGEST_NAMED)} {_rate(part.bytes_per_sec)}" for part in row.topics)
+        return ", ".join(each)
+
+    columns = (
+        column("Worst hour", lambda row: f"{row[0]}, {row[1]}", numeric=False),
+        column("Hour", lambda row: row[2].name, numeric=False),
+        column("Broker", lambda row: row[2].broker),
+        column("Traffic", lambda row: _rate(row[2].bytes_per_sec)),
+        column("Most of it", lambda row: topics(row[2]), numeric=False),
+    )
+    return Table("worst-hours", "Worst hours", "hour", [row for row in every if row[2].bytes_per_sec], columns)
+
+
+def _rate(bytes_per_sec: int) -> str:
+    return formats.amount(bytes_per_sec, "bytes/s")
 
 
 def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:

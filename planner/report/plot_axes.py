@@ -117,6 +117,19 @@ def boxes(
     axes.add_collection(drawn, autolim=False)
 
 
+def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], colour: str, alpha: float, points: float) -> None:
+    """Level strokes (y, left, right) of one look, so many points thick, as one path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    if not runs:
+        return
+    corners = [(x, y) for y, left, right in runs for x in (left, right)]
+    path = Path(corners, [Path.MOVETO, Path.LINETO] * len(runs))
+    look: Any = {"edgecolor": colour, "facecolor": "none", "linewidth": points, "alpha": alpha, "capstyle": "butt"}
+    axes.add_patch(PathPatch(path, clip_on=False, **look))
+
+
 def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArray], colours: Sequence[str]) -> None:
     """Lines of (x, y) points (N, 2) as one artist, a colour for each."""
     from matplotlib.collections import LineCollection

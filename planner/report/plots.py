@@ -5,6 +5,7 @@ Every plot has a bounded number of marks however large the plan, and the same pl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from planner.model import formats
+from planner.model.load_history import HOURS_OF_WEEK, hour_name
 from planner.model.problem import FloatArray
-from planner.plan.document.cluster_types import BrokerRow, RackRow
+from planner.plan.document.cluster_types import BrokerRow, HoursSection, RackRow
 from planner.plan.document.comparison_types import ParetoRow
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_movement, plot_svg, plot_values, sentences
@@ -66,6 +68,8 @@ def _drawings(plan: Plan, moved: Movement) -> Iterator[tuple[str, Drawing]]:
     if plan.racks:
         names = ["none" if row.rack is None else formats.printable(row.rack, _LONGEST_NAME) for row in plan.racks]
         yield "racks", _bars(plan, plan.racks, "rack", names)
+    if plan.hours is not None:
+        yield "hours", hours(plan.hours)
     if moved.copied.any():
         yield "movement", plot_movement.movement(plan, moved)
         yield "batches", plot_movement.batches(plan, moved)
@@ -271,3 +275,54 @@ def _signed(away: float) -> str:
     if not away:
         return "at the mean"
     return f"{formats.percent(round(100 * abs(away), 2))} {'above' if away > 0 else 'below'} the mean"
+
+
+def hours(of: HoursSection) -> Drawing:
+    """A row for each broker and a column for each hour of the week, today and below it with the plan."""
+    most = np.array([max(map(int, row.today + row.plan)) for row in of.brokers], dtype=np.int64)
+    rows = [of.brokers[at] for at in plot_values.largest(most, _WEEKS_SHOWN) if at != OTHERS]
+    figure, panels = plot_axes.panels(2, _WEEK_POINTS * len(rows))
+    marks = {}
+
+    def peak(week: str) -> str:
+        """The first of a broker's highest hours, and the most that it has then."""
+        level = max(map(int, week))
+        most = formats.amount(of.highest * level // 9, "bytes/s")
+        return f"at most {most}, first on {hour_name(week.index(str(level)), of.time_zone)}" if level else "no traffic"
+
+    for axes, (side, when) in zip(panels, (("today", "today"), ("plan", "plan")), strict=True):
+        weeks = [getattr(row, side) for row in rows]
+        axes.set_xlim(0, HOURS_OF_WEEK)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        for level in range(1, 10):
+            # Neighboring hours of the same level are one stroke.
+            runs = [
+                (at, found.start(), found.end())
+                for at, week in enumerate(weeks)
+                for found in re.finditer(f"{level}+", week)
+            ]
+            strength = _FAINTEST + (_STRONGEST - _FAINTEST) * (level - 1) / 8
+            plot_axes.strokes(axes, runs, COLOUR["heat"], round(strength, 3), _WEEK_POINTS - 2)
+        # What a pointer is told is about a broker's whole week.
+        corners = [(0.0, float(HOURS_OF_WEEK), at - 0.5, at + 0.5) for at in range(len(rows))]
+        plot_axes.boxes(axes, side, corners, COLOUR["heat"], [0.0] * len(rows))
+        marks[side] = [
+            Mark(f"{side}-{at + 1}", f"broker {row.id}, {when}: {peak(week)}")
+            for at, (row, week) in enumerate(zip(rows, weeks, strict=True))
+        ]
+        plot_axes.beside_axis(axes, [(at, str(row.id)) for at, row in enumerate(rows)])
+        plot_axes.heading(axes, "today" if side == "today" else "with the plan")
+    plot_axes.under_axis(panels[-1], [(24 * day + 12, name) for day, name in enumerate(_DAYS)])
+    plot_axes.name_below(panels[-1], "hour of the week, UTC")
+    left = len(of.brokers) - len(rows)
+    rest = f" {left} brokers with lower peaks aren't shown." if left else ""
+    return Drawing(figure, "The week, hour by hour, of each broker", _HOURS_IN_WORDS + rest, marks)
+
+
+# Brokers with a row, and how high a row is.
+_WEEKS_SHOWN, _WEEK_POINTS = 24, 11
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_HOURS_IN_WORDS = (
+    "One row per broker, one column per hour of the week: traffic in or out, whichever is more. The strongest color is "
+    "the most that any broker has in any hour, today or with the plan."
+)

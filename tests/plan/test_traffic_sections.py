@@ -14,9 +14,10 @@ from planner.model.errors import UnsafePlanError
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.spec import Choice, Limits, RackTraffic, Spec, Sweep
 from planner.plan.build import planned
-from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, WorstHourRow
+from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
-from planner.report import cluster_tables, sentences
+from planner.report import cluster_tables, plots, sentences
+from planner.report.plot_values import movement
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep import evaluate
@@ -73,8 +74,15 @@ def test_the_plan_is_even_in_the_hours_that_bind() -> None:
     peak, rest = round(1000 * 105 / (100 + 900 / 168)), round(100 * 105 / (100 + 900 / 168))
     hours = (PlannedHourRow(hour=9, name="Monday 10:00 Europe/Berlin"), PlannedHourRow(hour=167, name=MIDNIGHT))
     assert hours == of.planned
-    assert WorstHourRow(broker=1, hour=9, name=hours[0].name, bytes_per_sec=4 * peak) == of.today.network_in
-    assert WorstHourRow(broker=1, hour=9, name=hours[0].name, bytes_per_sec=2 * (peak + rest)) == of.plan.network_in
+    x_alone = (TopicOfHourRow(topic="x", bytes_per_sec=4 * peak),)
+    both = tuple(TopicOfHourRow(topic=name, bytes_per_sec=2 * rate) for name, rate in (("x", peak), ("y", rest)))
+    at_nine = {"broker": 1, "hour": 9, "name": hours[0].name}
+    assert WorstHourRow(**at_nine, bytes_per_sec=4 * peak, topics=x_alone) == of.today.network_in
+    assert WorstHourRow(**at_nine, bytes_per_sec=2 * (peak + rest), topics=both) == of.plan.network_in
+    # In ninths of the highest, rounded up: 4 × 100 of 4 × 1000 is one, half of the peaks and of the rest is five.
+    assert 4 * peak == of.highest
+    weeks = [(f"{'1' * 9}9{'1' * 158}", f"{'1' * 9}5{'1' * 157}5"), (f"{'1' * 167}9", f"{'1' * 9}5{'1' * 157}5")]
+    assert [(1, *weeks[0]), (2, *weeks[1])] == [(row.id, row.today, row.plan) for row in of.brokers]
     assert (2, 0) == (of.today.above_capacity, of.plan.above_capacity)
     # Two partitions each way; the plan for the mean leaves all where it is.
     assert (200, 0) == (of.plan.bytes_moved, of.of_mean.bytes_moved if of.of_mean else None)
@@ -255,3 +263,18 @@ def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -
         f"{said}; consumers (from the nearest replica) 0 B → 0 B an hour; {costs} → {costs} a month; 0.00 once for the "
         "copies",
     )
+
+
+def test_the_week_is_drawn_and_its_worst_hours_are_told() -> None:
+    """A row for each broker, today and with the plan; whose topics make the worst hours is a table."""
+    plan = plan_of(asked(network=3000))
+    (drawn,) = (each for each in plots.draw(plan, movement(plan)) if each.name == "hours")
+    assert 4 == drawn.marks
+    assert "broker 1, today: at most 3.99 kB/s, first on Monday 10:00 Europe/Berlin" in drawn.svg
+    assert "broker 2, plan: at most 2.21 kB/s, first on Monday 10:00 Europe/Berlin" in drawn.svg
+    table = cluster_tables.worst_hours(plan)
+    assert ["today, in", "plan, in"] == [table.columns[0].value(row) for row in table.rows]
+    assert ["x 3.99 kB/s", "x 1.99 kB/s, y 200 B/s"] == [table.columns[-1].value(row) for row in table.rows]
+    unknown = plan_of(replace(asked(), week=None))
+    assert "hours" not in {each.name for each in plots.draw(unknown, movement(unknown))}
+    assert not cluster_tables.worst_hours(unknown).rows

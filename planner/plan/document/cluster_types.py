@@ -246,6 +246,13 @@ class PlannedHourRow(Section, frozen=True, kw_only=True):
     name: HourName
 
 
+class TopicOfHourRow(Section, frozen=True, kw_only=True):
+    """A topic's part in the traffic of a broker in an hour."""
+
+    topic: TopicName
+    bytes_per_sec: Annotated[Count, doc("Bytes a second.")]
+
+
 class WorstHourRow(Section, frozen=True, kw_only=True):
     """The highest traffic that any broker has in any hour of the week."""
 
@@ -253,6 +260,9 @@ class WorstHourRow(Section, frozen=True, kw_only=True):
     hour: HourOfWeek
     name: HourName
     bytes_per_sec: Annotated[Count, doc("What the broker has in that hour, in bytes a second.")]
+    topics: Annotated[
+        tuple[TopicOfHourRow, ...], doc("The topics with the most of it, at most three, the first one with the most.")
+    ]
 
 
 class HoursState(Section, frozen=True, kw_only=True):
@@ -267,6 +277,23 @@ class HoursState(Section, frozen=True, kw_only=True):
     ]
 
 
+LevelsOfWeek = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{168}$",
+        description="A digit for each hour of the week, Monday 00:00 UTC first: ninths of `highest`, rounded up.",
+    ),
+]
+
+
+class BrokerHoursRow(Section, frozen=True, kw_only=True):
+    """A broker's traffic in each hour of the week, in or out, whichever is more."""
+
+    id: BrokerId
+    today: LevelsOfWeek
+    plan: LevelsOfWeek
+
+
 class HoursSection(Section, frozen=True, kw_only=True):
     """The hours of the week of the cluster's load profile, judged for the plan."""
 
@@ -278,6 +305,10 @@ class HoursSection(Section, frozen=True, kw_only=True):
         HoursState | None,
         doc("With the plan for the mean rates at the same balance; null where the sweep made none."),
     ]
+    highest: Annotated[
+        Count, doc("The most bytes a second, in or out, of any broker in any hour, today or with this plan.")
+    ]
+    brokers: Annotated[tuple[BrokerHoursRow, ...], doc("Every broker's hours, by id.")]
 
 
 class CrossRackState(Section, frozen=True, kw_only=True):
