@@ -117,7 +117,18 @@ def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
 
 
 def _configs(options: dict[str, str], cluster: dict[str, Any]) -> int:
-    """Brokers' throttles: the cluster has one for all of them."""
+    """Brokers' throttles: the cluster has one for all of them. And `cordons`, {broker: value}, None: older than 4.3."""
+    cordons, broker, key = cluster.setdefault("cordons", {}), options.get("--entity-name", ""), "cordoned.log.dirs"
+    if "--all" in options:
+        _say(f"All configs for broker {broker} are:\n  log.dirs=/d sensitive=false synonyms={{}}")
+        if cordons is not None:
+            own = f"DYNAMIC_BROKER_CONFIG:{key}={cordons[broker]}, " if broker in cordons else ""
+            _say(f"  {key}={cordons.get(broker, '')} sensitive=false synonyms={{{own}DEFAULT_CONFIG:{key}=}}")
+        return 0
+    if key in (added := options.get("--add-config", "")) + options.get("--delete-config", ""):
+        cordons.pop(broker, None)
+        cordons |= {broker: added.partition("=")[2].strip("[]")} if added else {}
+        return 0
     if "--alter" in options:
         cluster["throttle"] = None
         return 0

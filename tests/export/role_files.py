@@ -12,7 +12,7 @@ ROLE = ROOT / "templates" / "ansible" / "roles" / "kafka_reassign"
 
 
 # In the order in which they import one another.
-_MODULE_UTILS = ("output", "checks", "cluster", "journal", "throttles", "changes", "options")
+_MODULE_UTILS = ("output", "checks", "cluster", "journal", "throttles", "cordons", "changes", "options")
 
 
 def loaded(path: str) -> ModuleType:

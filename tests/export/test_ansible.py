@@ -171,7 +171,7 @@ def test_a_hold_is_said_and_ends_the_run_when_it_lasts(site: Site) -> None:
 def test_apply_and_apply_again(site: Site) -> None:
     """The first run reaches lists and leaders and clears the throttle; the second run changes nothing."""
     first = site.play("apply")
-    assert (0, 4) == (first.code, first.changed), first.output
+    assert (0, 5) == (first.code, first.changed), first.output
     assert TARGET == site.replicas()
     assert {"a-0": 4, "a-1": 3, "a-2": 3, "b-0": 2} == site.leaders()
     assert None is site.cluster["throttle"]

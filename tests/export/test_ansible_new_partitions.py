@@ -57,7 +57,7 @@ def test_lint(site: Site) -> None:
 def test_apply_and_apply_again(site: Site) -> None:
     """The topic is created with its configuration as written, the partitions are added; then nothing is left to do."""
     first = site.play("apply")
-    assert (0, 6) == (first.code, first.changed), first.output
+    assert (0, 7) == (first.code, first.changed), first.output
     assert TARGET | CREATED | ADDED == site.replicas()
     assert {"n.1": "cleanup.policy=compact,x={{ 1 + 1 }} '$(id)'"} == site.cluster["configs"]
     second = site.play("apply")

@@ -34,6 +34,7 @@ from planner.cli.commands import commands
 
 Lists = dict[str, list[int]]
 RECORD_BYTES = 1_000
+CORDONED = "cordoned.log.dirs"
 T = TypeVar("T")
 
 
@@ -209,6 +210,12 @@ class Operator:
             asked = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=entries)
             self.admin.incremental_alter_configs([asked])[asked].result()
 
+    def cordons(self) -> dict[int, str]:
+        """The log dirs of each live broker that get no new replica; nothing where there are none."""
+        asked = {broker: ConfigResource(ResourceType.BROKER, str(broker)) for broker in self._metadata().brokers}
+        set_on = {broker: {entry.name: entry.value for entry in self._config(each)} for broker, each in asked.items()}
+        return {broker: value for broker, found in sorted(set_on.items()) if (value := found[CORDONED])}
+
     def lose(self, broker: int) -> None:
         """A broker crashes, and the cluster has noticed."""
         self.cluster.kill(broker)
@@ -274,12 +281,15 @@ class Operator:
         assert expected == seen, "\n".join(path.read_text() for path in told)
 
     def tidy_up(self) -> None:
-        """Every broker up again, nothing moving, no throttle, no topic."""
+        """Every broker up again, nothing moving, no throttle, no cordon, no topic."""
         absent = [node for node in self.cluster.ports if node not in self.cluster.processes]
         self.start(*absent)
         for broker in self.cluster.racks if "rate" in self.throttles() else ():
             rates = "leader.replication.throttled.rate,follower.replication.throttled.rate"
             options = ("--entity-type", "brokers", "--entity-name", broker, "--alter", "--delete-config", rates)
+            self.cluster.tool("kafka-configs", *options)
+        for broker in self.cordons():
+            options = ("--entity-type", "brokers", "--entity-name", broker, "--alter", "--delete-config", CORDONED)
             self.cluster.tool("kafka-configs", *options)
         self._forget_topics_configs()
         self.await_true(self._is_empty, "an empty cluster")

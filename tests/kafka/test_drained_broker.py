@@ -1,11 +1,14 @@
-"""A full disk is relieved on a real cluster: so many bytes leave the broker, as many are copied, nothing else moves."""
+"""Brokers of a real cluster that are drained: of some bytes for a full disk, or of all replicas before they leave."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import NewTopic
+from faults import MEGABYTE, SLOWLY, await_move
 from operator_at_work import Operator, Plan
 
 from planner.cli.commands import commands
@@ -16,7 +19,7 @@ FREED = 1_000_000
 
 
 def test_a_broker_holds_as_much_less_as_was_asked(operator: Operator) -> None:
-    """Carried out like any plan, and taken back."""
+    """As many are copied, nothing else moves; carried out like any plan, and taken back."""
     operator.create_topic("orders", [[1, 2, 3], [4, 2, 6], [1, 5, 6], [4, 5, 3], [1, 2, 6], [4, 2, 3]])
     operator.produce("orders", 6, 600)
     operator.capture()
@@ -38,3 +41,56 @@ def test_a_broker_holds_as_much_less_as_was_asked(operator: Operator) -> None:
     assert 0 == (run := plan.playbooks.play("rollback")).code, run.output
     operator.await_equal(before, operator.replicas)
     assert {} == operator.lost()
+
+
+def brokers_of_new(operator: Operator, topic: str) -> set[int]:
+    """The brokers on which Kafka itself places twelve new partitions with three replicas each."""
+    operator.admin.create_topics([NewTopic(topic, num_partitions=12, replication_factor=3)])[topic].result()
+    names = {f"{topic}-{number}" for number in range(12)}
+    operator.await_true(lambda: names <= operator.replicas().keys(), f"the partitions of {topic}")
+    return {broker for name, replicas in operator.replicas().items() if name in names for broker in replicas}
+
+
+def test_no_new_topic_lands_on_a_broker_that_leaves(operator: Operator) -> None:
+    """Not while replicas move, nor between two batches; after a rollback from there it is as any other (KIP-1066)."""
+    operator.create_topic("orders", [[4, 2, 3], [2, 4, 6], [1, 5, 6], [5, 6, 4]])
+    operator.produce("orders", 4, 2 * MEGABYTE)
+    before = operator.replicas()
+    execution = {"throttle": "100MB/s", "batches": {"moves_per_broker": 1}}
+    plan = operator.plan({"remove_brokers": [4], "rebalance": "none"}, execution=execution)
+    assert {} == operator.cordons()
+
+    with plan.playbooks.playing("apply", *SLOWLY, "-e", "kafka_reassign_batches_at_most=1") as running:
+        moving = await_move(operator)
+        assert {4: "*"} == operator.cordons()
+        assert 4 not in brokers_of_new(operator, "midway")
+        assert set(moving) <= set(operator.moving())
+        operator.lift_throttle()
+        run = running.wait()
+    assert 2 == run.code, run.output
+    assert "Broker 4 is cordoned: no new topic gets a replica there." in run.text
+    left = {name for name, replicas in operator.replicas().items() if 4 in replicas}
+    assert 0 < len(left) < 3
+    assert 4 not in brokers_of_new(operator, "between")
+    resumed = rest_of(operator, plan)
+    assert left == {f"{row['topic']}-{row['partition']}" for row in resumed["partitions"]}
+
+    assert 0 == (run := plan.playbooks.play("rollback")).code, run.output
+    assert "Broker 4 is no longer cordoned by this plan." in run.text
+    assert {} == operator.cordons()
+    assert 4 in brokers_of_new(operator, "afterwards")
+    operator.await_equal(before, lambda: {name: each for name, each in operator.replicas().items() if name in before})
+    assert {} == operator.lost()
+
+
+def rest_of(operator: Operator, plan: Plan) -> dict[str, Any]:
+    """What is left of a plan, from the cluster as it is now, with the brokers' configurations."""
+    operator.capture()
+    state, out = operator.folder / "state", operator.folder / "rest.plan"
+    (state / "brokers.txt").write_text(operator.cluster.tool("kafka-configs", "--describe", "--entity-type", "brokers"))
+    command = ["resume", str(plan.folder), "--state", str(state), "--out", str(out)]
+    ended = CliRunner().invoke(commands, command, standalone_mode=False)
+    if ended.exception:
+        raise ended.exception
+    found: dict[str, Any] = json.loads((out / "plan.json").read_text())
+    return found

@@ -8,6 +8,7 @@ from ansible.module_utils import kafka_reassign_changes as changes
 from ansible.module_utils import kafka_reassign_journal as journal
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_reassign_cluster import Cluster, ToolError
+from ansible.module_utils.kafka_reassign_cordons import cordon
 from ansible.module_utils.kafka_reassign_options import argument_spec
 from ansible.module_utils.kafka_reassign_throttles import Throttles
 
@@ -30,10 +31,12 @@ options:
       - C(refusing) lists partitions that would refuse writes, or have no leader, without some brokers.
       - C(begin) creates a journal and records the throttles that are set.
       - C(throttle) gives what moves another rate, and C(restore) puts back the throttles from before.
+      - C(cordon) cordons the brokers that leave (KIP-1066), and in the direction C(rollback) undoes only that.
       - C(summary) adds up the journal, and C(note) only writes to it.
     type: str
     choices:
-      [check, look, start, elect, reached, measure, leaders, new, refusing, begin, throttle, restore, summary, note]
+      [check, look, start, elect, reached, measure, leaders, new, refusing, begin, throttle, restore, cordon, summary,
+      note]
     default: look
   name:
     description: What the journal calls the batch.
@@ -322,8 +325,8 @@ journal:
   returned: for begin
   type: str
 said:
-  description: What was found or done with throttles, or elected, as sentences.
-  returned: for begin, throttle, restore and elect, and before a batch
+  description: What was found or done with throttles or cordons, or elected, as sentences.
+  returned: for begin, throttle, restore, cordon and elect, and before a batch
   type: list
   elements: str
 """
@@ -345,6 +348,7 @@ def answer(cluster):
         "begin": lambda: begin(cluster),
         "throttle": lambda: {"said": Throttles(cluster).set_rate()},
         "restore": lambda: Throttles(cluster).restore(),
+        "cordon": lambda: cordon(cluster),
         "summary": lambda: journal.summary(given["journal"]),
         "note": dict,
     }
@@ -382,6 +386,7 @@ def main():
         module.fail_json(msg=str(error), calls=cluster.calls)
     began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
     what = {"event": "elect", "elections": result["elections"]} if "elected" in result else {"event": "throttles"}
+    what = {"event": "cordon"} if given["ask"] == "cordon" else what
     said = [{**what, "said": each} for each in result.get("said", [])]
     entries = [*given["entries"], *([began] if given["ask"] == "begin" else []), *said]
     journal.append(result.get("journal") or given["journal"], entries)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -14,11 +15,22 @@ def _now():
     return datetime.now(timezone.utc)  # noqa: UP017  (Python 3.8 has no datetime.UTC)
 
 
-def folder_of(given):
-    """The folder of journals and throttle records, which only its owner may read."""
+def folder_of(given, make=True):
+    """The folder of journals and of what was set before a run, which only its owner may read."""
     folder = Path(given or Path.home() / ".local" / "state" / "kafka_reassign")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if make:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def replace_json(path, content):
+    """Replace a file as a whole, on the disk before anything else happens."""
+    partial = path.with_suffix(".part")
+    with partial.open("w") as file:
+        json.dump(content, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
 
 
 def begin(given):

@@ -11,7 +11,7 @@ def argument_spec():
     text = {"type": "str", "default": ""}
     by_name = {"type": "dict", "default": {}}
     no = {"type": "bool", "default": False}
-    asks = "check look start elect reached measure leaders new refusing begin throttle restore summary note"
+    asks = "check look start elect reached measure leaders new refusing begin throttle restore cordon summary note"
     names = "name target origin plan_dir stop_file throttle_file journal_dir journal plan_id command_config"
     flags = "before verify measure although_moving allow_under_replicated keeps_replication_factor with_log_dirs"
     return {

@@ -11,6 +11,7 @@ BROKER_THROTTLES = (
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
+CORDONED = "cordoned.log.dirs"
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 _LIVE_BROKER = re.compile(r"^\S+ [(]id: ([0-9]+) rack: (.*?)(?: isFenced: (?:true|false))?[)] -> [(]$", re.MULTILINE)
@@ -92,6 +93,20 @@ def broker_throttles(text):
         elif broker is not None and config.group(1) in BROKER_THROTTLES:
             found[broker][config.group(1)] = config.group(2)
     return found
+
+
+def cordon(text):
+    """The cordoned log dirs in the output of kafka-configs --describe --all of a broker: in force, and set on itself.
+
+    None in force where the broker's Kafka has no such setting.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith(f"{CORDONED}=")]
+    if not lines:
+        return None, None
+    own = f"DYNAMIC_BROKER_CONFIG:{CORDONED}="
+    value = lines[0].partition("=")[2].rpartition(" sensitive=")[0]
+    # What is set on the broker itself is in force.
+    return value, value if own in lines[0] else None
 
 
 def moving(text):

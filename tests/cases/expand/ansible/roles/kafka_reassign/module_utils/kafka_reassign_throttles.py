@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import time
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, ToolError, shortened
-from ansible.module_utils.kafka_reassign_journal import folder_of
+from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
 
 # How often throttles are read at most when they are put back, and how long a broker has to learn of a change.
 _READINGS, _APART_SECONDS = 4, 1
@@ -79,12 +78,7 @@ class Record:
         if not self.brokers and not self.topics:
             self.path.unlink()
             return
-        partial = self.path.with_suffix(".part")
-        with partial.open("w") as file:
-            json.dump(self.content, file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.path)
+        replace_json(self.path, self.content)
 
     def changed(self, broker, values):
         """A broker's throttles that somebody else has set since: neither a run's rate nor the value from before."""

@@ -1,0 +1,62 @@
+"""Brokers that leave are cordoned by the playbooks, run by real Ansible against stand-ins for Kafka's tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_ansible import ORIGIN, TARGET, Site, plan, said, staged
+
+pytestmark = pytest.mark.ansible
+
+# The plan removes broker 9.
+ON = "Broker 9 is cordoned: no new topic gets a replica there."
+OFF = "Broker 9 is no longer cordoned by this plan."
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A plan's folder, and the cluster as the plan found it."""
+    return staged(tmp_path, plan)
+
+
+def test_apply_cordons_first_and_rollback_undoes_it(site: Site) -> None:
+    """Once: a second run changes nothing; and the journal tells of it."""
+    assert "Broker 9 would be cordoned" in (trial := site.play("apply", "--check")).text, trial.output
+    assert {} == site.cluster["cordons"]
+
+    first = site.play("apply")
+    assert (0, {"9": "*"}, TARGET) == (first.code, site.cluster["cordons"], site.replicas()), first.output
+    tools = [call for call in site.cluster["calls"] if "--add-config" in call or "--execute" in call]
+    assert [["kafka-configs", "kafka-reassign-partitions"]] == [[tool for tool, *_ in tools[:2]]]
+    assert ON in said(site)
+    again = site.play("apply")
+    assert (0, 0) == (again.code, again.changed), again.output
+    assert 0 == (verified := site.play("verify")).code, verified.output
+    assert {"9": "*"} == site.cluster["cordons"]
+
+    back = site.play("rollback")
+    assert (0, {}, ORIGIN) == (back.code, site.cluster["cordons"], site.replicas()), back.output
+    assert OFF in back.text
+    assert (0, 0) == ((again := site.play("rollback")).code, again.changed), again.output
+
+
+def test_what_was_cordoned_before_stays_so(site: Site) -> None:
+    """The plan's runs neither put it on nor take it off."""
+    site.set_cluster(cordons={"9": "*"})
+    for playbook in ("apply", "rollback"):
+        run = site.play(playbook)
+        assert (0, {"9": "*"}) == (run.code, site.cluster["cordons"]), run.output
+        assert not [line for line in (ON, OFF) if line in run.text], run.output
+
+
+@pytest.mark.parametrize("setting", [True, False])
+def test_without_cordons_the_plan_is_applied_all_the_same(site: Site, setting: bool) -> None:
+    """On an older Kafka with one sentence, and with the setting not even asked about."""
+    site.set_cluster(cordons=None)
+
+    run = site.play("apply", "-e", f"kafka_reassign_cordon={str(setting).lower()}")
+
+    assert (0, TARGET) == (run.code, site.replicas()), run.output
+    assert setting == ("Broker 9 can't be cordoned, which needs Kafka 4.3" in run.text)
+    assert setting == (0 < site.calls("--all"))
