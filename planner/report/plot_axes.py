@@ -118,7 +118,7 @@ def boxes(
 
 
 def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], colour: str, alpha: float, points: float) -> None:
-    """Level strokes (y, left, right) of one look, so many points thick, as one path."""
+    """Level strokes (y, left, right) of one look, so many points thick, as one path beneath all boxes."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -127,7 +127,7 @@ def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], colour: str,
     corners = [(x, y) for y, left, right in runs for x in (left, right)]
     path = Path(corners, [Path.MOVETO, Path.LINETO] * len(runs))
     look: Any = {"edgecolor": colour, "facecolor": "none", "linewidth": points, "alpha": alpha, "capstyle": "butt"}
-    axes.add_patch(PathPatch(path, clip_on=False, **look))
+    axes.add_patch(PathPatch(path, clip_on=False, zorder=0.5, **look))
 
 
 def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArray], colours: Sequence[str]) -> None:

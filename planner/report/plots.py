@@ -305,7 +305,8 @@ def hours(of: HoursSection) -> Drawing:
             plot_axes.strokes(axes, runs, COLOUR["heat"], round(strength, 3), _WEEK_POINTS - 2)
         # What a pointer is told is about a broker's whole week.
         corners = [(0.0, float(HOURS_OF_WEEK), at - 0.5, at + 0.5) for at in range(len(rows))]
-        plot_axes.boxes(axes, side, corners, COLOUR["heat"], [0.0] * len(rows))
+        # Without any fill a box isn't found by a pointer.
+        plot_axes.boxes(axes, side, corners, COLOUR["heat"], [0.001] * len(rows))
         marks[side] = [
             Mark(f"{side}-{at + 1}", f"broker {row.id}, {when}: {peak(week)}")
             for at, (row, week) in enumerate(zip(rows, weeks, strict=True))

@@ -270,6 +270,10 @@ def test_the_week_is_drawn_and_its_worst_hours_are_told() -> None:
     plan = plan_of(asked(network=3000))
     (drawn,) = (each for each in plots.draw(plan, movement(plan)) if each.name == "hours")
     assert 4 == drawn.marks
+    # A pointer is on the mark, not on the stroke beneath it.
+    mark = drawn.svg.index('id="hours-today-1"')
+    assert drawn.svg.index("stroke-heat") < mark
+    assert 'fill="none"' not in drawn.svg[mark : drawn.svg.index(">", mark)]
     assert "broker 1, today: at most 3.99 kB/s, first on Monday 10:00 Europe/Berlin" in drawn.svg
     assert "broker 2, plan: at most 2.21 kB/s, first on Monday 10:00 Europe/Berlin" in drawn.svg
     table = cluster_tables.worst_hours(plan)
