@@ -1,8 +1,9 @@
 """What `terraform show -json` prints of a state or a plan, and how the topics declared there differ from today's.
 
-Only `kafka_topic` resources are read. A state's resources are under `values`, a plan's changes under
-`resource_changes`. Everything else in them, which may hold secrets, is passed over.
-Source: Terraform's JSON output format, major version 1; Mongey's Kafka provider.
+Only resources that declare topics are read. A state's resources are under `values`, a plan's changes under
+`resource_changes`. Everything else in them, which may hold secrets, is passed over. A plan that replaces a topic is
+refused: whoever applies it deletes the topic's data.
+Source: Terraform's JSON output format, major version 1; providers Mongey/kafka, hashicorp/aws, confluentinc/confluent.
 """
 
 from __future__ import annotations
@@ -16,18 +17,40 @@ from planner.inputs.importers.json_text import begins_object, items, read_alone,
 from planner.inputs.importers.state_parts import TOPIC_NAME, StatePart, TopicTarget
 from planner.model.cluster import Config, Topic, some
 from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.file_reading import json_value
 
-_RESOURCE = "kafka_topic"
+
+class _Keys(NamedTuple):
+    """How a type of resource calls what it says of a topic; empty where it doesn't say it."""
+
+    name: str = "name"
+    partitions: str = "partitions"
+    replication_factor: str = "replication_factor"
+    config: str = "config"
+
+
+_TYPES = {
+    "kafka_topic": _Keys(),
+    "aws_msk_topic": _Keys(partitions="partition_count", config="configs"),
+    # Confluent Cloud decides about replicas itself.
+    "confluent_kafka_topic": _Keys("topic_name", "partitions_count", ""),
+}
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
 class _Resource(NamedTuple):
-    """A topic's address, its values as Terraform has applied them, and as they are to be; see `_resources`."""
+    """A topic's address, its values as Terraform has applied them, and as they are to be; see `_resources`.
+
+    `because` are the attributes for which a plan replaces the topic, where it is `replaced`.
+    """
 
     address: str
+    keys: _Keys
     applied: Any
     declared: Any
     destroyed: bool = False
+    replaced: bool = False
+    because: tuple[str, ...] = ()
 
 
 def recognises(text: str) -> bool:
@@ -49,12 +72,13 @@ def read_part(text: str, file: str) -> StatePart:
     targets: dict[str, TopicTarget] = {}
     configs: dict[str, Config] = {}
     findings: list[Finding] = []
-    for address, applied, declared, destroyed in _resources(value):
-        if isinstance(applied, dict) and isinstance(applied.get("name"), str):
-            configs[applied["name"]] = _config(applied.get("config"))
-        if destroyed:
+    for resource in _resources(value):
+        address, keys, applied = resource.address, resource.keys, resource.applied
+        if isinstance(applied, dict) and isinstance(applied.get(keys.name), str):
+            configs[applied[keys.name]] = _config(applied.get(keys.config)) or ()
+        if resource.destroyed:
             continue
-        found = _target(address, declared, place)
+        found = _target(resource, place)
         if isinstance(found, Finding):
             findings.append(found)
         elif found.topic in targets:
@@ -70,9 +94,13 @@ def _resources(value: dict[str, Any]) -> Iterator[_Resource]:
     """The topics of a plan, or of a state's root module and the modules inside it; data sources are left out."""
     if isinstance(value.get("resource_changes"), list):
         for item in items(value, "resource_changes"):
-            if isinstance(item, dict) and item.get("type") == _RESOURCE and isinstance(item.get("change"), dict):
-                before, after = item["change"].get("before"), item["change"].get("after")
-                yield _Resource(str(item.get("address"))[:200], before, after, destroyed=after is None)
+            if isinstance(item, dict) and str(item.get("type")) in _TYPES and isinstance(item.get("change"), dict):
+                change, keys = item["change"], _TYPES[item["type"]]
+                before, after = change.get("before"), change.get("after")
+                replaced = {"create", "delete"} <= {*map(str, items(change, "actions"))}
+                paths = [path for path in items(change, "replace_paths") if isinstance(path, list)]
+                because = tuple(".".join(map(str, path))[:200] for path in paths)
+                yield _Resource(str(item.get("address"))[:200], keys, before, after, after is None, replaced, because)
         return
     values = value.get("values")
     modules = [values.get("root_module")] if isinstance(values, dict) else []
@@ -80,26 +108,42 @@ def _resources(value: dict[str, Any]) -> Iterator[_Resource]:
         module = modules.pop(0)
         modules += items(module, "child_modules")
         for item in items(module, "resources"):
-            if isinstance(item, dict) and item.get("type") == _RESOURCE and item.get("mode") == "managed":
-                yield _Resource(str(item.get("address"))[:200], item.get("values"), item.get("values"))
+            if isinstance(item, dict) and str(item.get("type")) in _TYPES and item.get("mode") == "managed":
+                values, keys = item.get("values"), _TYPES[item["type"]]
+                yield _Resource(str(item.get("address"))[:200], keys, values, values)
 
 
-def _target(address: str, declared: Any, place: Place) -> TopicTarget | Finding:
+def _target(resource: _Resource, place: Place) -> TopicTarget | Finding:
+    address, keys, declared = resource.address, resource.keys, resource.declared
     if not isinstance(declared, dict):
         return Finding(place, address, f"{shown(declared)} isn't possible here; allowed: a topic's values")
-    name = declared.get("name")
+    name = declared.get(keys.name)
     if not isinstance(name, str) or not TOPIC_NAME.fullmatch(name):
-        return Finding(place, f"{address}.name", f"{shown(name)} isn't a topic's name; allowed: one that Kafka takes")
-    counts = [declared.get(key) for key in ("partitions", "replication_factor")]
-    for key, count in zip(("partitions", "replication_factor"), counts, strict=True):
+        return Finding(place, f"{address}.{keys.name}", f"{shown(name)} isn't a topic's name; allowed: one of Kafka's")
+    if resource.replaced:
+        because = f" for its {' and '.join(resource.because)}" if resource.because else ""
+        allowed = "a plan that changes it in place: change the replicas here first, then declare what there is"
+        lost = shown(resource.applied.get(keys.name) if isinstance(resource.applied, dict) else name)
+        message = f"Terraform would replace topic {lost}{because}, which deletes its data; allowed: {allowed}"
+        return Finding(place, address, message)
+    counts = [declared.get(key) for key in (keys.partitions, keys.replication_factor)]
+    for key, count in zip((keys.partitions, keys.replication_factor), counts, strict=True):
         # A plan leaves out what is only known after it was applied.
         if count is not None and not (type(count) is int and 1 <= count < 2**31):
             return Finding(place, f"{address}.{key}", f"{shown(count)} isn't possible here; allowed: 1, 2, 3 …")
-    return TopicTarget(place, name, counts[0], counts[1], _config(declared.get("config")))
+    config = _config(declared.get(keys.config))
+    if config is None:
+        return Finding(place, f"{address}.{keys.config}", "it isn't the JSON text of a map; allowed: jsonencode({…})")
+    return TopicTarget(place, name, counts[0], counts[1], config)
 
 
-def _config(config: Any) -> Config:
-    """What the topic is declared to set; values that aren't known yet are left out."""
+def _config(config: Any) -> Config | None:
+    """What the topic is declared to set; values that aren't known yet are left out. None for a text that isn't JSON."""
+    if isinstance(config, str):
+        try:
+            config = json_value(config)
+        except ValueError:
+            return None
     pairs = config.items() if isinstance(config, dict) else ()
     return tuple(sorted((key, value) for key, value in pairs if isinstance(value, str) and _CONFIG_KEY.fullmatch(key)))
 

@@ -66,6 +66,51 @@ def test_a_plan_declares_what_will_be() -> None:
     assert [("a", 4, 3), ("new", 2, None)] == [(x.topic, x.partitions, x.replication_factor) for x in part.targets]
 
 
+MSK = {"cluster_arn": "arn:aws:kafka:x", "name": "m", "partition_count": 6, "replication_factor": 3}
+CLOUD = {"topic_name": "c", "partitions_count": 4, "config": {"retention.ms": "5"}, "kafka_cluster": [{"id": "lkc-1"}]}
+
+
+def test_topics_of_amazon_msk_and_of_confluent_cloud() -> None:
+    """Each provider has its own words; MSK's configuration is JSON text, Confluent Cloud says nothing of replicas."""
+    configs = {"configs": json.dumps({"retention.ms": "7", "cleanup.policy": "compact"})}
+    rows = (
+        resource({**MSK, **configs}, type="aws_msk_topic"),
+        resource({**CLOUD, "name": "x"}, type="confluent_kafka_topic"),
+    )
+    part = read_part(state(*rows), "s.json")
+    assert [("m", 6, 3), ("c", 4, None)] == [(x.topic, x.partitions, x.replication_factor) for x in part.targets]
+    assert (("cleanup.policy", "compact"), ("retention.ms", "7")) == part.configs["m"] == part.targets[0].config
+    assert (("retention.ms", "5"),) == part.configs["c"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "name"),
+    [
+        ("kafka_topic", topic("k", 4, 3), "k"),
+        ("aws_msk_topic", MSK, "m"),
+        ("confluent_kafka_topic", CLOUD, "c"),
+    ],
+)
+@pytest.mark.parametrize("actions", [["delete", "create"], ["create", "delete"]])
+def test_a_plan_that_would_delete_a_topics_data_is_refused(
+    kind: str, values: dict[str, Any], name: str, actions
+) -> None:
+    """By the topic's name, with the attributes that make Terraform replace it; an update in place is read."""
+    change = {"actions": actions, "before": values, "after": values, "replace_paths": [["replication_factor"]]}
+    text = plan_of(kind, change)
+    with pytest.raises(
+        ImportStateError, match=f"would replace topic {name!r} for its replication_factor, which deletes"
+    ):
+        read_part(text, "p.json")
+    assert [name] == [each.topic for each in read_part(text.replace('"delete"', '"update"'), "p.json").targets]
+
+
+def plan_of(kind: str, change: dict[str, Any]) -> str:
+    """What terraform show prints of a plan with one change."""
+    rows = [{"address": "x", "type": kind, "change": change}]
+    return json.dumps({"format_version": "1.2", "terraform_version": "1.11.4", "resource_changes": rows})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -74,6 +119,8 @@ def test_a_plan_declares_what_will_be() -> None:
         (state(resource(topic("a", 1, "3"))), r"replication_factor: '3' isn't possible"),
         (state(resource(topic("{{ x }}", 1, 3))), r"name: '{{ x }}' isn't a topic's name"),
         (state(resource(topic("a", 1, 3)), resource(topic("a", 1, 3))), "a is declared twice"),
+        (state(resource({**MSK, "configs": "a=b"}, type="aws_msk_topic")), "configs: it isn't the JSON text of a map"),
+        (state(resource({**MSK, "partition_count": 0}, type="aws_msk_topic")), "partition_count: 0 isn't possible"),
     ],
 )
 def test_bad_declarations_are_named(text: str, message: str) -> None:
