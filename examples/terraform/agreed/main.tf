@@ -35,6 +35,21 @@ locals {
   ])
 }
 
+# Checks warn at every terraform plan, and refuse nothing.
+check "the_plan_is_complete" {
+  assert {
+    condition     = try(var.plan["complete"], "true") == "true"
+    error_message = "Plan ${try(substr(var.plan["plan_id"], 0, 12), "")} is a first step: run planner whatif again once it is applied."
+  }
+}
+
+check "the_topics_are_the_plans" {
+  assert {
+    condition     = length(setsubtract(keys(local.planned), keys(var.kafka_topics))) == 0
+    error_message = "${join(", ", setsubtract(keys(local.planned), keys(var.kafka_topics)))}: in the plan, but not declared; Terraform leaves such topics alone."
+  }
+}
+
 output "kafka_topics" {
   description = "The topics, once they agree with the plan. Topics that it doesn't know are left to Terraform alone."
   value       = var.kafka_topics

@@ -82,3 +82,24 @@ run "without_a_plan_everything_is_handed_on" {
     error_message = "The topic was lost."
   }
 }
+
+run "a_first_step_is_warned_of" {
+  command = plan
+
+  variables {
+    plan         = { plan_id = "0123456789abcdef", complete = "false", kafka_topics = "{}" }
+    kafka_topics = {}
+  }
+
+  expect_failures = [check.the_plan_is_complete]
+}
+
+run "a_topic_that_is_not_declared_is_warned_of" {
+  command = plan
+
+  variables {
+    kafka_topics = {}
+  }
+
+  expect_failures = [check.the_topics_are_the_plans]
+}
