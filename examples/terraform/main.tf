@@ -12,6 +12,13 @@ module "agreed" {
   kafka_topics = var.kafka_topics
 }
 
+# Topics that the plan created are there already: Terraform takes them over, and does nothing with those that it has.
+import {
+  for_each = module.agreed.created
+  to       = kafka_topic.this[each.key]
+  id       = each.key
+}
+
 resource "kafka_topic" "this" {
   for_each = module.agreed.kafka_topics
 

@@ -56,10 +56,12 @@ def answer(text: str) -> dict[str, str]:
 def described(plan: Plan) -> dict[str, str]:
     """The strings that Terraform gets. `bytes_moved` is empty where sizes are unknown."""
     chosen = plan.own_row
+    created = sorted(row.topic for row in plan.new_topics if not row.partitions_before)
     return {
         "plan_id": plan.plan_id,
         "cluster": plan.cluster.name,
         "complete": "false" if plan.unfinished else "true",
+        "created_topics": json_text(created, separators=(",", ":")),
         "headline": headline.whole(plan),
         "has_changes": "true" if headline.has_something_to_do(plan) else "false",
         "bytes_moved": str(chosen.bytes_moved) if plan.cluster.sizes_known else "",

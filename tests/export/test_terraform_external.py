@@ -41,6 +41,16 @@ def test_the_answer_is_a_flat_object_of_strings() -> None:
     assert tfvars["kafka_topics"] == json.loads(answer["kafka_topics"])
 
 
+def test_topics_that_the_plan_creates_are_told() -> None:
+    """For Terraform to import; a topic that only grows is in its state already."""
+    case = ROOT / "tests" / "cases" / "new-topics"
+    rows = json.loads((case / "plan.json").read_text())["new_partitions"]["topics"]
+    created = json.loads(json.loads(ask({"plan": str(case)}).stdout)["created_topics"])
+
+    assert sorted(row["topic"] for row in rows if not row["partitions_before"]) == created != []
+    assert "[]" == json.loads(ask({"plan": str(CASE)}).stdout)["created_topics"]
+
+
 def test_the_file_itself_is_taken_too() -> None:
     """A plan.json, or the folder that it is in."""
     assert ask({"plan": str(CASE)}).stdout == ask({"plan": str(CASE / "plan.json")}).stdout

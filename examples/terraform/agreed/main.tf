@@ -1,6 +1,6 @@
 # Needs no provider: what is declared is held against what the plan says.
 terraform {
-  required_version = ">= 1.5"
+  required_version = ">= 1.7"
 }
 
 variable "plan" {
@@ -63,6 +63,13 @@ output "kafka_topics" {
     condition     = length(local.unknown) == 0
     error_message = "${join(", ", local.unknown)}: config is null, since the state that was planned from didn't tell a topic's own configuration from what it inherits; write it, {} for none."
   }
+}
+
+output "created" {
+  description = "The declared topics that the plan created."
+  value = toset([
+    for name in try(jsondecode(var.plan["created_topics"]), []) : name if contains(keys(var.kafka_topics), name)
+  ])
 }
 
 output "plan" {

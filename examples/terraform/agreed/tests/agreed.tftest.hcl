@@ -83,6 +83,24 @@ run "without_a_plan_everything_is_handed_on" {
   }
 }
 
+run "topics_that_the_plan_created_are_imported_where_they_are_declared" {
+  command = plan
+
+  variables {
+    plan = {
+      plan_id        = "0123456789abcdef"
+      kafka_topics   = "{}"
+      created_topics = "[\"gone\",\"other\"]"
+    }
+    kafka_topics = { other = { partitions = 1, replication_factor = 1, config = {} } }
+  }
+
+  assert {
+    condition     = output.created == toset(["other"])
+    error_message = "Other topics than the declared ones that the plan created."
+  }
+}
+
 run "a_first_step_is_warned_of" {
   command = plan
 
