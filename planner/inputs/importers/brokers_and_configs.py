@@ -132,8 +132,11 @@ def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _Read) -> No
 
 
 def cordoned(broker: int, value: str) -> dict[int, tuple[str, ...]]:
-    """The broker with the log dirs of its `cordoned.log.dirs`; nothing where there are none."""
-    dirs = tuple(filter(None, (each.strip() for each in value.split(","))))
+    """The broker with the log dirs of its `cordoned.log.dirs`; nothing where there are none.
+
+    A Kafka older than 4.3 takes any name of a setting, and prints `null` for this one, which has no effect there.
+    """
+    dirs = tuple(path for each in value.split(",") if (path := each.strip()) == "*" or path.startswith("/"))
     return {broker: dirs} if dirs else {}
 
 

@@ -54,8 +54,8 @@ def test_topics_own_configurations() -> None:
 
 
 def test_cordoned_log_dirs_are_those_of_each_broker() -> None:
-    """All of them, some of them, and none: as Kafka 4.3.1 prints cordoned.log.dirs (KIP-1066)."""
-    lines = {3: "/d1,/d2", 4: "*", 5: ""}
+    """All of them, some of them, and none: as Kafka 4.3.1 prints cordoned.log.dirs (KIP-1066). 4.1.1 prints null."""
+    lines = {3: "/d1,/d2", 4: "*", 5: "", 6: "null"}
     text = "".join(
         f"Dynamic configs for broker {broker} are:\n"
         f"  cordoned.log.dirs={dirs} sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:cordoned.log.dirs={dirs}, "

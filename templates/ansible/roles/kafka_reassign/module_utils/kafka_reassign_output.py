@@ -98,10 +98,11 @@ def broker_throttles(text):
 def cordon(text):
     """The cordoned log dirs in the output of kafka-configs --describe --all of a broker: in force, and set on itself.
 
-    None in force where the broker's Kafka has no such setting.
+    None in force where the broker's Kafka has no such setting. An older one takes it nevertheless, as it takes any
+    name, and prints it as a secret.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith(f"{CORDONED}=")]
-    if not lines:
+    if not lines or " sensitive=true" in lines[0]:
         return None, None
     own = f"DYNAMIC_BROKER_CONFIG:{CORDONED}="
     value = lines[0].partition("=")[2].rpartition(" sensitive=")[0]
