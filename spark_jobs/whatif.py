@@ -117,7 +117,7 @@ def consumers(
 
     A module with an assignor of the user's own goes to the workers with the job. SetupError where it has no file.
     """
-    for assignor in sorted(set(rows["assignor"].to_pylist()) - set(assignors.ASSIGNORS)):
+    for assignor in sorted(set(rows["assignor"].to_pylist()) - {*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR}):
         file = inspect.getsourcefile(importlib.import_module(assignor.partition(":")[0]))
         if file is None:
             raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")

@@ -16,8 +16,8 @@ from planner.model.spec import Spec
 from planner.plan import build
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
+from planner.sweep.choice import BASE, Swept
 from planner.sweep.sweep_result import SweepResult
-from planner.sweep.variants import BASE, Swept
 
 Document = dict[str, Any]
 T = TypeVar("T", bound=msgspec.Struct)

@@ -46,11 +46,10 @@ from planner.scoring.broker_loads import leaders_after, over_the_week
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.catalog import Candidate, Proposal, prove
-from planner.sweep import budget_steps, evaluate, sweep_result, variants
+from planner.sweep import budget_steps, choice, evaluate, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, KNOBS, NO_SCENARIOS, Candidates, Run, generated
-from planner.sweep.choice import BestCandidate, Chosen
+from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
-from planner.sweep.variants import BASE, Swept
 
 Key = tuple[str, int]
 
@@ -278,7 +277,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
         compared=(plan.compared[0], this, compared, *others),
         warnings=(*_warnings(given, spec, placed), *plan.warnings),
     )
-    return Adopted(Planned(build.finished(made), planned.bound), variants.scores([swept]))
+    return Adopted(Planned(build.finished(made), planned.bound), choice.scores([swept]))
 
 
 def proven(placed: Placed) -> tuple[Proven, ...]:

@@ -33,7 +33,7 @@ from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, over_the_week
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep.candidates import KNOBS, NO_SCENARIOS
-from planner.sweep.variants import BASE
+from planner.sweep.choice import BASE
 
 STRATEGY = "resumed"
 

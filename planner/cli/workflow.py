@@ -36,11 +36,11 @@ from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report import html
 from planner.report import markdown as report_markdown
-from planner.sweep import candidates_file, evaluate, variants
+from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import without_pandas
+from planner.sweep.choice import Alternative
 from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
-from planner.sweep.variants import Alternative
 from planner.whatif import in_plan
 from planner.whatif.assignors import importable
 
@@ -131,7 +131,7 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
         if twice := next((path for path in paths if paths.count(path) > 1), None):
             raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
         results = iter(sweep(wanted))
-        swept = [variants.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
+        swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
         phase.begin("choosing the plan and proving its bound")
         plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
         phase.begin("writing the files")
@@ -144,7 +144,7 @@ def _alternatives(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
     output_folder.check(job.folder)
     count = spec.sweep.candidates if options.candidates is None else options.candidates
     seed = spec.sweep.seed if options.seed is None else options.seed
-    return variants.alternatives(replace(spec, sweep=replace(spec.sweep, candidates=count, seed=seed)))
+    return choice.alternatives(replace(spec, sweep=replace(spec.sweep, candidates=count, seed=seed)))
 
 
 def _search(job: Job, tried: Alternative) -> Search:
@@ -155,7 +155,7 @@ def _search(job: Job, tried: Alternative) -> Search:
     return Search(tried.problem, tried.candidates, scores)
 
 
-def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
+def _planned(job: Job, tried: Sequence[choice.Swept]) -> build.Planned:
     """The plan, with the other what-ifs that its spec asks for; the user's own assignors are in the spec's folder."""
     made, spec = build.planned(tried), tried[0].spec
     with importable(job.spec.resolve().parent, spec.consumers):
@@ -163,12 +163,12 @@ def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
 
 
 def _written(
-    jobs: Sequence[Job], plans: Sequence[build.Planned], swept: Sequence[Sequence[variants.Swept]], say: Say
+    jobs: Sequence[Job], plans: Sequence[build.Planned], swept: Sequence[Sequence[choice.Swept]], say: Say
 ) -> tuple[FleetPlan, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[FleetPlan] = []
     for job, planned, tried in zip(jobs, plans, swept, strict=True):
-        others = {candidates_file.FILE: candidates_file.encoded(variants.scores(tried))}
+        others = {candidates_file.FILE: candidates_file.encoded(choice.scores(tried))}
         if planned.bound is not None:
             others[bound_file.FILE] = planned.bound
         try:

@@ -76,9 +76,8 @@ from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
 from planner.sweep import choice
 from planner.sweep.candidates import KNOBS, of_row
-from planner.sweep.choice import Chosen
+from planner.sweep.choice import Chosen, Swept
 from planner.sweep.evaluate import planned_for
-from planner.sweep.variants import Swept
 
 
 class RefusedPlanError(UnsafePlanError):

@@ -29,11 +29,10 @@ from planner.strategies.catalog import UNKNOWN, Proposal
 from planner.sweep import candidates_file
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, KNOBS, generated
 from planner.sweep.candidates import candidates as candidates_of
-from planner.sweep.choice import Chosen, rule_of, rule_text
+from planner.sweep.choice import Chosen, Swept, rule_of, rule_text, scores
 from planner.sweep.evaluate import evaluated
 from planner.sweep.ranking import ranking_of
 from planner.sweep.sweep_result import best, sampled
-from planner.sweep.variants import Swept, scores
 
 Row = Mapping[str, Any]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _MULTIPLIER = 0x5DEECE66D
 _INCREMENT = 0xB
@@ -78,3 +80,71 @@ def hash_map_order(keys: Sequence[str | None]) -> list[str | None]:
     # A HashMap folds the high half of an Optional's hash, which is the value's own or 0, into the low half.
     hashes = {key: 0 if key is None else string_hash(key) for key in keys}
     return sorted(keys, key=lambda key: (hashes[key] ^ hashes[key] >> 16) & (capacity - 1))
+
+
+class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):
+    """A `HashMap` that iterates in Java's order: by bucket, and within a bucket in the order of insertion.
+
+    `capacity` is what its constructor is given. As in Java, a bucket with nine keys doubles a table of fewer than 64
+    buckets; in a larger one Java makes such a bucket a tree, whose order isn't followed.
+    """
+
+    def __init__(self, hashed: Callable[[Key], int], capacity: int = 16) -> None:
+        self._hashed = hashed
+        self._buckets = 1 << max(capacity - 1, 0).bit_length()
+        self._values: dict[Key, Value] = {}
+        self._in_bucket: dict[int, dict[Key, None]] = {}
+
+    @classmethod
+    def of(cls, keys: Iterable[Key], hashed: Callable[[Key], int], capacity: int = 16) -> JavaHashMap[Key, None]:
+        """A `HashSet` of the keys, put in in this order; a set made of a collection has 16 buckets or more."""
+        made = JavaHashMap[Key, None](hashed, max(capacity, 16))
+        for key in keys:
+            made[key] = None
+        return made
+
+    def __getitem__(self, key: Key) -> Value:
+        return self._values[key]
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        new = key not in self._values
+        self._values[key] = value
+        if new:
+            bucket = self._in_bucket.setdefault(self._bucket(key), {})
+            bucket[key] = None
+            if len(bucket) > 8 and self._buckets < 64:
+                self._double()
+            if len(self._values) > self._buckets * 3 // 4:
+                self._double()
+
+    def compute_if_absent(self, key: Key, value: Value) -> Value:
+        """What the map has for `key`, else `value`, which it then has: in front of its bucket, not at the end."""
+        if len(self._values) > self._buckets * 3 // 4:
+            self._double()
+        if key not in self._values:
+            self._values[key] = value
+            bucket = self._in_bucket.setdefault(self._bucket(key), {})
+            self._in_bucket[self._bucket(key)] = {key: None, **bucket}
+            if len(bucket) > 6 and self._buckets < 64:
+                self._double()
+        return self._values[key]
+
+    def __delitem__(self, key: Key) -> None:
+        del self._values[key], self._in_bucket[self._bucket(key)][key]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Key]:
+        return (key for number in sorted(self._in_bucket) for key in [*self._in_bucket[number]])
+
+    def _bucket(self, key: Key) -> int:
+        hashed = self._hashed(key) & 0xFFFFFFFF
+        return (hashed ^ hashed >> 16) & (self._buckets - 1)
+
+    def _double(self) -> None:
+        ordered = [*self]
+        self._buckets *= 2
+        self._in_bucket = {}
+        for key in ordered:
+            self._in_bucket.setdefault(self._bucket(key), {})[key] = None

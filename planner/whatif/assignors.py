@@ -21,13 +21,19 @@ from types import ModuleType
 from planner.model.errors import PlannerError
 from planner.model.spec import ConsumerGroup
 from planner.strategies.java_random import hash_map_order, utf16_key
+from planner.whatif import server_assignors
+from planner.whatif.server_assignors import ServerGroup
 
 TopicPartition = tuple[str, int]
 Owned = Mapping[str, Sequence[TopicPartition]]
 Ownership = dict[str, list[TopicPartition]]
 Assignor = Callable[[dict[str, int], dict[str, list[str]], dict[str, list[TopicPartition]]], Owned]
 
-ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+# In the clients (group.protocol=classic), and in the broker (group.protocol=consumer), whose `range` has a name here.
+SERVER_ASSIGNORS = ("uniform", "server-range")
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", *SERVER_ASSIGNORS)
+# The assignor of share groups, whose members may own the same partition.
+SHARE_ASSIGNOR = "simple"
 _OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -36,8 +42,11 @@ def assign(
     topics: Mapping[str, int],
     subscriptions: Mapping[str, Sequence[str]],
     owned: Owned | None = None,
+    *,
+    topic_ids: Mapping[str, str] | None = None,
+    instances: Mapping[str, str] | None = None,
 ) -> Ownership:
-    """Each member's partitions, (topic, partition), under one of ASSIGNORS or a user's own `module:function`.
+    """Each member's partitions, (topic, partition), under one of ASSIGNORS, `simple`, or a user's `module:function`.
 
     `topics` are partition counts, `subscriptions` the topics of each member; topics that nobody subscribes to, or that
     have no count, are nobody's. `owned` is what members own now, which the sticky assignors keep where they can: a
@@ -45,25 +54,33 @@ def assign(
     of its two rounds, what moves between members is nobody's. A user's own function gets the three mappings and gives
     one as this does. PlannerError for an assignor that there isn't, and for what it gives where that can't be.
 
-    Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429).
+    `topic_ids` (`kafka-topics --describe`) and `instances`, the `group.instance.id` of static members, count in the
+    broker's assignors alone. Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54,
+    KIP-429); for the broker's, Kafka 4.3 (KIP-848, KIP-932).
     """
     wanted = {topic for listed in subscriptions.values() for topic in listed}
     counts = {topic: count for topic, count in topics.items() if topic in wanted}
     members = {member: sorted(set(listed) & counts.keys(), key=utf16_key) for member, listed in subscriptions.items()}
     match assignor:
-        case "range":
-            return _range(counts, members)
+        case "range" | "server-range":
+            static = (instances or {}) if assignor == "server-range" else {}
+            return _range(counts, members, static)
         case "roundrobin":
             return _round_robin(counts, members)
         case "sticky" | "cooperative-sticky":
-            return _sticky(counts, members, owned or {})
+            return _sticky(counts, members, _undisputed(members, owned or {}))
+        case "uniform":
+            held = _undisputed(members, owned or {})
+            return server_assignors.uniform(ServerGroup(counts, members, held, topic_ids or {}))
+        case "simple":
+            return server_assignors.simple(ServerGroup(counts, members, owned or {}, topic_ids or {}))
     return _own(load(assignor), counts, members, owned or {}, assignor)
 
 
 def load(assignor: str) -> Assignor:
     """The function that `module:function` names; PlannerError where there is none."""
     module, _, name = assignor.partition(":")
-    allowed = f"allowed: {', '.join(ASSIGNORS)}, or module:function of your own"
+    allowed = f"allowed: {', '.join(ASSIGNORS)}, {SHARE_ASSIGNOR}, or module:function of your own"
     if not _OWN.fullmatch(assignor):
         raise PlannerError(f"assignor {assignor!r} isn't known; {allowed}")
     try:
@@ -74,10 +91,13 @@ def load(assignor: str) -> Assignor:
     return function
 
 
-def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> Ownership:
-    """Each topic in ranges of neighbors; where members don't divide its partitions, the first ones get one more."""
+def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], static: Mapping[str, str]) -> Ownership:
+    """Each topic in ranges of neighbors; where members don't divide its partitions, the first ones get one more.
+
+    Members go by id, those that are `static` before the others, by what it gives them.
+    """
     subscribers: defaultdict[str, list[str]] = defaultdict(list)
-    for member in sorted(members, key=utf16_key):
+    for member in sorted(members, key=lambda each: (each not in static, utf16_key(static.get(each, each)))):
         for topic in members[member]:
             subscribers[topic].append(member)
     owners: Ownership = {member: [] for member in members}
@@ -161,19 +181,23 @@ class _Named:
         return spec
 
 
+def _undisputed(members: Iterable[str], owned: Owned) -> dict[str, set[TopicPartition]]:
+    """What the members own, without what two of them claim."""
+    claims = Counter(partition for member in members for partition in set(owned.get(member, ())))
+    return {member: {each for each in owned.get(member, ()) if claims[each] == 1} for member in members}
+
+
 def _sticky(
     counts: Mapping[str, int], members: Mapping[str, Sequence[str]], owned: Mapping[str, Iterable[TopicPartition]]
 ) -> Ownership:
     """As even as the subscriptions allow, with as much as possible where it is; each member's partitions are sorted.
 
-    What is `owned` today counts only where member and partition are still there, the member subscribes to the topic,
-    and nobody else claims it. Source: Kafka 4.1, AbstractStickyAssignor (KIP-54, KIP-341).
+    What is `owned` today counts only where member and partition are still there and the member subscribes to the topic.
+    Source: Kafka 4.1, AbstractStickyAssignor (KIP-54, KIP-341).
     """
-    claims = Counter(partition for member in members for partition in set(owned.get(member, ())))
     kept = dict[str, list[TopicPartition]]()
     for member in sorted(members, key=utf16_key):
-        claimed = {each for each in owned.get(member, ()) if claims[each] == 1}
-        kept[member] = sorted((each for each in claimed if 0 <= each[1] < counts.get(each[0], 0)), key=_key)
+        kept[member] = sorted((each for each in owned[member] if 0 <= each[1] < counts.get(each[0], 0)), key=_key)
     if len({frozenset(topics) for topics in members.values()}) <= 1:
         return _alike(counts, kept)
     general = _General(counts, members, kept)

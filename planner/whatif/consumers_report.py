@@ -41,10 +41,12 @@ from planner.whatif.group_events import (
     events,
     moved_share,
     partition_of,
+    paused,
     reassigned,
     spread,
 )
 
+_IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
 _NAMES_SHOWN = 6
 _EVENTS_SHOWN = 12
 _MEMBERS_SHOWN = 32
@@ -78,6 +80,7 @@ class _Facts:
     unit: Measure
     today: tuple[Replicas, Racks]
     moving: frozenset[TopicPartition]
+    seen_by_brokers: frozenset[TopicPartition]
     grown: Mapping[str, int]
 
 
@@ -123,7 +126,8 @@ def document(question: ConsumersQuestion, first_step: str | None = None) -> Cons
     loads = group_events.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
-    facts = _Facts(loads, unit, today, group_events.changed(today, after), grown)
+    seen = group_events.seen_by_brokers(today, after)
+    facts = _Facts(loads, unit, today, group_events.changed(today, after), seen, grown)
     return ConsumersDocument(
         cluster=spec.cluster.name,
         first_step=first_step,
@@ -144,7 +148,8 @@ def _group_row(group: Group, facts: _Facts) -> GroupRow:
     def in_order(owners: Ownership) -> dict[str, list[TopicPartition]]:
         return {member: sorted(held) for member, held in owners.items()}
 
-    tried = dict.fromkeys((*assignors.ASSIGNORS, group.assignor))
+    shared = group.assignor == assignors.SHARE_ASSIGNOR
+    tried = dict.fromkeys((group.assignor,) if shared else (*assignors.ASSIGNORS, group.assignor))
     return GroupRow(
         group=group.name,
         assignor=group.assignor,
@@ -186,18 +191,21 @@ def _assignor(group: Group, name: str, loads: Loads) -> AssignorRow:
         spread=spread(owners, loads),
         most_moved=max((each.moved for each in happened), default=0),
         most_paused=max((each.paused for each in happened), default=0),
-        cooperative=name == COOPERATIVE,
+        cooperative=name in COOPERATIVE,
     )
 
 
 def _rebalances(group: Group, facts: _Facts) -> RebalancesSection:
     """Whether the spec's changes make the group assign anew, and why."""
-    moving = sorted(each for each in facts.moving if each[0] in group.counts) if group.racks else []
-    more = sorted(topic for topic, count in facts.grown.items() if count > group.counts.get(topic, count))
+    seen = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
+    moving = sorted(each for each in seen if each[0] in group.counts)
+    more = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
+    then = reassigned(replace(group, counts={**group.counts, **more}))
     return RebalancesSection(
         partitions_in_other_racks=tuple(PartitionName(topic=topic, partition=number) for topic, number in moving),
-        topics_with_more_partitions=tuple(more),
+        topics_with_more_partitions=tuple(sorted(more)),
         rebalances=bool(moving or more),
+        paused=paused(group, then.owners) if moving or more else 0,
     )
 
 
@@ -231,12 +239,7 @@ def view(document: ConsumersDocument, *, planned: bool = True) -> View:
         partitions = counted(sum(group.topics.values()), "partition")
         of = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
         title = Joined((Name(group.group), ": ", group.assignor, of))
-        state = _sentences(
-            [
-                *_state(group, unit),
-                _rebalance(group.rebalances, planned or all(each.rack is None for each in group.members)),
-            ]
-        )
+        state = _sentences([*_state(group, unit), _rebalance(group, planned)])
         blocks = told(state, _members(group, unit), _events(group, unit), _assignors(group, unit))
         sections.append(Section(title, blocks))
     if document.partition_counts:
@@ -268,22 +271,25 @@ def _state(group: GroupRow, unit: str) -> Iterator[str]:
         yield f"Shown is what the cluster reports; at the next rebalance {group.assignor} would assign otherwise."
 
 
-def _rebalance(rebalances: RebalancesSection, planned: bool) -> str:
-    """Whether the spec's changes make the group rebalance, and why; unplanned ones only as far as that is known."""
-    moving, more = rebalances.partitions_in_other_racks, rebalances.topics_with_more_partitions
+def _rebalance(group: GroupRow, planned: bool) -> str:
+    """Whether the spec's changes make the group rebalance, why, and what pauses; unplanned ones as far as known."""
+    found, in_broker = group.rebalances, group.assignor in _IN_BROKER
+    moving, more = found.partitions_in_other_racks, found.topics_with_more_partitions
     reasons = []
     if moving:
-        named = _some([each.name for each in moving])
-        reasons.append(
-            f"replicas of {counted(len(moving), 'partition')} move to other racks, and it has client.rack: {named}"
-        )
+        named, count = _some([each.name for each in moving]), counted(len(moving), "partition")
+        if in_broker:
+            reasons.append(f"the coordinator sees the racks of {count} change, during a copy or for good: {named}")
+        else:
+            reasons.append(f"replicas of {count} move to other racks, and it has client.rack: {named}")
     if more:
         reasons.append(f"topics get more partitions: {_some(more)}")
-    if not reasons and not planned:
+    if reasons:
+        pause = f"Nobody reads {counted(found.paused, 'partition')}" if found.paused else "All partitions are read"
+        return f"The spec's changes make it rebalance: {'; '.join(reasons)}. {pause} meanwhile."
+    if not planned and (in_broker or any(each.rack is not None for each in group.members)):
         return "Partitions that move to other racks would make it rebalance, too: --plan PLAN says whether any do."
-    if not reasons:
-        return "The spec's changes don't make it rebalance."
-    return f"The spec's changes make it rebalance: {'; '.join(reasons)}."
+    return "The spec's changes don't make it rebalance."
 
 
 def _some(names: Sequence[str]) -> str:

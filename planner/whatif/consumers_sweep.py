@@ -18,12 +18,14 @@ from msgspec import structs
 from planner.model.spec import Growth
 from planner.plan.document.field_types import Section
 from planner.whatif import assignors
-from planner.whatif.assignors import ASSIGNORS, TopicPartition
+from planner.whatif.assignors import ASSIGNORS, SHARE_ASSIGNOR, TopicPartition
 from planner.whatif.group_events import Group, spread
 
 TODAY = "today"
 # The assignors by how little they move once members come and go.
-_MOVING_LEAST = ("cooperative-sticky", "sticky", "roundrobin", "range")
+_MOVING_LEAST = ("cooperative-sticky", "uniform", "sticky", "roundrobin", "server-range", "range")
+# Among members that begin together, they give what cooperative-sticky and range give.
+_ALIKE = ("sticky", "server-range")
 
 ROW_SCHEMA = pa.schema([("group", pa.int32()), ("assignor", pa.string()), ("members", pa.int32())])
 Row = Mapping[str, Any]
@@ -72,8 +74,9 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
     """
     wanted = list[tuple[int, str, int]]()
     for number, group in enumerate(groups):
-        # Among members that begin together, both sticky assignors give the same.
-        tried = [each for each in (*ASSIGNORS, group.assignor) if each != "sticky" or group.assignor == each]
+        tried = [each for each in (*ASSIGNORS, group.assignor) if each not in _ALIKE or group.assignor == each]
+        if group.assignor == SHARE_ASSIGNOR:
+            tried = [SHARE_ASSIGNOR]
         last = min(sum(group.counts.values()), most or max(2 * len(group.members), 2))
         members = range(min(fewest or 2, last), last + 1)
         wanted += [(number, assignor, count) for assignor in dict.fromkeys(tried) for count in members]

@@ -34,7 +34,7 @@ from planner.plan.document.whatif_types import (
     WorstFailure,
 )
 from planner.report.view import Column, Joined, Lines, Name, Section, Sentence, Table, Value, View, told
-from planner.sweep.variants import chosen
+from planner.sweep.choice import chosen
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
 from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained, failed_slots
 

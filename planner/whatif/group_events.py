@@ -21,6 +21,7 @@ Measure = Literal["bytes/s", "bytes", "partitions"]
 Loads = Mapping[TopicPartition, int]
 
 DEFAULT_ASSIGNOR = "range"
+_KNOWN = (*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, 
         for member in found.members
     }
     racks = {member: rack for member in members if member in declared and (rack := declared[member].rack) is not None}
-    assignor = group.assignor or (found.assignor if found.assignor in assignors.ASSIGNORS else DEFAULT_ASSIGNOR)
+    assignor = group.assignor or (found.assignor if found.assignor in _KNOWN else DEFAULT_ASSIGNOR)
     owners = {member: list(held) for member, held in found.members.items()}
     if not any(owners.values()):
         return _with_owners(found.name, assignor, counts, members, racks)
@@ -121,16 +122,20 @@ def _read(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> di
     return {topic: counts[topic] for topic in sorted(wanted)}
 
 
-# Of the assignors, the only one whose members go on reading what stays with them.
-COOPERATIVE = "cooperative-sticky"
+# The assignors whose members go on reading what stays with them.
+COOPERATIVE = ("cooperative-sticky", *assignors.SERVER_ASSIGNORS)
 # Each is an assignment of its own; members of a large group are much alike.
 _MOST_LEAVERS = 32
 
 
 def spread(owners: Ownership, loads: Loads) -> MemberSpread:
-    """How even ownership is: partitions and load of the members that have most and least."""
+    """How even ownership is: partitions and load of the members that have most and least.
+
+    Members that share a partition carry equal parts of it.
+    """
+    sharing = Counter(partition for each in owners.values() for partition in each)
     held = [len(each) for each in owners.values()] or [0]
-    carried = [sum(loads.get(partition, 0) for partition in each) for each in owners.values()] or [0]
+    carried = [sum(loads.get(one, 0) // sharing[one] for one in each) for each in owners.values()] or [0]
     total = sum(carried)
     return MemberSpread(
         most_partitions=max(held),
@@ -188,21 +193,34 @@ def _changed(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:
 def _event(what: str, group: Group, changed: Group, loads: Loads) -> GroupEventRow:
     """What the rebalance of a changed group moves and pauses, compared with who owned what before."""
     after = reassigned(changed)
-    before, now = _owner(group.owners), _owner(after.owners)
-    moved = [each for each, member in now.items() if before.get(each, member) != member]
+    before, now = _held(group.owners), _held(after.owners)
+    known = {each for each, _ in before}
+    moved = [each for each, _ in now - before if each in known]
     return GroupEventRow(
         what=what,
         moved=len(moved),
         moved_load=sum(loads.get(each, 0) for each in moved),
-        from_staying=sum(each[0] in after.members.get(before[each], ()) for each in moved),
-        paused=len(moved) if group.assignor == COOPERATIVE else len(before.keys() & now.keys()),
-        new=len(now.keys() - before.keys()),
+        from_staying=sum(each[0] in after.members.get(member, ()) for each, member in before - now),
+        paused=paused(group, after.owners),
+        new=len({each for each, _ in now} - known),
         spread=spread(after.owners, loads),
     )
 
 
-def _owner(owners: Mapping[str, Sequence[TopicPartition]]) -> dict[TopicPartition, str]:
-    return {partition: member for member, held in owners.items() for partition in held}
+def paused(group: Group, after: Ownership) -> int:
+    """How many partitions nobody reads while the group comes to own what it does `after`.
+
+    Members of a share group read on: who gets a partition doesn't wait for who gives it up (KIP-932).
+    """
+    if group.assignor == assignors.SHARE_ASSIGNOR:
+        return 0
+    before, now = _held(group.owners), _held(after)
+    going = now - before if group.assignor in COOPERATIVE else now
+    return len({each for each, _ in going} & {each for each, _ in before})
+
+
+def _held(owners: Mapping[str, Sequence[TopicPartition]]) -> set[tuple[TopicPartition, str]]:
+    return {(partition, member) for member, held in owners.items() for partition in held}
 
 
 def differing(group: Group) -> str:
@@ -271,6 +289,21 @@ def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> fr
         for partition, replicas in after[0].items()
         if _racks(replicas, after[1]) != _racks(before[0].get(partition, ()), before[1])
     )
+
+
+def seen_by_brokers(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[TopicPartition]:
+    """The partitions whose racks, replica by replica, the group coordinator sees change, if only for a while.
+
+    It counts the racks of all replicas, those that are being added included, whatever its members' racks are; who
+    leads doesn't matter. Source: Kafka 4.3, org.apache.kafka.coordinator.group.Utils.computeTopicHash (KIP-1101).
+    """
+    found = []
+    for partition, replicas in after[0].items():
+        old = before[0].get(partition, ())
+        comes_or_goes = any(after[1].get(broker) is not None for broker in {*replicas} ^ {*old})
+        if comes_or_goes or any(before[1].get(broker) != after[1].get(broker) for broker in replicas):
+            found.append(partition)
+    return frozenset(found)
 
 
 def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:

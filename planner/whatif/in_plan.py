@@ -17,7 +17,7 @@ from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.whatif_types import FailuresSection, GrowthSection
 from planner.report.view import View
-from planner.sweep.variants import chosen
+from planner.sweep.choice import chosen
 from planner.whatif import consumers_report, failure_rows, failures_report, group_events, growth_forecast, growth_report
 from planner.whatif.cluster_states import PLANNED, TODAY
 from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion

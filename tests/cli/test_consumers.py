@@ -196,7 +196,7 @@ def test_the_sweep_finds_the_least_spread(answer):
     (group,) = found["groups"]
 
     assert ["today", "more"] == found["scenarios"]
-    assert 3 == group["tried"]
+    assert 4 == group["tried"]
     assert ("cooperative-sticky", 2, 6_000_000, 1) == tuple(
         group["best"][key] for key in ("assignor", "members", "widest_spread", "widest_in")
     )

@@ -19,7 +19,7 @@ from planner.plan.document.codec import as_json
 from planner.strategies import bounds
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
-from planner.sweep.variants import BASE, Swept
+from planner.sweep.choice import BASE, Swept
 
 
 def planned(balance: Balance) -> Planned:

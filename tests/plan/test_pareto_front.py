@@ -20,9 +20,8 @@ from planner.plan import pareto_front
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.catalog import UNKNOWN, Proposal, prove
 from planner.sweep.candidates import of_row
-from planner.sweep.choice import Chosen, choose
+from planner.sweep.choice import Chosen, Swept, alternatives, choose, swept
 from planner.sweep.evaluate import run
-from planner.sweep.variants import Swept, alternatives, swept
 
 ROWS = {"x": [(1, 2), (2, 3), (3, 1), (1, 2)], "y": [(1, 2), (1, 3)]}
 SIZES = {"x": [10, 20, 30, 40], "y": [5, 6]}

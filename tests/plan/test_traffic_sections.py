@@ -21,7 +21,7 @@ from planner.report.plot_values import movement
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep import evaluate
-from planner.sweep.variants import Swept, alternatives
+from planner.sweep.choice import Swept, alternatives
 
 
 def asked(network: int | None = None) -> Spec:

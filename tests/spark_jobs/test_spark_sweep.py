@@ -21,7 +21,7 @@ from benchmarks import cases
 from planner.model import build_problem
 from planner.model.errors import SetupError
 from planner.model.spec import Changes, Growth, Sweep, Variant
-from planner.sweep import candidates_file, evaluate, variants
+from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import Search
 from spark_jobs import carrier, sweep
@@ -102,7 +102,7 @@ def test_aims_and_scenarios_go_with_the_problem(spark):
     growth = (Growth("all twice", "*", 2.0),)
     variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
     wish = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
-    tried = variants.alternatives(replace(spec, sweep=wish))
+    tried = choice.alternatives(replace(spec, sweep=wish))
     fleet = [Search(each.problem, each.candidates) for each in tried]
 
     assert ["changes", "drained"] == [each.name for each in tried]

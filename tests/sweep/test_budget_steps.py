@@ -28,7 +28,7 @@ from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.catalog import STRATEGIES, Candidate
-from planner.sweep import budget_steps, candidates, variants
+from planner.sweep import budget_steps, candidates, choice
 from planner.sweep.budget_steps import LEVELS, LEVELS_OF_COST, TERMS, first_step, ladder, within
 from planner.sweep.evaluate import run
 
@@ -113,8 +113,8 @@ def waiting(budget: Budget, **rest: Any) -> list[int]:
 
 def planned(asked: Spec) -> dict[str, Any]:
     """The plan of a spec, swept in this process."""
-    tried = variants.alternatives(asked)
-    done = variants.swept(tried, [run(each.problem, each.candidates) for each in tried])
+    tried = choice.alternatives(asked)
+    done = choice.swept(tried, [run(each.problem, each.candidates) for each in tried])
     return as_json(plan.planned(done).plan)
 
 

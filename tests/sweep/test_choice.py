@@ -16,10 +16,9 @@ from planner.model.spec import AIMS, Budget, Choice, Spec, Sweep
 from planner.strategies.catalog import UNKNOWN
 from planner.sweep.budget_steps import TERMS
 from planner.sweep.candidates import candidates
-from planner.sweep.choice import choose, rule_of, rule_text
+from planner.sweep.choice import BASE, Swept, choose, rule_of, rule_text
 from planner.sweep.evaluate import run
 from planner.sweep.sweep_result import SCORE_COLUMNS, SCORE_SCHEMA, result
-from planner.sweep.variants import BASE, Swept
 
 NUMBERS = dict.fromkeys(SCORE_COLUMNS, 0)
 WORDS = {name: "none" for name, kind in zip(SCORE_SCHEMA.names, SCORE_SCHEMA.types, strict=True) if kind == pa.string()}

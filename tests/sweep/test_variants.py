@@ -19,7 +19,7 @@ from planner.model.file_reading import resource
 from planner.model.spec import AIMS, Changes, Choice, ReplicationFactorChange, Spec, Sweep, Variant
 from planner.plan import build
 from planner.plan.document.codec import as_json
-from planner.sweep import choice, variants
+from planner.sweep import choice
 from planner.sweep.evaluate import run
 
 ROWS = {"x": [(1, 2), (2, 3), (3, 1), (1, 2)], "y": [(1, 2), (1, 3)]}
@@ -36,10 +36,10 @@ def spec(changes: Changes, *others: Changes, rule: Choice | None = None, count: 
     return spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES, changes=changes, sweep=sweep)
 
 
-def swept(asked: Spec) -> tuple[variants.Swept, ...]:
+def swept(asked: Spec) -> tuple[choice.Swept, ...]:
     """All alternatives of a spec, swept in this process."""
-    tried = variants.alternatives(asked)
-    return variants.swept(tried, [run(each.problem, each.candidates) for each in tried])
+    tried = choice.alternatives(asked)
+    return choice.swept(tried, [run(each.problem, each.candidates) for each in tried])
 
 
 def planned(asked: Spec) -> dict[str, Any]:
@@ -49,17 +49,17 @@ def planned(asked: Spec) -> dict[str, Any]:
 
 def test_changes_is_one_of_the_alternatives() -> None:
     """First, and called so; empty changes beside variants are none. Each has a problem of its own."""
-    names = [each.name for each in variants.alternatives(spec(ADD_4, ADD_5, DRAIN))]
+    names = [each.name for each in choice.alternatives(spec(ADD_4, ADD_5, DRAIN))]
     assert ["changes", "a", "b"] == names
-    assert ["a"] == [each.name for each in variants.alternatives(spec(Changes(), ADD_4))]
-    assert ["changes"] == [each.name for each in variants.alternatives(spec(Changes()))]
-    assert [4, 5] == [int(each.problem.targets.sum()) for each in variants.alternatives(spec(ADD_4, ADD_5))]
+    assert ["a"] == [each.name for each in choice.alternatives(spec(Changes(), ADD_4))]
+    assert ["changes"] == [each.name for each in choice.alternatives(spec(Changes()))]
+    assert [4, 5] == [int(each.problem.targets.sum()) for each in choice.alternatives(spec(ADD_4, ADD_5))]
 
 
 @pytest.mark.slow
 def test_the_table_names_the_alternatives() -> None:
     """Every candidate of every alternative, in order; together no more than asked for."""
-    table = variants.scores(swept(spec(ADD_4, ADD_5)))
+    table = choice.scores(swept(spec(ADD_4, ADD_5)))
     assert "variant" == table.column_names[0]
     assert ["changes"] * 30 + ["a"] * 30 == table["variant"].to_pylist()
     assert [*range(30), *range(30)] == table["candidate"].to_pylist()
@@ -89,7 +89,7 @@ def test_without_changes_the_cheapest_variant_is_taken() -> None:
 
 def rows_of(asked: Spec) -> list[dict[str, Any]]:
     """Every valid plan with a proof, of all alternatives."""
-    table = variants.scores(swept(asked)).to_pylist()
+    table = choice.scores(swept(asked)).to_pylist()
     return [
         row for row in table if not row["violations"] and (row["least_bytes"] >= 0 or row["strategy"] == "unchanged")
     ]

@@ -100,7 +100,7 @@ def test_an_own_assignor_is_checked(own, module, body, said):
 def test_an_assignor_that_there_is_not(name):
     """Named, with those that there are."""
     with pytest.raises(
-        PlannerError, match="allowed: range, roundrobin, sticky, cooperative-sticky, or module:function"
+        PlannerError, match=r"allowed: range, roundrobin, .*uniform, server-range, simple, or module:function"
     ):
         assign(name, {"t": 1}, {"a": ["t"]})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from io import StringIO
 
+import pytest
 from clusters import no_racks, spec_of
 from msgspec import structs
 from plan_documents import typed
@@ -14,6 +15,7 @@ from planner.model.spec import Changes, ConsumerGroup, ConsumerMember, Described
 from planner.plan.document.codec import as_json
 from planner.report import markdown, terminal
 from planner.whatif import consumers_sweep
+from planner.whatif.assignors import ASSIGNORS
 from planner.whatif.consumers_report import ConsumersQuestion, document, replicas_of, view
 from planner.whatif.group_events import loads, resolve
 
@@ -22,9 +24,9 @@ MEMBERS = (ConsumerMember("m", ("a",), "r"), ConsumerMember("n", ("a",)))
 OWNED = DescribedGroup("g", "range", {"m": (("a", 2), ("a", 3)), "n": (("a", 0), ("a", 1))}, ("a",))
 
 
-def told(spec: Spec = SPEC, described: DescribedGroup | None = None, **more):
+def told(spec: Spec = SPEC, described: DescribedGroup | None = None, assignor: str = "range", **more):
     """The document of the one group."""
-    groups = resolve([ConsumerGroup("g", "range", MEMBERS, described)], spec.cluster.topics)
+    groups = resolve([ConsumerGroup("g", assignor, MEMBERS, described)], spec.cluster.topics)
     return as_json(document(ConsumersQuestion(spec, groups, more.pop("grown", {}), **more)))
 
 
@@ -38,7 +40,7 @@ def test_members_have_what_they_own_and_its_load():
         tuple(member[key] for key in ("id", "partitions", "load", "read_in_rack")) for member in group["members"]
     ]
     assert [{"topic": "a", "partitions": [0, 1]}] == group["members"][0]["owns"]
-    assert ["range", "roundrobin", "sticky", "cooperative-sticky"] == [each["assignor"] for each in group["assignors"]]
+    assert [*ASSIGNORS] == [each["assignor"] for each in group["assignors"]]
 
 
 def test_owners_that_the_assignor_would_not_give_are_told():
@@ -61,6 +63,16 @@ def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
     assert group["rebalances"]["rebalances"]
     assert not told(bare, replicas_after=after)["groups"][0]["rebalances"]["rebalances"]
     assert not told()["groups"][0]["rebalances"]["rebalances"]
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "server-range", "simple"])
+def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor):
+    """Also within a rack, as long as both are there; but no partition changes hands, so none is paused."""
+    moves = [{"topic": "a", "partition": at, "replicas_before": [1], "replicas": [to]} for at, to in ((0, 2), (1, 3))]
+    (group,) = told(assignor=assignor, replicas_after=replicas_of(typed({"partitions": moves})))["groups"]
+
+    assert [0, 1] == [each["partition"] for each in group["rebalances"]["partitions_in_other_racks"]]
+    assert (True, 0) == (group["rebalances"]["rebalances"], group["rebalances"]["paused"])
 
 
 def test_more_partitions_move_keys():
@@ -134,4 +146,4 @@ def test_keys_and_the_sweep_are_sections_of_their_own():
 
     assert "a_b from 4 to 8 partitions: 50 % of all keys go to another partition" in page
     assert "Key k " in page
-    assert "Least spread of 9 combinations: 2 members with cooperative-sticky" in page
+    assert "Least spread of 12 combinations: 2 members with cooperative-sticky" in page

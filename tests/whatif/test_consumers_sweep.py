@@ -29,10 +29,15 @@ def test_members_are_two_to_twice_as_many_and_never_more_than_partitions() -> No
 
 
 def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:
-    """Sticky alone where it is the group's: among members that begin together the cooperative one gives the same."""
-    kafkas = {"range", "roundrobin", "cooperative-sticky"}
+    """Sticky alone where it is the group's: among members that begin together the cooperative one gives the same.
+
+    So do the broker's range and the clients'; a share group has one assignor.
+    """
+    kafkas = {"range", "roundrobin", "cooperative-sticky", "uniform"}
     assert kafkas == {assignor for assignor, _ in tried(group())}
     assert kafkas | {"sticky"} == {assignor for assignor, _ in tried(group("sticky"))}
+    assert kafkas | {"server-range"} == {assignor for assignor, _ in tried(group("server-range"))}
+    assert {"simple"} == {assignor for assignor, _ in tried(group("simple"))}
     assert kafkas | {"mine:assign"} == {assignor for assignor, _ in tried(group("mine:assign"))}
 
 
@@ -42,7 +47,7 @@ def test_the_least_spread_is_best_in_the_scenario_that_is_worst_for_it() -> None
     found = as_json(summary(made, evaluate(made, rows([group()], 2, 2).to_pylist())))
     assert ["today", "more", "other"] == found["scenarios"]
     (of,) = found["groups"]
-    assert (3, "cooperative-sticky", 6, 1) == (
+    assert (4, "cooperative-sticky", 6, 1) == (
         of["tried"],
         of["best"]["assignor"],
         of["best"]["widest_spread"],

@@ -10,7 +10,17 @@ from clusters import no_racks, spec_of
 
 from planner.model.spec import ConsumerGroup, ConsumerMember, DescribedGroup, NewPartitions
 from planner.whatif import assignors, group_events
-from planner.whatif.group_events import Group, changed, events, loads, measure, read_in_rack, resolve, spread
+from planner.whatif.group_events import (
+    Group,
+    changed,
+    events,
+    loads,
+    measure,
+    read_in_rack,
+    resolve,
+    seen_by_brokers,
+    spread,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +67,12 @@ def test_a_spread_is_the_most_and_the_fewest():
     assert 50.0 == found.above_share_percent
 
 
-@pytest.mark.parametrize(("assignor", "paused"), [("cooperative-sticky", 3), ("sticky", 6), ("range", 6)])
+PAUSED = [("cooperative-sticky", 3), ("uniform", 3), ("server-range", 3), ("sticky", 6), ("range", 6), ("simple", 0)]
+
+
+@pytest.mark.parametrize(("assignor", "paused"), PAUSED)
 def test_who_leaves_hands_its_partitions_on(assignor, paused):
-    """Only members of a cooperative group go on reading meanwhile what stays with them."""
+    """Only with some assignors members go on reading meanwhile what stays with them; in share groups nobody waits."""
     leaves = next(each for each in events(group(assignor), {}, {}) if each.what == "m1 leaves")
     assert (3, 0, 0, paused) == (leaves.moved, leaves.from_staying, leaves.new, leaves.paused)
 
@@ -85,6 +98,22 @@ def test_racks_count_as_sets():
     assert {("b", 0)} == changed((before, racks), (before, {**racks, 4: "s"}))
     owners = Group("g", "range", {"a": 2}, {"m0": ("a",), "m1": ("a",)}, {"m0": [("a", 0), ("a", 1)]}, {"m0": "r"})
     assert (1, None) == (read_in_rack(owners, "m0", before, racks), read_in_rack(owners, "m1", before, racks))
+
+
+def test_the_coordinator_counts_the_racks_of_all_replicas():
+    """Also of those that come and go within a rack, as long as they are there; neither who leads nor a bare broker."""
+    racks, before = {1: "r", 2: "r", 3: "s", 4: None, 5: None}, {("a", 0): (1, 3), ("a", 1): (3, 1), ("b", 0): (4,)}
+    after = {("a", 0): (2, 3), ("a", 1): (1, 3), ("b", 0): (5,)}
+    assert {("a", 0)} == seen_by_brokers((before, racks), (after, racks))
+    assert {("b", 0)} == seen_by_brokers((before, racks), (before, {**racks, 4: "s"}))
+
+
+def test_members_of_a_share_group_carry_parts_of_a_partition():
+    """Equal ones; who joins takes nothing away from anybody."""
+    shared = spread({"m": [("a", 0), ("a", 1)], "n": [("a", 0)]}, {("a", 0): 4, ("a", 1): 1})
+    assert (3, 2, 5) == (shared.most_load, shared.fewest_load, shared.total_load)
+    joins = next(each for each in events(group("simple", 6), {}, {}) if each.what == "a member joins")
+    assert (0, 0) == (joins.paused, joins.new)
 
 
 SPEC = spec_of(no_racks(1, 2), {"a": [[1], [2]], "b": [[1]]}, sizes={"a": [5, 7], "b": [9]})
@@ -131,7 +160,9 @@ def test_a_described_groups_owners_are_the_clusters_own() -> None:
     members = (ConsumerMember("m", ("a",), "r"), ConsumerMember("gone", ("b",)))
     (group,) = resolve([ConsumerGroup("g", "", members, found)], TOPICS)
     assert {"m": ("a",), "n": ("a", "b")} == group.members
-    assert (True, "range", {"m": "r"}) == (group.observed, group.assignor, group.racks)
+    assert (True, "uniform", {"m": "r"}) == (group.observed, group.assignor, group.racks)
     assert {"m": [("a", 1)], "n": [("a", 0), ("b", 0)]} == group.owners
+    (other,) = resolve([ConsumerGroup("g", "", (), replace(found, assignor="streams"))], TOPICS)
+    assert "range" == other.assignor
     (begun,) = resolve([ConsumerGroup("g", "", (), replace(found, members={"m": (), "n": ()}))], TOPICS)
     assert (False, 3) == (begun.observed, sum(map(len, begun.owners.values())))

@@ -317,10 +317,15 @@ class RebalancesSection(Section, frozen=True, kw_only=True):
     """Whether the plan makes the group rebalance, and why."""
 
     partitions_in_other_racks: Annotated[
-        tuple[TopicPartition, ...], doc("The partitions whose racks change, which it sees by client.rack (KIP-881).")
+        tuple[TopicPartition, ...],
+        doc(
+            "The partitions whose racks change: seen by its members with a client.rack (KIP-881), or, in a group "
+            "that the broker assigns, by the coordinator, which also sees replicas that are being added (KIP-1101)."
+        ),
     ]
     topics_with_more_partitions: Annotated[tuple[TopicName, ...], doc("Its topics that get more partitions.")]
     rebalances: Annotated[bool, doc("True where it does.")]
+    paused: Annotated[Count, doc("Partitions that nobody reads meanwhile.")]
 
 
 class GroupRow(Section, frozen=True, kw_only=True):

@@ -23,8 +23,8 @@ from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Broker, Partition, Topic
 from planner.plan import build
 from planner.plan.document.codec import as_json
+from planner.sweep.choice import alternatives, swept
 from planner.sweep.evaluate import run
-from planner.sweep.variants import alternatives, swept
 
 WORDS = "abcdefghijklmnopqrstuvwxyzABC0123456789._-"
 

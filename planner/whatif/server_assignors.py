@@ -1,0 +1,290 @@
+"""Who owns which partition under the assignors that run in the broker: `uniform` (KIP-848) and share groups' `simple`
+(KIP-932). The broker's `range` gives what `range` does with static members first.
+
+They start from the group's target assignment, so what members own counts. Their answers also depend on the order in
+which Java's hash maps hold member ids and topic ids. What isn't in any output of Kafka is taken as in a group that
+joined in the order of its ids: the order of ids, or of one member's partitions, that share a bucket of a hash map. A
+bucket is taken to hold fewer than nine of them once the map has 64 buckets (then Java makes it a tree).
+Source: Kafka 4.3.1, org.apache.kafka.coordinator.group.assignor.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from math import ceil
+from operator import itemgetter
+
+from planner.strategies.java_random import JavaHashMap, string_hash, utf16_key
+
+TopicPartition = tuple[str, int]
+Owners = dict[str, list[TopicPartition]]
+
+# Rounds in which a group whose members read different topics is evened out (MAX_ITERATION_COUNT).
+_ROUNDS = 16
+
+
+class ServerGroup:
+    """A group as the coordinator hands it to an assignor: its members and topics in the order of Java's hash maps.
+
+    `counts` are partition counts, `members` the topics of each member, `owned` what each has been assigned. Without
+    `topic_ids`, as `kafka-topics --describe` prints them, topics are taken to have ids in the order of their names.
+    """
+
+    def __init__(
+        self,
+        counts: Mapping[str, int],
+        members: Mapping[str, Sequence[str]],
+        owned: Mapping[str, Iterable[TopicPartition]],
+        topic_ids: Mapping[str, str],
+    ) -> None:
+        names = sorted(counts, key=utf16_key)
+        self.counts, self.members = counts, members
+        self.ids = {name: (0, at) for at, name in enumerate(names)}
+        for name in topic_ids.keys() & self.ids.keys():
+            raw = urlsafe_b64decode(f"{topic_ids[name]}==")
+            # The two signed halves, by which Kafka compares topic ids.
+            self.ids[name] = int.from_bytes(raw[:8], signed=True), int.from_bytes(raw[8:], signed=True)
+        # A subscription is a HashSet of names.
+        self.topics = [*JavaHashMap.of(names, string_hash, 4 * len(names) // 3 + 1)]
+        self.order = [*JavaHashMap.of(sorted(members, key=utf16_key), string_hash)]
+        self.owned = {member: self._as_held(owned.get(member, ()), counts) for member in self.order}
+        self.alike = len({frozenset(topics) for topics in members.values()}) <= 1
+
+    def _as_held(self, owned: Iterable[TopicPartition], counts: Mapping[str, int]) -> dict[str, list[int]]:
+        """A member's partitions by topic, both in the order of the coordinator's hash maps."""
+        held: dict[str, list[int]] = {}
+        for topic, partition in sorted(set(owned), key=lambda each: (utf16_key(each[0]), each[1])):
+            if 0 <= partition < counts.get(topic, 0):
+                held.setdefault(topic, []).append(partition)
+        topics = JavaHashMap.of(held, self.topic_hash)
+        return {topic: [*JavaHashMap.of(held[topic], int, 4 * len(held[topic]) // 3 + 1)] for topic in topics}
+
+    def topic_hash(self, topic: str) -> int:
+        """`Uuid.hashCode` of its id."""
+        both = self.ids[topic][0] ^ self.ids[topic][1]
+        return (both >> 32 ^ both) & 0xFFFFFFFF
+
+    def partition_hash(self, partition: TopicPartition) -> int:
+        """`TopicIdPartition.hashCode`."""
+        return 31 * self.topic_hash(partition[0]) + partition[1]
+
+
+def uniform(group: ServerGroup) -> Owners:
+    """UniformAssignor: as even as the subscriptions allow; what is there stays where it can.
+
+    Where all read the same, members with too many give up their last ones, and the others are filled up.
+    """
+    if not group.alike:
+        return _Unlike(group).balanced()
+    assigned = {(topic, each) for held in group.owned.values() for topic in held for each in held[topic]}
+    topics = JavaHashMap.of(group.topics, group.topic_hash, 4 * len(group.topics) // 3 + 1)
+    free = [(topic, each) for topic in topics for each in range(group.counts[topic]) if (topic, each) not in assigned]
+    least, larger = divmod(sum(group.counts.values()), max(len(group.order), 1))
+    owners: Owners = {}
+    room: list[int] = []
+    for number, member in enumerate(group.order):
+        extra = larger > 0
+        quota = least + extra
+        owners[member] = []
+        for topic, partitions in group.owned[member].items():
+            stay = partitions[:quota]
+            quota -= len(stay)
+            owners[member] += [(topic, each) for each in stay]
+            free += [(topic, each) for each in partitions[len(stay) :]]
+        # The extra partition goes to a later member, as long as enough are left to take all of them.
+        if quota > 0 and extra and len(group.order) - number > larger:
+            quota, extra = quota - 1, False
+        larger -= extra
+        room.append(quota)
+    rest = iter(free)
+    for member, quota in zip(group.order, room, strict=True):
+        owners[member] += islice(rest, quota)
+    return owners
+
+
+class _Unlike:
+    """UniformHeterogeneousAssignmentBuilder: each topic to its least loaded readers, then evened out topic by topic."""
+
+    def __init__(self, group: ServerGroup) -> None:
+        counts, members = group.counts, group.members
+        self.members = group.order
+        self.readers = {t: [at for at, member in enumerate(group.order) if t in members[member]] for t in counts}
+        self.owner = {topic: [-1] * count for topic, count in counts.items()}
+        self.sizes = [0] * len(group.order)
+        for at, member in enumerate(group.order):
+            for topic, partitions in group.owned[member].items():
+                if topic in members[member]:
+                    self.sizes[at] += len(partitions)
+                    for each in partitions:
+                        self.owner[topic][each] = at
+        # Most partitions for each reader first.
+        self.topics = sorted(
+            counts, key=lambda t: (-counts[t] / len(self.readers[t]), len(self.readers[t]), group.ids[t])
+        )
+
+    def balanced(self) -> Owners:
+        """The owners once what nobody owns is assigned, and members with most have given to members with fewest."""
+        for topic in self.topics:
+            levels = _Levels(self.readers[topic], self.sizes)
+            for partition, owner in enumerate(self.owner[topic]):
+                if owner < 0:
+                    self._give(topic, partition, levels.next_least())
+        movable = [topic for topic in self.topics if len(self.readers[topic]) > 1]
+        last = -1
+        for number, topic in list(enumerate(movable)) * _ROUNDS:
+            if number == last:
+                break
+            if self._even(topic) or last < 0:
+                last = number
+        owners: Owners = {member: [] for member in self.members}
+        for topic, theirs in self.owner.items():
+            for partition, owner in enumerate(theirs):
+                owners[self.members[owner]].append((topic, partition))
+        return owners
+
+    def _even(self, topic: str) -> bool:
+        """Move the topic's partitions among its readers as long as that makes them more alike; whether any moved."""
+        levels = _Levels(self.readers[topic], self.sizes)
+        if levels.most - levels.least <= 3:  # within one of each other: both levels lie one outside of the sizes
+            return False
+        theirs: dict[int, list[int]] = {}
+        for partition, owner in enumerate(self.owner[topic]):
+            theirs.setdefault(owner, []).append(partition)
+        moved = False
+        while levels.most - levels.least > 1:
+            source = levels.next_most()
+            while source >= 0 and not theirs.get(source):
+                levels.exclude_most()
+                source = levels.next_most()
+            if source < 0:
+                break
+            partition = theirs[source].pop()
+            target = levels.next_least()
+            if levels.most - levels.least <= 1:
+                break
+            self._give(topic, partition, target)
+            moved = True
+        return moved
+
+    def _give(self, topic: str, partition: int, member: int) -> None:
+        before = self.owner[topic][partition]
+        if before >= 0:
+            self.sizes[before] -= 1
+        self.owner[topic][partition] = member
+        self.sizes[member] += 1
+
+
+class _Levels:
+    """MemberAssignmentBalancer: the readers of a topic by size, with the range of the least loaded growing from the
+    left and that of the most loaded from the right. Sizes change meanwhile, one for each member that is handed out.
+    """
+
+    def __init__(self, readers: Sequence[int], sizes: Sequence[int]) -> None:
+        self.sizes, self.readers = sizes, sorted(readers, key=lambda member: (sizes[member], member))
+        self.least, self.most = sizes[self.readers[0]] - 1, sizes[self.readers[-1]] + 1
+        self.least_end = self.next_low = 0
+        self.most_start = self.most_end = len(readers)
+        self.next_high = len(readers) - 1
+
+    def next_least(self) -> int:
+        """The next member to get a partition."""
+        if self.next_low >= self.least_end:
+            self.least += 1
+            while self.least_end < len(self.readers) and self.sizes[self.readers[self.least_end]] == self.least:
+                self.least_end += 1
+            self.next_low = 0
+        self.next_low += 1
+        return self.readers[self.next_low - 1]
+
+    def next_most(self) -> int:
+        """The next member to give one up; -1 where nobody is left."""
+        if self.next_high < self.most_start:
+            if self.most_end <= self.most_start and self.most_start > 0:
+                self.most = self.sizes[self.readers[self.most_start - 1]]
+            else:
+                self.most -= 1
+            while self.most_start > 0 and self.sizes[self.readers[self.most_start - 1]] == self.most:
+                self.most_start -= 1
+            self.next_high = self.most_end - 1
+        if self.next_high < 0:
+            return -1
+        self.next_high -= 1
+        return self.readers[self.next_high + 1]
+
+    def exclude_most(self) -> None:
+        """Take the member that `next_most` gave out of the range: it has no partition to give up."""
+        at, self.most_end = self.next_high + 1, self.most_end - 1
+        self.readers[at], self.readers[self.most_end] = self.readers[self.most_end], self.readers[at]
+
+
+def simple(group: ServerGroup) -> Owners:
+    """SimpleAssignor of share groups: where there are more members than partitions, several share each partition."""
+    owners: Owners = {member: [] for member in group.order}
+    # Members that read the same are dealt all partitions at once, others those of one topic after the other.
+    for dealt in [group.topics] if group.alike else [[topic] for topic in group.topics]:
+        sharing = _Sharing(group, dealt)
+        sharing.take_away()
+        sharing.deal()
+        for member, theirs in zip(group.order, sharing.theirs, strict=True):
+            owners[member] += theirs
+    return owners
+
+
+class _Sharing:
+    """SimpleHomogeneousAssignmentBuilder, and SimpleHeterogeneousAssignmentBuilder of one topic.
+
+    Each partition gets as many readers as the others; members, by number, get an equal share of that.
+    """
+
+    def __init__(self, group: ServerGroup, topics: Sequence[str]) -> None:
+        self.partitions = [(topic, each) for topic in topics for each in range(group.counts[topic])]
+        self.readers = [at for at, member in enumerate(group.order) if not {*topics}.isdisjoint(group.members[member])]
+        self.readers_each = -(-len(self.readers) // max(len(self.partitions), 1))
+        share = self.readers_each * len(self.partitions) / max(len(self.readers), 1)
+        self.wanted = [0] * len(group.order)
+        for at, member in enumerate(self.readers):
+            self.wanted[member] = ceil(share * (at + 1)) - ceil(share * at)
+        hashed = group.partition_hash if group.alike else itemgetter(1)
+        self.shared = JavaHashMap[TopicPartition, JavaHashMap[int, None]](
+            hashed, 4 * (len(self.partitions) + 1) // 3 + 1
+        )
+        self.theirs = [JavaHashMap[TopicPartition, None](hashed) for _ in group.order]
+        for at, name in enumerate(group.order):
+            for topic, numbers in group.owned[name].items():
+                for partition in [(topic, each) for each in numbers if topic in topics]:
+                    self.shared.compute_if_absent(partition, JavaHashMap(int))[at] = None
+                    self.theirs[at][partition] = None
+
+    def take_away(self) -> None:
+        """From members with more than their share, then from partitions with more readers than the others."""
+        for member, kept in enumerate(self.theirs):
+            for partition in [*kept][: max(len(kept) - self.wanted[member], 0)]:
+                del kept[partition], self.shared[partition][member]
+        for partition, readers in self.shared.items():
+            for member in [*readers][: max(len(readers) - self.readers_each, 0)]:
+                del self.theirs[member][partition], readers[member]
+
+    def deal(self) -> None:
+        """Partitions with too few readers to the members with less than their share, in turn."""
+        for partition in self.partitions:
+            self.shared.compute_if_absent(partition, JavaHashMap(int))
+        unfilled = [member for member in self.readers if len(self.theirs[member]) < self.wanted[member]]
+        turn, given = 0, False
+        for partition, readers in self.shared.items():
+            missing = self.readers_each - len(readers)
+            while missing > 0 and unfilled:
+                if turn == len(unfilled):
+                    if not given:
+                        break
+                    turn, given = 0, False
+                member = unfilled[turn]
+                turn += 1
+                if member not in readers:
+                    # Kafka doesn't add it to the readers here, so that it may be dealt the same partition again.
+                    self.theirs[member][partition] = None
+                    missing, given = missing - 1, True
+                    if len(self.theirs[member]) >= self.wanted[member]:
+                        turn -= 1
+                        del unfilled[turn]
