@@ -285,8 +285,10 @@ def _rebalance(group: GroupRow, planned: bool) -> str:
     if more:
         reasons.append(f"topics get more partitions: {_some(more)}")
     if reasons:
-        pause = f"Nobody reads {counted(found.paused, 'partition')}" if found.paused else "All partitions are read"
-        return f"The spec's changes make it rebalance: {'; '.join(reasons)}. {pause} meanwhile."
+        pause = " All partitions are read meanwhile." if in_broker else ""
+        if found.paused:
+            pause = f" Nobody reads {counted(found.paused, 'partition')} meanwhile."
+        return f"The spec's changes make it rebalance: {'; '.join(reasons)}.{pause}"
     if not planned and (in_broker or any(each.rack is not None for each in group.members)):
         return "Partitions that move to other racks would make it rebalance, too: --plan PLAN says whether any do."
     return "The spec's changes don't make it rebalance."

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.strategies.java_random import JavaRandom, hash_map_order, string_hash, utf16_key
+from planner.strategies.java_random import JavaHashMap, JavaRandom, hash_map_order, string_hash, utf16_key
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,23 @@ def test_hash_map_order_of_equal_hashes() -> None:
     """Keys in one bucket come in the order in which they were put."""
     assert ["BBBB", "AaAa"] == hash_map_order(["BBBB", "AaAa"])
     assert ["AaAa", "BBBB"] == hash_map_order(["AaAa", "BBBB"])
+
+
+def test_a_hash_map_doubles_when_it_or_a_bucket_is_full() -> None:
+    """Past three quarters, or with a ninth key in a bucket of fewer than 64; what goes leaves its place to none."""
+    assert [16, 0, 1, 3] == [*JavaHashMap.of([3, 16, 1, 0], int)]
+    assert [*range(13)] == [*JavaHashMap.of(reversed(range(13)), int)]
+    strided = JavaHashMap.of(range(0, 160, 16), int)
+    assert [0, 32, 64, 96, 128, 16, 48, 80, 112, 144] == [*strided]
+    del strided[64]
+    assert (9, [0, 32, 96]) == (len(strided), [*strided][:3])
+
+
+def test_compute_if_absent_puts_in_front() -> None:
+    """As HashMap.computeIfAbsent does; a key that is there keeps its value and its place."""
+    made = JavaHashMap[int, str](int)
+    assert ["a", "b", "a"] == [made.compute_if_absent(key, value) for key, value in ((0, "a"), (16, "b"), (0, "c"))]
+    assert [16, 0] == [*made]
 
 
 def test_utf16_key() -> None:
