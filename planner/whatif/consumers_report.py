@@ -285,10 +285,9 @@ def _rebalance(group: GroupRow, planned: bool) -> str:
     if more:
         reasons.append(f"topics get more partitions: {_some(more)}")
     if reasons:
-        pause = " All partitions are read meanwhile." if in_broker else ""
-        if found.paused:
-            pause = f" Nobody reads {counted(found.paused, 'partition')} meanwhile."
-        return f"The spec's changes make it rebalance: {'; '.join(reasons)}.{pause}"
+        pause = f" Nobody reads {counted(found.paused, 'partition')} meanwhile." if found.paused else ""
+        unpaused = " All partitions are read meanwhile." if in_broker and not found.paused else ""
+        return f"The spec's changes make it rebalance: {'; '.join(reasons)}.{pause or unpaused}"
     if not planned and (in_broker or any(each.rack is not None for each in group.members)):
         return "Partitions that move to other racks would make it rebalance, too: --plan PLAN says whether any do."
     return "The spec's changes don't make it rebalance."
