@@ -12,10 +12,10 @@ from typing import TypedDict
 import numpy as np
 
 from planner.model import build_problem
-from planner.model.build_problem import brokers_after, today
+from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.load_history import HOUR_SECONDS, hour_name
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import IntArray, Problem
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
     BrokerHoursRow,
@@ -27,38 +27,35 @@ from planner.plan.document.cluster_types import (
     TopicOfHourRow,
     WorstHourRow,
 )
-from planner.scoring.broker_loads import leaders_after, read_across_racks, replicated_across_racks
+from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, replicated_across_racks
 from planner.scoring.score import adding
-from planner.strategies.catalog import STRATEGIES
+from planner.strategies.catalog import STRATEGIES, UNKNOWN
 from planner.sweep.candidates import KNOBS, NO_SCENARIOS, of_row
 from planner.sweep.evaluate import planned_for
 from planner.sweep.sweep_result import SweepResult
 
+# Of a worst hour.
+_TOPICS_NAMED = 3
+
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """The hours (2, P, 168) of a problem's partitions, and each broker's network in bytes/s (B,), -1: not stated."""
+    """The hours of the week, as candidates are replayed over them, and the time zone in which hours are named."""
 
-    problem: Problem
-    hours: LongArray
-    network: LongArray
+    week: Week
     zone: str
-
-    def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
-        """(2, B, 168): bytes/s in and out of every broker."""
-        return build_problem.of_brokers(self.problem, self.hours, assignment, leaders)
 
     def state(self, assignment: IntArray, leaders: IntArray) -> HoursState:
         """All hours under replicas (P, W) and leaders (P,); what has to be copied for it is counted."""
-        loads, limits = self.loads(assignment, leaders), self.network[None, :, None]
-        above = ((loads > limits) & (limits >= 0)).any(axis=0)
-        moved = adding(self.problem, assignment).sum(axis=1) * self.problem.size_bytes
+        problem, loads = self.week.problem, self.week.loads(assignment, leaders)
+        above = self.week.above_capacity(loads)
+        moved = adding(problem, assignment).sum(axis=1) * problem.size_bytes
         worst = []
         for way, of_way in enumerate(loads):
             broker, hour = (int(at) for at in np.unravel_index(of_way.argmax(), of_way.shape))
             worst.append(
                 WorstHourRow(
-                    broker=int(self.problem.broker_ids[broker]),
+                    broker=int(problem.broker_ids[broker]),
                     hour=hour,
                     name=hour_name(hour, self.zone),
                     bytes_per_sec=int(of_way[broker, hour]),
@@ -69,34 +66,30 @@ class _Judge:
             bytes_moved=int(moved.sum()),
             network_in=worst[0],
             network_out=worst[1],
-            above_capacity=int(above.sum()) if (self.network >= 0).any() else None,
+            above_capacity=None if above == UNKNOWN else above,
         )
 
     def after(self, assignment: IntArray) -> HoursState:
         """All hours once an assignment (P, W) is carried out."""
-        return self.state(assignment, leaders_after(self.problem, assignment))
+        return self.state(assignment, leaders_after(self.week.problem, assignment))
 
     def topics(
         self, way: int, assignment: IntArray, leaders: IntArray, at: tuple[int, int]
     ) -> tuple[TopicOfHourRow, ...]:
         """The topics that make most of a broker's traffic in an hour, 0: in, 1: out."""
-        broker, hour = at
-        parts = self.hours[:, :, hour] * (leaders == broker)
+        (broker, hour), names = at, self.week.problem.topic_names
+        received, read = self.week.received[:, hour], self.week.read[:, hour]
         followers = np.maximum((assignment >= 0).sum(axis=1) - 1, 0)
-        held = (assignment == broker).any(axis=1)
-        rates = parts[0] * followers + parts[1] if way else self.hours[0, :, hour] * held
-        of_topics = np.zeros(len(self.problem.topic_names), dtype=np.int64)
-        np.add.at(of_topics, self.problem.topic_of, rates)
+        sent = (received * followers + read) * (leaders == broker)
+        rates = sent if way else received * (assignment == broker).any(axis=1)
+        of_topics = np.zeros(len(names), dtype=np.int64)
+        np.add.at(of_topics, self.week.problem.topic_of, rates)
         most = np.argsort(-of_topics, kind="stable")[:_TOPICS_NAMED].tolist()
         return tuple(
-            TopicOfHourRow(topic=self.problem.topic_names[topic], bytes_per_sec=int(of_topics[topic]))
+            TopicOfHourRow(topic=names[topic], bytes_per_sec=int(of_topics[topic]))
             for topic in most
             if of_topics[topic]
         )
-
-
-# Of a worst hour.
-_TOPICS_NAMED = 3
 
 
 class TrafficSections(TypedDict):
@@ -161,14 +154,12 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
 
     The plan for the mean is the one of the sweep at the same balance; it is made again for its hours.
     """
-    if spec.week is None:
+    week = Week.of(problem)
+    if spec.week is None or week is None:
         return None
-    network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
-    judge = _Judge(
-        problem, build_problem.of_partitions(problem, spec.week), np.array(network, dtype=np.int64), spec.week.time_zone
-    )
-    first = judge.loads(today(problem), problem.leaders)
-    higher = [each.max(axis=0) for each in (first, judge.loads(assignment, leaders_after(problem, assignment)))]
+    judge = _Judge(week, spec.week.time_zone)
+    first = week.loads(today(problem), problem.leaders)
+    higher = [each.max(axis=0) for each in (first, week.loads(assignment, leaders_after(problem, assignment)))]
     highest = int(max(each.max() for each in higher))
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
@@ -189,14 +180,14 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
 
 def _of_mean(judge: _Judge, swept: SweepResult) -> HoursState | None:
     # A valid optimum at the problem's balance, made for no scenario.
-    wanted = {knob: str(getattr(judge.problem.balance, knob)) for knob in KNOBS}
+    wanted = {knob: str(getattr(judge.week.problem.balance, knob)) for knob in KNOBS}
     wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS}
     rows = (each for each in swept.scores.to_pylist() if wanted.items() <= each.items() and not each["violations"])
     row = next(rows, None)
     if row is None:
         return None
     try:
-        proposal = STRATEGIES["optimum"](planned_for(judge.problem, NO_SCENARIOS), of_row(row))
+        proposal = STRATEGIES["optimum"](planned_for(judge.week.problem, NO_SCENARIOS), of_row(row))
     except InfeasibleError:
         return None
     return judge.after(proposal.assignment)

@@ -1,7 +1,4 @@
-"""The tables about the cluster: brokers, racks, log dirs, topics, partitions, and what each batch copies.
-
-And what goes from rack to rack, as a sentence.
-"""
+"""The tables about the cluster: brokers, racks, log dirs, topics, partitions, hours, and what each batch copies."""
 
 from __future__ import annotations
 
@@ -350,28 +347,3 @@ def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
 
 def _rate(bytes_per_sec: int) -> str:
     return formats.amount(bytes_per_sec, "bytes/s")
-
-
-def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
-    """What goes from rack to rack, today and with the plan, and what it costs.
-
-    With `stated`, only where the YAML says something about it: a price, or where consumers are.
-    """
-    of = plan.cross_rack
-    if of is None or (stated and of.plan.consumers is None and of.plan.money_per_month is None):
-        return ()
-    parts = [f"replication {size(of.today.replication)} → {size(of.plan.replication)} an hour"]
-    if of.today.consumers is not None and of.plan.consumers is not None:
-        near = " (from the nearest replica)" if of.fetch_from == "nearest replica" else ""
-        parts.append(f"consumers{near} {size(of.today.consumers)} → {size(of.plan.consumers)} an hour")
-    if of.today.money_per_month is not None and of.plan.money_per_month is not None:
-        of_what = "" if of.today.consumers is not None else " without consumers' reads"
-        today, then = (_money(each.money_per_month or 0) for each in (of.today, of.plan))
-        parts.append(f"{today} → {then} a month{of_what}")
-    if of.money_once is not None:
-        parts.append(f"{_money(of.money_once)} once for the copies")
-    return (f"from rack to rack, today → plan: {'; '.join(parts)}",)
-
-
-def _money(amount: float) -> str:
-    return "< 0.01" if 0 < amount < 0.01 else f"{amount:,.2f}"

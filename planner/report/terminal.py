@@ -20,7 +20,7 @@ from planner.model import formats
 from planner.model.formats import counted, number, printable
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.report import cluster_tables, plan_view, sentences, summary, verdict
+from planner.report import plan_view, sentences, summary, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.view import (
     Column,
@@ -211,7 +211,7 @@ def _notes(plan: Plan) -> Section:
     notes = (
         *_listed("not met", sentences.not_met(plan)),
         *(f"hours: {line}" for line in sentences.hours(plan)),
-        *(f"traffic: {line}" for line in cluster_tables.cross_rack(plan, stated=True)),
+        *(f"traffic: {line}" for line in verdict.cross_rack(plan, stated=True)),
         *_listed("scenario", [sentences.scenario(row) for row in plan.scenarios]),
         *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
         *_listed("warning", plan.warnings),

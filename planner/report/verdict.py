@@ -1,4 +1,4 @@
-"""What a reviewer decides on, as sentences: the verdict, how even it gets, the risks, and what Terraform will see.
+"""What a reviewer decides on, as sentences: the verdict, how even it gets, the risks, traffic between racks, Terraform.
 
 Plain text; whoever prints it escapes what comes from the cluster.
 """
@@ -325,3 +325,28 @@ def receives_most(plan: Plan) -> str:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
     return f"; broker {to.id} receives most, {size(to.bytes_in)} in all"
+
+
+def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
+    """What goes from rack to rack, today and with the plan, and what it costs.
+
+    With `stated`, only where the YAML says something about it: a price, or where consumers are.
+    """
+    of = plan.cross_rack
+    if of is None or (stated and of.plan.consumers is None and of.plan.money_per_month is None):
+        return ()
+    parts = [f"replication {size(of.today.replication)} → {size(of.plan.replication)} an hour"]
+    if of.today.consumers is not None and of.plan.consumers is not None:
+        near = " (from the nearest replica)" if of.fetch_from == "nearest replica" else ""
+        parts.append(f"consumers{near} {size(of.today.consumers)} → {size(of.plan.consumers)} an hour")
+    if of.today.money_per_month is not None and of.plan.money_per_month is not None:
+        of_what = "" if of.today.consumers is not None else " without consumers' reads"
+        today, then = (_money(each.money_per_month or 0) for each in (of.today, of.plan))
+        parts.append(f"{today} → {then} a month{of_what}")
+    if of.money_once is not None:
+        parts.append(f"{_money(of.money_once)} once for the copies")
+    return (f"from rack to rack, today → plan: {'; '.join(parts)}",)
+
+
+def _money(amount: float) -> str:
+    return "< 0.01" if 0 < amount < 0.01 else f"{amount:,.2f}"

@@ -118,10 +118,14 @@ class Week:
         of_targets = loads[:, problem.targets].reshape(2, -1)
         rank = -(-99 * of_targets.shape[1] // 100) - 1
         usual = np.partition(of_targets, rank, axis=1)[:, rank]
-        above, limits = -1, problem.network_limit
-        if limits is not None and (limits >= 0).any():
-            above = int(((loads > limits[:, None]) & (limits >= 0)[:, None]).any(axis=0).sum())
-        return int(worst.max()), *worst.tolist(), *usual.tolist(), above
+        return int(worst.max()), *worst.tolist(), *usual.tolist(), self.above_capacity(loads)
+
+    def above_capacity(self, loads: LongArray) -> int:
+        """Hours of brokers with more traffic (2, B, 168), in or out, than they state; -1 where none states any."""
+        limits = self.problem.network_limit
+        if limits is None or not (limits >= 0).any():
+            return -1
+        return int(((loads > limits[:, None]) & (limits >= 0)[:, None]).any(axis=0).sum())
 
     def _summed(self, brokers: IntArray, hours: LongArray) -> LongArray:
         """(B, 168): the hours (P, 168) of all partitions on each of their brokers (P, K), -1: none."""

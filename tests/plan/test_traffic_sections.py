@@ -16,7 +16,7 @@ from planner.model.spec import Choice, Limits, RackTraffic, Spec, Sweep
 from planner.plan.build import planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
-from planner.report import cluster_tables, plots, sentences
+from planner.report import cluster_tables, plots, sentences, verdict
 from planner.report.plot_values import movement
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
@@ -256,10 +256,10 @@ def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -
     spec = replace(spec, cluster=replace(spec.cluster, topics=rated))
     plan = plan_of(spec)
     said = "from rack to rack, today → plan: replication 7.20 GB → 7.20 GB an hour"
-    assert ((said,), ()) == (cluster_tables.cross_rack(plan), cluster_tables.cross_rack(plan, stated=True))
+    assert ((said,), ()) == (verdict.cross_rack(plan), verdict.cross_rack(plan, stated=True))
     plan = plan_of(replace(spec, traffic=RackTraffic((("a", 1_000_000),), nearest=True, per_gib=20_000)))
     costs = f"{730.5 * 7.2e9 * 0.02 / 2**30:.2f}"
-    assert cluster_tables.cross_rack(plan, stated=True) == (
+    assert verdict.cross_rack(plan, stated=True) == (
         f"{said}; consumers (from the nearest replica) 0 B → 0 B an hour; {costs} → {costs} a month; 0.00 once for the "
         "copies",
     )

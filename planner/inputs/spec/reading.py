@@ -22,7 +22,7 @@ from planner.inputs.spec.placement_rules import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
-from planner.inputs.spec.sizing_rules import SIZING_RULES
+from planner.inputs.spec.sizing_and_traffic_rules import SIZING_RULES
 from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.state.cluster_conditions import broker_notes
 from planner.inputs.state.merge import Merged, merge
