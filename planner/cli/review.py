@@ -233,7 +233,7 @@ def resume(
     The same target, in new batches, from the cluster as it is now.
 
     Partitions that are in place already are left out; so are those that no longer exist, with a warning. Partitions
-    that somebody else has moved are refused, with exit code 1. PLAN's limits are checked again; if one is crossed,
+    that somebody else has moved are refused, with exit code 1. PLAN's limits are checked again; if one is exceeded,
     nothing is written, and the exit code is 3.
     """
     rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)

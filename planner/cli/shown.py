@@ -56,7 +56,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
 
 
 def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
-    """Print the plan that a command refuses, as text or Markdown, before the error says which limits it crosses."""
+    """Print the plan that a command refuses, as text or Markdown, before the error says which limits it exceeds."""
 
     @wraps(command)
     def showing(**options: Any) -> int:

@@ -115,7 +115,10 @@ def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]
     brokers = (*spec.cluster.brokers, *spec.changes.add_brokers)
     networks = {each.id: each.network_bytes_per_sec for each in brokers if each.network_bytes_per_sec is not None}
     if not networks:
-        return THROTTLE_BYTES_PER_SEC, "no broker states capacity.network, so the rate of Kafka's own documentation"
+        return (
+            THROTTLE_BYTES_PER_SEC,
+            "the rate in Kafka's own documentation, because no broker states capacity.network",
+        )
     # What each network carries in the busier direction, before or after the plan; 0 without rates.
     traffic = [MEASURES.index("network_in"), MEASURES.index("network_out")]
     states = ((today(problem), problem.leaders), (assignment, leaders_after(problem, assignment)))
@@ -123,9 +126,13 @@ def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]
     used = dict(zip(problem.broker_ids.tolist(), np.max(np.concatenate(sums), axis=0).tolist(), strict=True))
     left = {broker: max(rate - used[broker], 0) for broker, rate in networks.items()}
     least = min(left, key=lambda broker: (left[broker], broker))
-    rate = max(left[least] // NETWORK_SHARE // _MEGABYTE, 1) * _MEGABYTE
+    rate = max(quarter := left[least] // NETWORK_SHARE // _MEGABYTE, 1) * _MEGABYTE
     if len(networks) < len(brokers) and rate > THROTTLE_BYTES_PER_SEC:
-        return THROTTLE_BYTES_PER_SEC, "not every broker states capacity.network, so the rate of Kafka's documentation"
+        return (
+            THROTTLE_BYTES_PER_SEC,
+            "the rate in Kafka's own documentation, because not every broker states capacity.network",
+        )
     known = measured(problem) == len(MEASURES)
     users = "clients and replication leave" if known else "are there, with no rates stated (cluster.rates),"
-    return rate, f"a quarter of the {size(left[least])}/s that {users} of broker {least}'s network"
+    share = "a quarter" if quarter else "the lowest default, although that is more than a quarter"
+    return rate, f"{share} of the {size(left[least])}/s that {users} of broker {least}'s network"

@@ -14,7 +14,7 @@ from planner.model.formats import beside, counted, duration, exactly, gap_shown,
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 
 # Why nothing is written: a limit of the YAML is crossed, or else a throttle can't work or a broker is cordoned.
-LIMITS = "nothing was written, because the plan crosses these limits:"
+LIMITS = "nothing was written, because the plan exceeds these limits:"
 UNSAFE = "nothing was written, because the plan can't be applied safely:"
 _ALL_OF_IT = 1_000_000
 _FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}

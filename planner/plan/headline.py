@@ -277,29 +277,19 @@ def more_than_needed(plan: Plan) -> int:
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
     """How what is moved compares with the least that does.
 
-    `the proven minimum`, or `at most 8.41 GB (0.51 %) more than any plan must copy`.
+    `the proven minimum`, or `at most 8.41 GB (0.51 %) above the proven minimum`.
     """
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
     if method == "none":
         return "the minimum is unknown"
     if method == "target":
         return "the rest of an approved plan"
+    which = balance_reached or (" for a balance this close to the targets" if excess else "")
     if bound.bytes_moved <= bound.least_bytes_moved:
-        return "the proven minimum" + (
-            balance_reached or (" for a balance this close to the targets" if excess else "")
-        )
-    above = bound.bytes_moved - bound.least_bytes_moved
-    if above < bound.least_bytes_moved // _NEAR:
-        return f"at most {size(above)} above the proven minimum{balance_reached}"
-    verb = "copy" if isinstance(bound, BoundSection) else "move"
-    which = balance_reached or (" this close to the balance targets" if excess else "")
-    return f"{more_than_least(bound.bytes_moved, bound.least_bytes_moved)} than any plan{which} must {verb}"
-
-
-def more_than_least(moved: int, least: int) -> str:
-    """How much more than a proven bound is moved, in bytes and percent of the bound: `at most 1.20 GB (8 %) more`."""
-    share = f" ({gap_shown(above_bound(moved, least))})" if least else ""
-    return f"at most {size(moved - least)}{share} more"
+        return f"the proven minimum{which}"
+    above, least = bound.bytes_moved - bound.least_bytes_moved, bound.least_bytes_moved
+    share = f" ({gap_shown(above_bound(bound.bytes_moved, least))})" if least and above >= least // _NEAR else ""
+    return f"at most {size(above)}{share} above the proven minimum{which}"
 
 
 def chosen(plan: Plan) -> str:

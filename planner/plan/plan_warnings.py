@@ -20,6 +20,11 @@ _NO_RACKS = (
     "no broker has a rack, so replicas aren't spread over racks; if there are any, state them in cluster.brokers"
 )
 
+_NO_SIZES = (
+    "sizes are unknown (no cluster.state.sizes): replicas are counted, not bytes, "
+    "and whether disks have room isn't checked"
+)
+
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """What an operator should know before approving: faults and gaps of the state, then conditions of the cluster."""
@@ -33,7 +38,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     stay = [broker for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
     found = [
-        (not spec.cluster.sizes_known, "sizes are unknown (no cluster.state.sizes): replicas are counted, not bytes"),
+        (not spec.cluster.sizes_known, _NO_SIZES),
         (
             spec.cluster.unsized,
             f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
@@ -119,7 +124,9 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
     leaves = {broker.id for broker in spec.cluster.brokers} - set(problem.broker_ids[problem.targets].tolist())
     for broker, sentence in down(part for topic in topics for part in topic.partitions):
         needs = ". No batch that needs it runs: start it first, or remove or replace it in changes"
-        yield sentence + ("; the plan empties it" if broker in leaves else needs)
+        yield sentence + (
+            "; the plan empties it, and rollback.yml starts only once it is live again" if broker in leaves else needs
+        )
     yield from unions(topics)
     leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
     moved = {(each.topic, each.partition) for each in changed}

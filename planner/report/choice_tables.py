@@ -20,7 +20,7 @@ from planner.plan.document.comparison_types import (
 )
 from planner.plan.document.partition_types import PlacementRow
 from planner.plan.document.plan_types import Plan
-from planner.report import sentences
+from planner.report import requested, sentences
 from planner.report.sentences import plan_size
 from planner.report.view import GAP, SECONDS, STATED, Column, Name, Quantity, Sentence, Strong, Table, Value
 
@@ -67,7 +67,7 @@ def limits(plan: Plan) -> Table[LimitRow]:
         column("Limit", lambda row: Name(row.key), numeric=False),
         column("Plan", lambda row: cells(row)[0]),
         column("Allowed", lambda row: cells(row)[1]),
-        column("", lambda row: Strong("crossed") if row.crossed else "kept", numeric=False),
+        column("", lambda row: Strong("exceeded") if row.crossed else "kept", numeric=False),
     )
     return Table("limits", "Limits", "limit", plan.limits, columns)
 
@@ -192,7 +192,7 @@ def variants(plan: Plan) -> Table[VariantRow]:
 
     columns = (
         column("Variant", lambda row: Sentence(row.name, _LONGEST_NAME), numeric=False, narrow="\nVariant"),
-        column("Asked for", lambda row: sentences.wishes(row.changes, 3), numeric=False, wide=True),
+        column("Asked for", lambda row: requested.changes(row.changes, 3), numeric=False, wide=True),
         column("Brokers", lambda row: row.brokers, narrow="\nbrokers"),
         *_figures(plan),
         column("At least", lambda row: Quantity(row.seconds_at_throttle, SECONDS), narrow="\nat least"),

@@ -9,7 +9,7 @@ from planner.model import formats
 from planner.plan import headline
 from planner.plan.bound_file import LONGEST_PROOF
 from planner.plan.document.plan_types import Plan
-from planner.report import choice_tables, cluster_tables, sentences, summary, verdict
+from planner.report import choice_tables, cluster_tables, requested, sentences, summary, verdict
 from planner.report.plot_values import Movement
 from planner.report.view import Facts, Joined, Lines, Name, Section, Sentence, Value, told
 
@@ -79,12 +79,15 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
 
 
 # What Ansible can't do without, and a YAML may leave out.
-NO_ADDRESSES = "none in the YAML: set cluster.bootstrap_servers, or give Ansible kafka_reassign_bootstrap_servers"
+NO_ADDRESSES = (
+    "none in the YAML: set cluster.bootstrap_servers and plan again, or add "
+    "-e kafka_reassign_bootstrap_servers=HOST:PORT to each ansible-playbook command"
+)
 
 
 def files(plan: Plan) -> str:
     """What a plan's folder has for whom."""
-    return "report.html to read, plan.json to review" + ", ansible/ to run" * headline.has_something_to_do(plan)
+    return "read report.html, review plan.json" + ", run ansible/" * headline.has_something_to_do(plan)
 
 
 def _commands(plan: Plan, folder: str | None) -> Lines:
@@ -112,7 +115,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
         )
     )
     log_dirs = ", and moves replicas back to their log dirs" * bool(plan.log_dirs and plan.log_dirs.moves)
-    removes = any(set(row.replicas_before) - set(row.replicas) for row in plan.partitions)
+    back = verdict.copied_back(plan)
     no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
     lines: tuple[tuple[Value, ...], ...] = (
         written,
@@ -125,7 +128,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
             "Roll back: ",
             Name("ansible-playbook rollback.yml"),
             f" restores every partition's old replica list and leader{log_dirs}"
-            f"{'; removed replicas are copied back' * removes}"
+            f"; it copies {back}"
             f"{'; new topics and partitions stay' * bool(plan.new_topics)}.",
         ),
     )
@@ -149,8 +152,8 @@ def _found(plan: Plan) -> Facts:
     derived = sentences.derived(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
-        ("Placement", Sentence(sentences.placement(plan), _LONGEST_FACT) if plan.spec.placement else ""),
-        ("Caps", Sentence(caps, _LONGEST_FACT) if (caps := sentences.caps(plan)) else ""),
+        ("Placement", Sentence(requested.placement(plan), _LONGEST_FACT) if plan.spec.placement else ""),
+        ("Caps", Sentence(caps, _LONGEST_FACT) if (caps := requested.caps(plan)) else ""),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),
         (of_proof, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),

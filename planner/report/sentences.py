@@ -5,9 +5,7 @@ Nothing here knows Markdown or a terminal; whoever prints a text from the cluste
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from planner.model.formats import (
     UNKNOWN,
@@ -17,7 +15,6 @@ from planner.model.formats import (
     number,
     percent,
     printable,
-    ranges,
     size,
     stated,
     words,
@@ -33,7 +30,7 @@ from planner.plan.document.comparison_types import (
 )
 from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import ChangesSection
+from planner.report import requested
 from planner.report.view import Quantity
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
@@ -213,7 +210,7 @@ def unlike_shares(plan: Plan, asked: str, held: Sequence[float | None]) -> str:
     around = float(asked.removesuffix("%")) / 100
     if max(known) * (1 - around) <= min(known) * (1 + around):
         return ""
-    if plan.changes.demote_brokers or caps(plan):
+    if plan.changes.demote_brokers or requested.caps(plan):
         return " by broker"
     if plan.spec.placement:
         return " by broker set"
@@ -230,98 +227,6 @@ def peak_disk(batch: BatchRow) -> str:
     """The fullest broker while a batch runs: `3.20 TB, 72.8 %, broker 7`; `–` without sizes."""
     row = batch.fullest_broker
     return UNKNOWN if row is None else f"{disk(row.peak_size_bytes, row.disk_bytes)}, broker {row.id}"
-
-
-def wishes(changes: ChangesSection, at_most: int = 12) -> str:
-    """The changes asked for, as one sentence without its full stop; those beyond `at_most` are counted."""
-    new_by_rack: dict[str | None, list[int]] = {}
-    replacing = set(changes.replace_brokers.values())
-    for broker in (row for row in changes.add_brokers if row.id not in replacing):
-        new_by_rack.setdefault(broker.rack, []).append(broker.id)
-    asked = [
-        *(f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
-        *([f"remove {_brokers(changes.remove_brokers)}"] if changes.remove_brokers else []),
-        *([f"let {_brokers(changes.demote_brokers)} lead nothing"] if changes.demote_brokers else []),
-        *(f"replace broker {old} with {new}" for old, new in _by_broker(changes.replace_brokers)),
-        *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.set_racks)),
-        *(
-            f"replication factor {row.replication_factor} for topics {row.topics}"
-            for row in changes.set_replication_factor
-        ),
-        *(
-            f"create {topic.name} ({counted(topic.partitions, 'partition')}, "
-            f"replication factor {topic.replication_factor})"
-            for topic in changes.create_topics
-        ),
-        *(f"grow {topic.topic} to {counted(topic.partitions, 'partition')}" for topic in changes.add_partitions),
-        f"rebalance: {changes.rebalance}",
-    ]
-    shown = [printable(text, 120) for text in asked[:at_most]]
-    return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
-
-
-def caps(plan: Plan) -> str:
-    """What brokers may hold and lead at the most: `1,500 replicas on each broker`; empty where none states any."""
-    by_caps = dict[str, list[int]]()
-    stays = [broker for broker in plan.brokers if broker.role != "removed"]
-    for broker in stays:
-        stated = (broker.max_replicas, "replica"), (broker.max_leaders, "leader")
-        named = [counted(cap, what) for cap, what in stated if cap is not None]
-        named += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
-        said = " and ".join(named)
-        by_caps.setdefault(said, []).append(broker.id)
-    everywhere = len(stays)
-    return "; ".join(
-        f"at most {said} on {'each broker' if len(ids) == everywhere else 'each of ' * (len(ids) > 1) + _brokers(ids)}"
-        for said, ids in by_caps.items()
-        if said
-    )
-
-
-def placement(plan: Plan) -> str:
-    """Which topics may use which brokers: `click* on streams (brokers 7 to 9), no other topic there`."""
-    rules = [
-        f"{rule.topics} on {rule.broker_set} ({_brokers(sorted(rule.brokers))})"
-        + (", no other topic there" if rule.exclusive else "")
-        for rule in plan.spec.placement or ()
-    ]
-    return "; ".join(printable(text, 120) for text in rules)
-
-
-def leader_racks(plan: Plan) -> str:
-    """The racks that topics are led in: `* in a, else b`."""
-    rules = [f"{rule.topics} in {', else '.join(rule.prefer)}" for rule in plan.spec.leader_racks or ()]
-    return "; ".join(printable(text, 120) for text in rules)
-
-
-def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(mapping.items(), key=lambda item: int(item[0]))
-
-
-def _brokers(ids: Sequence[int]) -> str:
-    return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {ranges(ids)}"
-
-
-_REASONS = {
-    "broker_leaves": "to empty removed brokers",
-    "placement": "to put topics on the brokers that they may use",
-    "replication_factor": "to change the replication factor",
-    "rack_rule": "to spread replicas over racks",
-    "balance_replicas": "to balance replicas or bytes",
-    "leader_rule": "to obey the rules on leaders",
-    "balance_leaders": "only to balance leaders",
-    "balance_log_dirs": "to balance log dirs",
-}
-
-
-def reasons(plan: Plan) -> str:
-    """How many partitions change for which reason, most first: `12 partitions for the balance of replicas, 3 …`."""
-    counts = Counter(row.reason for row in plan.partitions)
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(
-        f"{number(rows) if at else counted(rows, 'partition')} {_REASONS[reason]}"
-        for at, (reason, rows) in enumerate(ordered)
-    )
 
 
 def origin(plan: Plan, point: ParetoRow) -> str:

@@ -16,7 +16,7 @@ from planner.plan.document.cluster_types import HeldLoad
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
-from planner.report import choice_tables, cluster_tables, sentences, verdict
+from planner.report import choice_tables, cluster_tables, requested, sentences, verdict
 from planner.report.view import (
     STATED,
     Change,
@@ -34,7 +34,7 @@ from planner.report.view import (
 
 _LONGEST_WISHES = 300
 _MOVES_NAMED = 2
-_MISSED, _CROSSED = "missed", "crossed"
+_MISSED, _EXCEEDED = "missed", "exceeded"
 _LIMITED = {
     "broker_offline": "offline if a broker fails",
     "broker_refused": "no writes if a broker fails",
@@ -56,7 +56,7 @@ class Measure:
     today: Value
     plan: Value
     allowed: Value
-    but: str = ""  # that a target is missed, or a limit crossed
+    but: str = ""  # that a target is missed, a limit exceeded, or something waits
 
 
 def section(plan: Plan) -> Section:
@@ -72,18 +72,20 @@ def facts(plan: Plan) -> Facts:
     had_a_choice = bool(plan.variants) or (does and plan.choice.rule != "asked")
     duration = sentences.pace(plan)
     if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
-        default = any(row.key == "execution.throttle" for row in plan.execution.derived)
-        duration = f"{duration} ({'default, as none is set' if default else 'your throttle'})"
-    fullest = (("Fullest broker" if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),)
+        default = next((row.why for row in plan.execution.derived if row.key == "execution.throttle"), None)
+        duration = f"{duration} ({f'default: {default}' if default else 'your throttle'})"
+    holds = "Fullest disk" if verdict.by_disk(plan) else "Fullest broker"
+    fullest = ((holds if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),)
     if plan.changes.rebalance == "leaders" and does and not verdict.replicas_copied(plan):
         fullest = (("Most leaders", verdict.holds_most(plan, "leaders")),)
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
-        ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
-        ("Placement", Sentence(sentences.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
-        ("Caps", Sentence(caps, _LONGEST_WISHES) if (caps := sentences.caps(plan)) else ""),
-        ("Leader racks", Sentence(sentences.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
+        ("Asked for", Sentence(requested.changes(plan.changes, 6), _LONGEST_WISHES)),
+        ("Placement", Sentence(requested.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
+        ("Caps", Sentence(caps, _LONGEST_WISHES) if (caps := requested.caps(plan)) else ""),
+        ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),
+        ("Leaders", requested.elections(plan) if verdict.replicas_copied(plan) else ""),
         ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Needed", _needed(plan) if does else ""),
@@ -173,7 +175,7 @@ def _changes(plan: Plan) -> Value:
             examples.append(
                 named(row, "none" if row.leader_before is None else str(row.leader_before), str(row.replicas[0]))
             )
-    reasons = sentences.reasons(plan)
+    reasons = requested.reasons(plan)
     if not plan.partitions:
         # Where new partitions are placed, of each topic the first one.
         new = [
@@ -212,11 +214,11 @@ def measures(plan: Plan) -> Table[Measure]:
         if key == "disk_used":
             _, most = choice_tables.disk_used(plan, gate)
             at_most = f"at most {most}{' (default)' * (plan.spec.limits.disk_used_ppm is None)}"
-            rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, _CROSSED * gate.crossed))
+            rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, _EXCEEDED * gate.crossed))
         elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
             name, allowed_most = _LIMITED.get(key, formats.words(key)), f"at most {limit}"
-            rows.append(Measure(name, today.get(key, ""), value, allowed_most, _CROSSED * gate.crossed))
+            rows.append(Measure(name, today.get(key, ""), value, allowed_most, _EXCEEDED * gate.crossed))
     return Table("measures", "Today and with the plan", "measure", rows, columns)
 
 
@@ -238,7 +240,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     )
     if plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan):
         loads = tuple(load for load in loads if load[0] in ("leaders", "network_out"))
-    ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(sentences.caps(plan))
+    ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))
     for window, name, of, unit in loads:
         if unit == "bytes" and not plan.cluster.sizes_known:
             continue
@@ -253,7 +255,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, _MISSED * (window in missed))
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
-            today_and_after = (f"{number(spread.today or 0)} apart", f"{number(spread.plan or 0)} apart")
+            today_and_after = (f"differ by {number(spread.today or 0)}", f"differ by {number(spread.plan or 0)}")
             allowed = _window(asked.topic_replicas, by_share=capped)
             yield Measure("replicas of one topic", *today_and_after, allowed, _MISSED * ("topic_replicas" in missed))
 
@@ -294,7 +296,7 @@ def _window(asked: str, *, by_share: bool = False) -> str:
         return "no target"
     if asked.endswith("%"):
         return f"within {asked.removesuffix('%')} % of share"
-    return f"within {asked} of own share" if by_share else f"at most {asked} apart"
+    return f"within {asked} of its share" if by_share else f"differ by at most {asked}"
 
 
 def _changed(plan: Plan) -> Iterator[Measure]:
@@ -318,7 +320,10 @@ def _changed(plan: Plan) -> Iterator[Measure]:
             and term.today != term.plan
         ):
             before, after = (Quantity(value, term.unit) for value in (term.today, term.plan))
-            yield Measure(names[term.name], before, after, _limit(term))
+            waiting = sum(row.leader_before is None for row in plan.partitions) * (term.name == "left_to_change")
+            yield Measure(
+                names[term.name], before, after, _limit(term), f"{waiting} without a leader wait" * bool(waiting)
+            )
 
 
 def _movement(plan: Plan) -> Iterator[Measure]:
@@ -333,7 +338,7 @@ def _movement(plan: Plan) -> Iterator[Measure]:
     crossed = {row.key for row in plan.limits if row.crossed}
     for term in plan.terms:
         if term.name in names and (term.limit is not None or (term.plan and term.name == "cross_rack_bytes")):
-            but = _CROSSED * (f"limits.{term.name}" in crossed)
+            but = _EXCEEDED * (f"limits.{term.name}" in crossed)
             allowed = "" if term.limit is None else Joined(("at most ", _limit(term)))
             yield Measure(names[term.name], "", Quantity(term.plan, term.unit), allowed, but)
 

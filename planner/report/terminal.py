@@ -235,15 +235,16 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
         return Section("", ())
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
-    written = f" ({counted(files, 'file')})" if files else ""
     changes = headline.has_something_to_do(plan)
+    written = f" ({counted(files, 'file')})" if files and changes else ""
     facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {plan_view.files(plan)}")]
     if changes:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", plan_view.NO_ADDRESSES))
         facts += [
             ("Next", f"{play} apply.yml --check"),
-            ("Then", "ansible-playbook apply.yml, then verify.yml; to roll back: rollback.yml"),
+            ("Then", "ansible-playbook apply.yml, then verify.yml"),
+            ("Rollback", f"ansible-playbook rollback.yml copies {verdict.copied_back(plan)}"),
         ]
     else:
         facts.append(("Next", "nothing to apply"))

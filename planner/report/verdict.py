@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from planner.execution.gates import GATES_ON_BYTES, gate_amount
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import BrokerRow, TopicRow
-from planner.plan.document.comparison_types import TermRow
+from planner.plan.document.comparison_types import LimitRow, TermRow
 from planner.plan.document.partition_types import FullestBroker
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, sentences
@@ -51,7 +52,7 @@ def _limits(plan: Plan) -> Iterator[str]:
         verb = "is" if len(crossed) == 1 else "are"
         amounts = ((gate.key, *choice_tables.limit_amounts(plan, gate)) for gate in crossed)
         said = "; ".join(f"{key}: {needed}, at most {allowed}" for key, needed, allowed in amounts)
-        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed ({said})"
+        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} exceeded ({said})"
     elif asked := [gate for gate in gates if gate.key != "limits.disk_used" or plan.spec.limits.disk_used_ppm]:
         kept = {1: "within the limit", 2: "within both limits"}
         yield kept.get(len(asked), f"within all {len(asked)} limits")
@@ -207,8 +208,9 @@ def kafkas_tool(plan: Plan) -> str:
     best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
     if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
         ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
-        return f"its best placement would leave brokers {counted(least, 'replica')} apart, this plan {number(ours)}"
-    if best is None or not plan.partitions or not best.replicas_moved:
+        differ = f"brokers that differ by {counted(least, 'replica')}"
+        return f"its best placement would leave {differ}, this plan by {number(ours)}"
+    if best is None or (plan.new_topics and not plan.partitions) or not best.replicas_moved:
         return ""
     copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")
     # A budget pays for one step of what the tool does at once.
@@ -218,7 +220,7 @@ def kafkas_tool(plan: Plan) -> str:
     if plan.log_dirs and plan.log_dirs.moves:
         falls_short = f" between brokers{whole} and balance no log dirs"
     if best.left_to_change:
-        falls_short = f" and leave {counted(best.left_to_change, 'partition')} not as asked"
+        falls_short = f", and {counted(best.left_to_change, 'partition')} would not be as asked"
     elif best.moves_unforced:
         falls_short = f"{whole} and also move replicas that can stay"
     runs = best.label.rpartition(" ")[2].replace(",", "")
@@ -230,11 +232,41 @@ def kafkas_tool(plan: Plan) -> str:
 
 
 def refused_next(plan: Plan) -> str:
-    """What to do about limits that are crossed; a budget helps only where it is of the same amounts."""
-    crossed = [gate.key for gate in plan.limits if gate.crossed]
+    """What to do about limits that are exceeded; a budget helps only where it is of the same amounts."""
+    crossed = {gate.key for gate in plan.limits if gate.crossed}
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
-    step = ", or set a budget to plan a first step" if {*crossed} <= amounts else ""
-    return f"nothing was written: raise {' and '.join(crossed)}, or ask for less{step}; then run planner whatif again"
+    step = ", or set a budget to plan a first step" if crossed <= amounts else ""
+    raised = " and ".join(f"{gate.key} to {_enough(plan, gate)}" for gate in plan.limits if gate.crossed)
+    return f"nothing was written: raise {raised}, or ask for less{step}; then run planner whatif again"
+
+
+def _enough(plan: Plan, gate: LimitRow) -> str:
+    """The limit that this plan would keep, rounded up."""
+    if gate.key == "limits.disk_used":
+        disk_bytes = next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value
+        return f"{-(-1000 * gate.value // disk_bytes) / 10:g} %"
+    unit = 60 if gate.key == "limits.eta" else 1
+    if gate.key in GATES_ON_BYTES:
+        unit = 10 ** max(0, len(str(gate.value)) - 3)
+    return gate_amount(gate.key, -(-gate.value // unit) * unit)
+
+
+def copied_back(plan: Plan) -> str:
+    """What a rollback of the whole plan copies: `back up to 2.12 TB (112 replicas)`, or `nothing`."""
+    gone = [(len(set(row.replicas_before) - set(row.replicas)), row.size_bytes or 0) for row in plan.partitions]
+    told = list[str]()
+    if replicas := sum(count for count, _ in gone):
+        told.append(f"{_up_to(plan, sum(count * held for count, held in gone), replicas)} between brokers")
+    if plan.log_dirs and plan.log_dirs.moves:
+        told.append(f"{_up_to(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
+    if len(told) == 1:
+        return "back " + told[0].removesuffix(" between brokers")
+    return f"back {' and '.join(told)}" if told else "nothing"
+
+
+def _up_to(plan: Plan, size_bytes: int, replicas: int) -> str:
+    held = counted(replicas, "replica")
+    return f"up to {size(size_bytes)} ({held})" if plan.cluster.sizes_known else f"up to {held}"
 
 
 def leaving(plan: Plan) -> str:
@@ -270,23 +302,28 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
     return f"{today} today and after" if today == after else f"{today} today; {after} after"
 
 
+def by_disk(plan: Plan) -> bool:
+    """True where every broker states a disk: the fullest one is that with the smallest part of its disk left."""
+    return all(broker.disk_bytes for broker in plan.brokers)
+
+
 def fullest(plan: Plan) -> str:
     """The broker that holds most today, in any batch, and afterwards: of its disk where all of them are stated."""
     if not plan.cluster.sizes_known:
         return holds_most(plan, "replicas")
-    by_disk = all(broker.disk_bytes for broker in plan.brokers)
+    of_disks = by_disk(plan)
     unknown = ""
-    if not by_disk and not plan.log_dirs and any(batch.replicas_moved for batch in plan.batches):
+    if not of_disks and not plan.log_dirs and any(batch.replicas_moved for batch in plan.batches):
         some = "some " * any(broker.disk_bytes for broker in plan.brokers)
         unknown = f"; {some}disk sizes unknown: free space not checked"
 
     def held_most(side: str) -> str:
         def fullness(broker: BrokerRow) -> float:
             held: int = getattr(broker, side).size_bytes
-            return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
+            return held / broker.disk_bytes if of_disks and broker.disk_bytes else held
 
         row = max(plan.brokers, key=lambda broker: (fullness(broker), -broker.id))
-        return f"broker {row.id} ({_of_disk(getattr(row, side).size_bytes, row.disk_bytes)})"
+        return f"broker {row.id} ({_held(plan, getattr(row, side).size_bytes, row.disk_bytes)})"
 
     today, after = held_most("before"), held_most("after")
     during, batch = _peak(plan)
@@ -311,11 +348,13 @@ def _peak(plan: Plan) -> tuple[str, int]:
     if not rows:
         return "", 0
     row, batch = max(rows, key=lambda each: fullness(each[0]))
-    return f"broker {row.id} ({_of_disk(row.peak_size_bytes, row.disk_bytes)})", batch
+    return f"broker {row.id} ({_held(plan, row.peak_size_bytes, row.disk_bytes)})", batch
 
 
-def _of_disk(size_bytes: int, disk_bytes: int | None) -> str:
-    """Bytes, and where the disk is known how much of it they are."""
+def _held(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
+    """Bytes, and where the disk is known how much of it they are; that first where brokers are ranked by it."""
+    if disk_bytes and by_disk(plan):
+        return f"{percent(100 * size_bytes / disk_bytes)} full, {size(size_bytes)}"
     return sentences.disk(size_bytes, disk_bytes) + " of its disk" * (disk_bytes is not None)
 
 

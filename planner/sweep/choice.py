@@ -242,10 +242,10 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            what = f"the most even plan{others} that the budget pays for"
+            what = f"the most even plan tried{others} that the budget pays for"
             return f"{what}: copies {moved}, {above}"
         case "most_even_within_bytes":
-            return f"the most even plan{others} that copies at most {stated(rule.value)}: copies {moved}, {above}"
+            return f"the most even plan tried{others} that copies at most {stated(rule.value)}: copies {moved}, {above}"
         case "lowest_worst_hour_within_bytes":
             what = f"the lowest worst hour{others} of the plans that copy at most {stated(rule.value)}"
             return f"{what}: copies {moved}, {hour}"

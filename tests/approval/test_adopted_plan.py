@@ -180,7 +180,7 @@ def test_what_is_needed_is_unknown_where_the_fewest_bytes_lead_less_evenly(tmp_p
     assert (15, 5, None) == (
         plan.bound.bytes_moved, plan.bound.least_bytes_moved, plan.adopted.enough_bytes_moved
     )  # fmt: skip
-    assert "at most 10 B (200 %) more than any plan must copy" in plan.headline
+    assert "at most 10 B (200 %) above the proven minimum" in plan.headline
 
 
 def test_a_limit_or_a_budget_that_it_crosses_refuses_it(tmp_path):

@@ -41,9 +41,9 @@ def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
     assert 0 == ran.code
     assert (tmp_path / "plan" / "plan.json").exists()
     files = len([path for path in (tmp_path / "plan").rglob("*") if path.is_file()])
-    where = f"\nFiles  {tmp_path}/plan/ ({files} files)"
-    assert f"{where}: report.html to read, plan.json to review, ansible/ to run\n" in ran.out
-    assert f"\nNext   cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
+    where = f"\nFiles     {tmp_path}/plan/ ({files} files)"
+    assert f"{where}: read report.html, review plan.json, run ansible/\n" in ran.out
+    assert f"\nNext      cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
     assert "" == ran.err
 
 
@@ -62,7 +62,7 @@ def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp
 
 @pytest.mark.slow
 def test_a_crossed_gate_exits_3_and_writes_nothing(whatif, tmp_path):
-    """Every crossed gate is named with its key, its limit and what the plan needs."""
+    """Every exceeded limit is named with its key, its limit and what the plan needs."""
     spec = tmp_path / "gated.yaml"
     text = (EXAMPLES / "expand.yaml").read_text().replace("limits: {bytes_moved: 300MB, leaders_changed: 60}", "")
     spec.write_text(text + "\nlimits: {bytes_moved: 1MB, replicas_moved: 3}\n")
@@ -188,12 +188,12 @@ def test_where_it_runs_is_never_replaced(whatif, tmp_path, monkeypatch):
         (
             "limits: {eta: 2h}\nexecution: {throttle: 100MB/s}",
             "limits.eta: the plan needs 3 h 16 min (11765 s), allowed: at most 2 h",
-            "Refused: 1 of 2 limits is crossed (limits.eta: 3 h 16 min, at most 2 h); ",
+            "Refused: 1 of 2 limits is exceeded (limits.eta: 3 h 16 min, at most 2 h); ",
         ),
         (
             "limits: {disk_used: 20%}",
             "limits.disk_used: broker 3 holds 1.00 TB (1000000000000 bytes) in batch 1, allowed: at most",
-            "Refused: 1 of 1 limit is crossed (limits.disk_used: ",
+            "Refused: 1 of 1 limit is exceeded (limits.disk_used: ",
         ),
     ],
     ids=["throttle", "eta", "disk_used"],

@@ -176,8 +176,8 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert {"a-0": 4, "a-1": 3, "a-2": 3, "b-0": 2} == site.leaders()
     assert None is site.cluster["throttle"]
     assert "h{{ 1 }}'\":9092,h2:9092" == site.cluster["bootstrap"]
-    second = site.play("apply")
-    assert (0, 0) == (second.code, second.changed), second.output
+    second = site.play("apply", "-e", "kafka_reassign_bootstrap_servers=h3:9092")
+    assert (0, 0, "h3:9092") == (second.code, second.changed, site.cluster["bootstrap"]), second.output
     assert (2, 2) == (site.calls("--execute"), site.calls("--throttle"))
     assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
     kept = site.folder.parent / "home" / ".local" / "state" / "kafka_reassign"

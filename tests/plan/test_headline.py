@@ -142,7 +142,7 @@ def test_the_headline_compares_with_the_least() -> None:
     assert "Copies 24.0 GB (2 replicas of 2 partitions), the proven minimum; elects 2 leaders." == headline.headline(
         typed(plan)
     )
-    assert ", at most 4.00 GB (20 %) more than any plan must copy; elects" in said(plan | {"bound": far})
+    assert ", at most 4.00 GB (20 %) above the proven minimum; elects" in said(plan | {"bound": far})
     unproven = {**far, "method": "none"}
     assert ", the minimum is unknown; elects" in said(plan | {"bound": unproven})
 
@@ -157,7 +157,7 @@ def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
     if moved - least < least // 10_000:
         assert f"at most {formats.size(moved - least)} above the proven minimum; " in text
         return
-    found = re.search(r"at most [0-9.]+ [kMGTPE]?B(?: \(([0-9.,]+|< 0.01) %\))? more than any", text)
+    found = re.search(r"at most [0-9.]+ [kMGTPE]?B(?: \(([0-9.,]+|< 0.01) %\))? above the proven", text)
     assert found
     if not least:
         assert found[1] is None

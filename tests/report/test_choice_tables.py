@@ -22,7 +22,7 @@ def test_a_crossed_gate_stands_out() -> None:
     rows = [{"key": "limits.bytes_moved", "limit": 10, "value": value} for value in (9, 24)]
     table = choice_tables.limits(typed(small(limits=rows)))
 
-    assert ["kept", Strong("crossed")] == column(table, "")
+    assert ["kept", Strong("exceeded")] == column(table, "")
     assert ["10 B", "10 B"] == column(table, "Allowed")
 
 

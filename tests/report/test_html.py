@@ -265,7 +265,7 @@ def test_limits_crossed_stand_out():
     limit = {"key": "limits.bytes_moved", "limit": 10, "value": 24}
     root = parsed(small(limits=[limit], warnings=[], balance={"wanted": {}, "relaxed": []}))
 
-    assert [["limits.bytes_moved", "24 B", "10 B", "crossed"]] == rows(root, "limits")
+    assert [["limits.bytes_moved", "24 B", "10 B", "exceeded"]] == rows(root, "limits")
     assert "look" in next(each for each in root.iter() if each.get("class", "").startswith("verdict")).get("class")
 
 

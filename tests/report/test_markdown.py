@@ -149,7 +149,7 @@ def test_a_comment_names_the_folder_that_a_report_is_in() -> None:
     """What it has, and what to type, quoted for a shell; report.md has the same bytes wherever it is written."""
     report, comment = markdown.report(typed(small())), markdown.comment(typed(small()), "my plans/a.plan")
 
-    files = "report.html to read, plan.json to review, ansible/ to run."
+    files = "read report.html, review plan.json, run ansible/."
     assert f"- Files: `my plans/a.plan/` has {files}\n" in comment
     assert "- Dry run: `cd 'my plans/a.plan/ansible' && ansible-playbook apply.yml --check`." in comment
     assert f"- Files, in the folder of this report: {files}\n" in report

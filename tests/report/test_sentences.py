@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_documents import Document, changes_asked, row, typed
+from plan_documents import Document, row, typed
 from report_documents import GB, broker, huge, small, with_disks
 
 from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.comparison_types import ComparedRow, ParetoRow, ScenarioRow
-from planner.plan.document.request_types import ChangesSection
 from planner.report import sentences
 from planner.report.sentences import derived, pace
 
@@ -73,33 +72,6 @@ def test_disks_are_not_shown_without_sizes() -> None:
 
     assert not sentences.states_disks(plan)
     assert "–" == sentences.peak_disk(plan.batches[0])
-
-
-def test_wishes_read_as_one_sentence() -> None:
-    """Every kind of change; new brokers of one rack together; what is too much is counted."""
-    asked = changes_asked(
-        add_brokers=[{"id": 7, "rack": "a"}, {"id": 8, "rack": "a"}, {"id": 9}],
-        remove_brokers=[3, 4],
-        replace_brokers={"10": 11, "9": 12},
-        set_racks={"5": "c"},
-        set_replication_factor=[{"topics": "orders-*", "replication_factor": 3}],
-        rebalance="leaders",
-    )
-    wishes = row(ChangesSection, asked)
-
-    assert (
-        "add brokers 7–8 in rack a; add broker 9; remove brokers 3–4; replace broker 9 with 12; "
-        "replace broker 10 with 11; "
-        "set the rack of broker 5 to c; replication factor 3 for topics orders-*; rebalance: leaders"
-        == sentences.wishes(wishes)
-    )
-    assert "add brokers 7–8 in rack a; and 7 more" == sentences.wishes(wishes, 1)
-
-
-def test_reasons_are_counted() -> None:
-    """Most first."""
-    said = "2 partitions to balance replicas or bytes, 1 only to balance leaders"
-    assert said == sentences.reasons(typed(small()))
 
 
 def test_points_say_how_they_differ_from_the_plan() -> None:

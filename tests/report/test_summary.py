@@ -112,7 +112,7 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     assert "Kafka's tool" not in facts(plan | {"compared": plan["compared"][:2]})
     plan["compared"][2]["label"] = "Kafka --generate, best of 4900"
     tried, copied, seeds = plan, "--generate would copy 70.0 GB", " (best of 4,900 simulated runs)"
-    assert facts(tried)["Kafka's tool"] == f"{copied} and leave 1 partition not as asked{seeds}"
+    assert facts(tried)["Kafka's tool"] == f"{copied}, and 1 partition would not be as asked{seeds}"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
     assert facts(tried)["Kafka's tool"] == f"{copied} and be less even than this plan{seeds}"
     tried["compared"][2] |= {"moves_unforced": True}
@@ -126,8 +126,8 @@ def test_the_fullest_are_those_of_the_fullest_disk() -> None:
     """By the share of its disk where every broker states one, else by bytes, else by replicas."""
     plan = with_disks()
     plan["brokers"][2]["disk_bytes"] = 40 * GB
-    assert facts(plan)["Fullest broker"].startswith("broker 3 (40.0 GB, 100 % of its disk) today; ")
-    assert facts(plan)["Fullest broker"].endswith("; broker 3 (39.0 GB, 97.5 % of its disk) after")
+    assert facts(plan)["Fullest disk"].startswith("broker 3 (100 % full, 40.0 GB) today; ")
+    assert facts(plan)["Fullest disk"].endswith("; broker 3 (97.5 % full, 39.0 GB) after")
     plan["cluster"]["sizes_known"] = False
     assert facts(plan)["Most replicas"] == "broker 1 and 2 others (40) today; broker 2 (40) after"
 
@@ -137,7 +137,7 @@ def test_the_peak_of_the_disks_is_named() -> None:
     plan = with_disks()
     plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
 
-    assert "; broker 7 (30.0 GB, 90.9 % of its disk) in batch 2; " in facts(plan)["Fullest broker"]
+    assert "; broker 7 (90.9 % full, 30.0 GB) in batch 2; " in facts(plan)["Fullest disk"]
     assert "; broker 3 (40.0 GB) in batch 1; " in facts(small())["Fullest broker"]
 
 
@@ -145,11 +145,11 @@ def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
     """Today without those that come, afterwards without those that leave; what is asked for beside them."""
     rows = measures(small())
 
-    assert rows["replicas per broker"] == ("40", "2 to 40", "at most 1 apart")
+    assert rows["replicas per broker"] == ("40", "2 to 40", "differ by at most 1")
     assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "no target")
     assert rows["copied"] == ("", "24.0 GB", "at most 30 GB")
     leaving = small(brokers=[broker(1, "removed", (9, 3), (0, 0)), broker(2, "stays", (9, 3), (18, 6))])
-    assert measures(leaving)["replicas per broker"] == ("9", "18", "at most 1 apart")
+    assert measures(leaving)["replicas per broker"] == ("9", "18", "differ by at most 1")
 
 
 def test_traffic_is_measured_where_rates_are_known() -> None:
@@ -170,7 +170,7 @@ def test_a_window_that_is_missed_says_so() -> None:
     """Beside what was asked for."""
     plan = small()
     plan["balance"] |= {"missed": ["replicas"]}
-    assert measures(plan)["replicas per broker"][2] == "at most 1 apart (missed)"
+    assert measures(plan)["replicas per broker"][2] == "differ by at most 1 (missed)"
 
 
 def test_unlike_fair_shares_are_said() -> None:

@@ -117,7 +117,7 @@ def test_a_screen_has_some_thirty_lines_of_eighty_columns() -> None:
     """Whatever the plan holds: what doesn't fit is counted."""
     for plan in (small(warnings=["w"] * 9), huge(topics=50, partitions=5), with_alternatives()):
         assert len(_plain(shown(plan, columns=80))) <= 57, plan["cluster"]["name"]
-    assert len(_plain(shown(small(), columns=80))) <= 32
+    assert len(_plain(shown(small(), columns=80))) <= 35
 
 
 def _plain(text: str) -> list[str]:
@@ -192,22 +192,24 @@ def test_names_are_shown_and_never_obeyed(name: str, detail: Detail) -> None:
 
 
 def test_what_is_not_met_and_warned_of_is_listed() -> None:
-    """The first of each kind, the rest counted; a crossed limit is called so on top and in its row."""
+    """The first of each kind, the rest counted; an exceeded limit is called so on top and in its row."""
     plan = small(warnings=[f"w{n}" for n in range(9)])
     plan["terms"][3] |= {"limit": 1}
     plan["limits"] = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
     text = shown(plan)
 
-    assert text.startswith("Refused: 1 of 1 limit is crossed (limits.bytes_moved: 2 B, at most 1 B); ")
-    assert re.search(r"\ncopied +24.0 GB  at most 1 B \(crossed\)\n", text)
+    assert text.startswith("Refused: 1 of 1 limit is exceeded (limits.bytes_moved: 2 B, at most 1 B); ")
+    assert re.search(r"\ncopied +24.0 GB  at most 1 B \(exceeded\)\n", text)
     assert "\nnot met: topic replicas (racks" in text
     assert "warning: w2\nwarning: 6 more; planner show --verbose lists them" in text
 
 
 def test_the_next_command_names_the_folder() -> None:
     """As a shell takes it; nothing is to be typed where nothing is to be done, or where there is no folder."""
-    assert "\nNext   cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(small(), folder="my plans")
-    assert "\nFiles  out/ (4 files): report.html to read, plan.json to review, ansible/ to run\n" in shown(small())
+    assert "\nNext      cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(
+        small(), folder="my plans"
+    )
+    assert "\nFiles     out/ (4 files): read report.html, review plan.json, run ansible/\n" in shown(small())
     assert "\nFiles" not in shown(small(), folder=None)
     assert "Next   nothing to apply" in shown(small(partitions=[], batches=[]), folder="there")
     assert "ansible-playbook" not in shown(small(partitions=[], batches=[]), folder="there")

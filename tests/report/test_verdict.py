@@ -22,15 +22,15 @@ def gate(key: str, value: int = 1) -> Document:
         ([gate("eta")], "Ready to apply: within the limit"),
         ([gate("eta"), gate("gap")], "Ready to apply: within both limits"),
         ([gate("eta")] * 4, "Ready to apply: within all 4 limits"),
-        ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed (limits.gap: 0.0002 %, at most 0.0001 %)"),
+        ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is exceeded (limits.gap: 0.0002 %, at most 0.0001 %)"),
         (
             [gate("a", 2), gate("b", 2)],
-            "Refused: 2 of 2 limits are crossed (limits.a: 2, at most 1; limits.b: 2, at most 1)",
+            "Refused: 2 of 2 limits are exceeded (limits.a: 2, at most 1; limits.b: 2, at most 1)",
         ),
     ],
 )
 def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None:
-    """A limit that is just reached is kept; a crossed one is named."""
+    """A limit that is just reached is kept; an exceeded one is named."""
     plan = small(limits=gates, warnings=[])
     plan["balance"]["relaxed"] = []
 

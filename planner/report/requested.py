@@ -1,0 +1,128 @@
+"""What a plan was asked for, and why its partitions and leaders change, as sentences of every output."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.model.formats import counted, number, printable, ranges, size
+from planner.plan.document.partition_types import PartitionRow
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.request_types import ChangesSection
+
+
+def changes(section: ChangesSection, at_most: int = 12) -> str:
+    """The changes asked for, as one sentence without its full stop; those beyond `at_most` are counted."""
+    new_by_rack: dict[str | None, list[int]] = {}
+    replacing = set(section.replace_brokers.values())
+    for broker in (row for row in section.add_brokers if row.id not in replacing):
+        new_by_rack.setdefault(broker.rack, []).append(broker.id)
+    asked = [
+        *(f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
+        *([f"remove {_brokers(section.remove_brokers)}"] if section.remove_brokers else []),
+        *([f"move all leaders off {_brokers(section.demote_brokers)}"] if section.demote_brokers else []),
+        *(f"replace broker {old} with {new}" for old, new in _by_broker(section.replace_brokers)),
+        *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(section.set_racks)),
+        *(
+            f"replication factor {row.replication_factor} for topics {row.topics}"
+            for row in section.set_replication_factor
+        ),
+        *(
+            f"create {topic.name} ({counted(topic.partitions, 'partition')}, "
+            f"replication factor {topic.replication_factor})"
+            for topic in section.create_topics
+        ),
+        *(f"grow {topic.topic} to {counted(topic.partitions, 'partition')}" for topic in section.add_partitions),
+        f"rebalance: {section.rebalance}",
+    ]
+    shown = [printable(text, 120) for text in asked[:at_most]]
+    return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
+
+
+def caps(plan: Plan) -> str:
+    """What brokers may hold and lead at the most: `1,500 replicas on each broker`; empty where none states any."""
+    by_caps = dict[str, list[int]]()
+    stays = [broker for broker in plan.brokers if broker.role != "removed"]
+    for broker in stays:
+        stated = (broker.max_replicas, "replica"), (broker.max_leaders, "leader")
+        named = [counted(cap, what) for cap, what in stated if cap is not None]
+        named += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
+        said = " and ".join(named)
+        by_caps.setdefault(said, []).append(broker.id)
+    everywhere = len(stays)
+    return "; ".join(
+        f"at most {said} on {'each broker' if len(ids) == everywhere else 'each of ' * (len(ids) > 1) + _brokers(ids)}"
+        for said, ids in by_caps.items()
+        if said
+    )
+
+
+def placement(plan: Plan) -> str:
+    """Which topics may use which brokers: `click* on streams (brokers 7 to 9), no other topic there`."""
+    rules = [
+        f"{rule.topics} on {rule.broker_set} ({_brokers(sorted(rule.brokers))})"
+        + (", no other topic there" if rule.exclusive else "")
+        for rule in plan.spec.placement or ()
+    ]
+    return "; ".join(printable(text, 120) for text in rules)
+
+
+def leader_racks(plan: Plan) -> str:
+    """The racks that topics are led in: `* in a, else b`."""
+    rules = [f"{rule.topics} in {', else '.join(rule.prefer)}" for rule in plan.spec.leader_racks or ()]
+    return "; ".join(printable(text, 120) for text in rules)
+
+
+def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(mapping.items(), key=lambda item: int(item[0]))
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {ranges(ids)}"
+
+
+_REASONS = {
+    "broker_leaves": "to empty removed brokers",
+    "placement": "to put topics on the brokers that they may use",
+    "replication_factor": "to change the replication factor",
+    "rack_rule": "to spread replicas over racks",
+    "balance_replicas": "to balance replicas or bytes",
+    "leader_rule": "to move leaders as asked",
+    "balance_leaders": "only to balance leaders",
+    "balance_log_dirs": "to balance log dirs",
+}
+
+
+def reasons(plan: Plan) -> str:
+    """How many partitions change for which reason, most first: `12 partitions for the balance of replicas, 3 …`."""
+    counts = Counter(row.reason for row in plan.partitions)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(
+        f"{number(rows) if at else counted(rows, 'partition')} {_REASONS[reason]}"
+        for at, (reason, rows) in enumerate(ordered)
+    )
+
+
+def elections(plan: Plan) -> str:
+    """How many preferred leaders are elected, and why: `12 elected: 9 because the leader's replica moves away, 3 …`."""
+    elected = {(each.topic, each.partition) for batch in plan.batches for each in batch.elect}
+    why = Counter(_why_elected(row) for row in plan.partitions if (row.topic, row.partition) in elected)
+    told = [f"{number(rows)} {reason}" for reason, rows in sorted(why.items(), key=lambda item: -item[1])]
+    if len(told) == 1 and why.total() == len(elected):
+        return f"{number(len(elected))} elected, {told[0].partition(' ')[2]}"
+    return f"{number(len(elected))} elected: {', '.join(told)}" if why else ""
+
+
+def _why_elected(row: PartitionRow) -> str:
+    if row.leader_before is None:
+        return "because there is no leader today"
+    if row.leader_before not in row.replicas:
+        return "because the leader's replica moves away"
+    if row.reason == "leader_rule":
+        return _REASONS[row.reason]
+    return (
+        "to balance leaders"
+        if row.leader_before == row.replicas_before[0]
+        else "because the preferred leader doesn't lead today"
+    )
