@@ -98,7 +98,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
     written: tuple[Value, ...] = (f"Files, in the folder of this report: {files(plan)}.",)
     where, ansible = ", in the plan's folder", "ansible"
     if folder is not None:
-        written = ("Files: ", Name(f"{PurePath(folder)}/"), f" has {files(plan)}.")
+        written = ("Files: ", Name(f"{PurePath(folder)}/"), f": {files(plan)}.")
         where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
     if not headline.has_something_to_do(plan):
         return Lines((Joined(written),))

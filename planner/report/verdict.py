@@ -1,4 +1,4 @@
-"""What a reviewer decides on, as sentences: the verdict, how even it gets, the risks, traffic between racks, Terraform.
+"""What a reviewer decides on, as sentences: the verdict, how even it gets, the risks, traffic between racks.
 
 Plain text; whoever prints it escapes what comes from the cluster.
 """
@@ -12,7 +12,7 @@ from planner.execution.gates import GATES_ON_BYTES, gate_amount
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
-from planner.plan.document.cluster_types import BrokerRow, TopicRow
+from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.comparison_types import LimitRow, TermRow
 from planner.plan.document.partition_types import FullestBroker
 from planner.plan.document.plan_types import Plan
@@ -74,32 +74,6 @@ def risks(plan: Plan) -> Iterator[str]:
     yield from _failures(plan)
 
 
-def terraform(plan: Plan) -> str:
-    """What the tfvars say that Terraform doesn't know yet, and what they leave out; empty without news."""
-    grown = {topic.topic for topic in plan.new_topics}
-    told = plan.declared_topics
-    changed = sum(topic.name in told and (_resized(topic) or topic.name in grown) for topic in plan.topics)
-    left_out = len(plan.topics) - len(told)
-    if not changed:
-        return ""
-    new = sum(not topic.partitions_before for topic in plan.new_topics)
-    resized = sum(topic.name in told and _resized(topic) and topic.name not in grown for topic in plan.topics)
-    kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
-    said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
-    missing = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"
-    unknown = sum(topic["config"] is None for topic in told.values())
-    unsaid = (
-        f"; the config of {counted(unknown, 'topic')} is null, because the state doesn't say what is inherited: "
-        "write the config into the tfvars, or add the output of kafka-configs --describe --entity-type topics --all "
-        "to the state"
-    )
-    return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
-
-
-def _resized(topic: TopicRow) -> bool:
-    return topic.replication_factor_before != (topic.replication_factor,)
-
-
 def writes(plan: Plan) -> str:
     """Whether any batch makes partitions refuse writes, without a full stop."""
     found = plan.risks
@@ -119,7 +93,8 @@ def writes(plan: Plan) -> str:
     if not worst:
         return f"acks=all keeps working, even if one broker fails meanwhile{unknown}"
     compared = "as today" if worst == today else f"today {number(today)}"
-    failure = f"one failure would block it for at most {counted(worst, 'partition')} ({compared})"
+    blocked = counted(worst, "other partition" if already else "partition")
+    failure = f"one failure would block it for at most {blocked} ({compared})"
     return f"acks=all keeps working as long as no broker fails; {failure}{unknown}"
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from plan_documents import Document, change, typed
+from plan_documents import Document, change, new_partitions, typed
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
 from planner.model.generated_text import markdown_code, markdown_text
@@ -313,6 +313,36 @@ def test_terraform_is_told_what_changes_for_it() -> None:
     assert "1 topic with another replication factor; 1 topic left out" in written
     assert all(f'config["{key}"]' in rule for key in THROTTLE_CONFIGS)
     assert "Terraform" not in markdown.report(typed(small()))
+    assert "the old tfvars would undo the new replication factors.\n" in written
+    assert "import the new topics" not in written
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "unsaid"),
+    [
+        (2, "would delete each topic that has more partitions now, with its data", "import the new topics"),
+        (0, "import the new topics", "the old tfvars"),
+    ],
+)
+def test_terraform_is_told_of_new_partitions_and_topics(before: int, said: str, unsaid: str) -> None:
+    """With the old number of partitions a provider would replace the topic; nothing is copied, so nothing throttled."""
+    made = {
+        "topic": "orders",
+        "partitions_before": before,
+        "partitions": 3,
+        "replication_factor": 2,
+        "config": {},
+        "replicas": [[1, 2]] * (3 - before),
+        "replica_assignment": ",".join(["1:2"] * 3),
+    }
+    topic = {**small()["topics"][0], "name": "orders", "partitions": 3, "replication_factor": 2}
+    topic |= {"replication_factor_before": [2] if before else []}
+    plan = small(topics=[topic], new_partitions=new_partitions(made), partitions=[], batches=[])
+    written = markdown.report(typed(plan))
+
+    assert said in written
+    assert unsaid not in written
+    assert "ignore_changes" not in written
 
 
 def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
