@@ -80,8 +80,8 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
     columns = (
         column("Target", lambda row: formats.words(row.window), numeric=False),
         column("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
-        column("Asked", lambda row: row.wanted.replace("%", " %")),
-        column("Reached", sentences.reached),
+        column("Asked", lambda row: sentences.target(row.wanted), numeric=False),
+        column("Reached", sentences.reached, numeric=False),
         *(() if plan.unfinished else (why,)),
     )
     title = "Targets that can't be met"

@@ -172,9 +172,18 @@ def states_traffic(plan: Plan) -> bool:
     return any(broker.before.network_in is not None for broker in plan.brokers)
 
 
+def target(asked: str, *, by_share: bool = False) -> str:
+    """What a target allows; `by_share`: brokers have unlike shares, as their topics differ."""
+    if asked == "none":
+        return "no target"
+    if asked.endswith("%"):
+        return f"within {asked.removesuffix('%')} % of share"
+    return f"within {asked} of its share" if by_share else f"differ by at most {asked}"
+
+
 def reached(row: RelaxedRow) -> str:
-    """What a relaxed window reached: a spread, `3`, or for bytes a percentage from the share, `12.5 %`."""
-    return percent(row.reached) if row.window in _BYTE_WINDOWS else number(row.reached)
+    """What a relaxed window reached: `differ by 3`; for bytes, how far the worst broker is off: `12.5 % off share`."""
+    return f"{percent(row.reached)} off share" if row.window in _BYTE_WINDOWS else f"differ by {number(row.reached)}"
 
 
 def not_met(plan: Plan) -> tuple[str, ...]:

@@ -249,14 +249,14 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         if None not in today:
             # Shares are unlike by rules of placement or caps, those of leaders also by rules on who leads.
             unlike = bool(plan.spec.placement or capped or ("leaders" in window and ranked))
-            allowed = _window(getattr(asked, window), by_share=unlike)
+            allowed = sentences.target(getattr(asked, window), by_share=unlike)
             if window not in missed:
                 allowed += sentences.unlike_shares(plan, getattr(asked, window), after)
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, _MISSED * (window in missed))
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
             today_and_after = (f"differ by {number(spread.today or 0)}", f"differ by {number(spread.plan or 0)}")
-            allowed = _window(asked.topic_replicas, by_share=capped)
+            allowed = sentences.target(asked.topic_replicas, by_share=capped)
             yield Measure("replicas of one topic", *today_and_after, allowed, _MISSED * ("topic_replicas" in missed))
 
 
@@ -288,15 +288,6 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
     # One unit is enough where both have it.
     value, _, of = least.partition(" ")
     return f"{value if of and most.endswith(f' {of}') else least} to {most}"
-
-
-def _window(asked: str, *, by_share: bool = False) -> str:
-    """What a target allows; `by_share`: brokers have unlike shares, as their topics differ."""
-    if asked == "none":
-        return "no target"
-    if asked.endswith("%"):
-        return f"within {asked.removesuffix('%')} % of share"
-    return f"within {asked} of its share" if by_share else f"differ by at most {asked}"
 
 
 def _changed(plan: Plan) -> Iterator[Measure]:
