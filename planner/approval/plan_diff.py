@@ -18,11 +18,11 @@ from planner.model.formats import (
     above_bound,
     amount,
     arrow,
+    brokers,
     duration,
     gap_shown,
     percent,
     printable,
-    ranges,
     size,
     term_name,
     words,
@@ -295,7 +295,7 @@ def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:
     for row in rows:
         alike.setdefault(_broker(row), []).append(row["broker"])
     for told, ids in alike.items():
-        yield f"{'broker' if len(ids) == 1 else 'brokers'} {ranges(ids)}: {told}"
+        yield f"{brokers(ids)}: {told}"
 
 
 def _broker(row: Document) -> str:

@@ -93,6 +93,12 @@ def ranges(ids: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
 
 
+def brokers(ids: Iterable[int]) -> str:
+    """`broker 4`, or `brokers 1–3, 7`."""
+    distinct = set(ids)
+    return f"{'broker' if len(distinct) == 1 else 'brokers'} {ranges(distinct)}"
+
+
 def printable(text: str, at_most: int = 250) -> str:
     """`text` on one line, without control characters (a rack may hold escape codes), cut after `at_most` characters."""
     shown = "".join(character if character.isprintable() else "�" for character in text[: at_most + 1])

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
+from planner.model.formats import brokers, counted
 from planner.model.spec import Spec
 from planner.plan.bound_file import gap_percent
 from planner.plan.document.cluster_types import (
@@ -158,18 +159,20 @@ def warnings(spec: Spec, planned: DirPlan | None) -> Iterator[str]:
 def _not_planned(planned: DirPlan) -> Iterator[str]:
     """Brokers and replicas that aren't part of the packing, with the reason."""
     for why, count in Counter(why for _, why in planned.left_out).items():
-        ids = [str(broker) for broker, each in planned.left_out if each == why]
+        ids = [broker for broker, each in planned.left_out if each == why]
         more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
-        yield f"log dirs of broker {', '.join(ids[:_SHOWN])}{more} aren't planned: {why}; Kafka chooses there"
+        yield f"log dirs of {brokers(ids[:_SHOWN])}{more} aren't planned: {why}; Kafka chooses there"
     unplaced = {each.broker: each.unplaced for each in planned.brokers if each.unplaced}
     if unplaced:
         yield (
-            f"{sum(unplaced.values())} replicas on brokers {', '.join(map(str, unplaced))} are in no log dir that "
-            "answered, or have too long a name to move between log dirs; they count in none"
+            f"{counted(sum(unplaced.values()), 'replica')} on {brokers(unplaced)}: in no log dir that answered, or "
+            "with too long a name to move between log dirs; counted in no log dir"
         )
     moving = sum(each.moving for each in planned.brokers)
     if moving:
-        yield f"{moving} replicas are on their way between log dirs today; each counts where it goes, and isn't moved"
+        yield (
+            f"{counted(moving, 'replica')} already moving between log dirs: counted in the new log dir, and left alone"
+        )
 
 
 def _shares(each: BrokerDirs) -> list[tuple[DirState, float]]:

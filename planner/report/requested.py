@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from planner.model.formats import counted, number, printable, ranges, size
+from planner.model.formats import brokers, counted, number, printable, size
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ChangesSection
@@ -19,9 +19,9 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
     for broker in (row for row in section.add_brokers if row.id not in replacing):
         new_by_rack.setdefault(broker.rack, []).append(broker.id)
     asked = [
-        *(f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
-        *([f"remove {_brokers(section.remove_brokers)}"] if section.remove_brokers else []),
-        *([f"move all leaders off {_brokers(section.demote_brokers)}"] if section.demote_brokers else []),
+        *(f"add {brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
+        *([f"remove {brokers(section.remove_brokers)}"] if section.remove_brokers else []),
+        *([f"move all leaders off {brokers(section.demote_brokers)}"] if section.demote_brokers else []),
         *(f"replace broker {old} with {new}" for old, new in _by_broker(section.replace_brokers)),
         *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(section.set_racks)),
         *(
@@ -52,7 +52,7 @@ def caps(plan: Plan) -> str:
         by_caps.setdefault(said, []).append(broker.id)
     everywhere = len(stays)
     return "; ".join(
-        f"at most {said} on {'each broker' if len(ids) == everywhere else 'each of ' * (len(ids) > 1) + _brokers(ids)}"
+        f"at most {said} on {'each broker' if len(ids) == everywhere else 'each of ' * (len(ids) > 1) + brokers(ids)}"
         for said, ids in by_caps.items()
         if said
     )
@@ -61,7 +61,7 @@ def caps(plan: Plan) -> str:
 def placement(plan: Plan) -> str:
     """Which topics may use which brokers: `click* on streams (brokers 7 to 9), no other topic there`."""
     rules = [
-        f"{rule.topics} on {rule.broker_set} ({_brokers(sorted(rule.brokers))})"
+        f"{rule.topics} on {rule.broker_set} ({brokers(sorted(rule.brokers))})"
         + (", no other topic there" if rule.exclusive else "")
         for rule in plan.spec.placement or ()
     ]
@@ -76,10 +76,6 @@ def leader_racks(plan: Plan) -> str:
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
-
-
-def _brokers(ids: Sequence[int]) -> str:
-    return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {ranges(ids)}"
 
 
 _REASONS = {

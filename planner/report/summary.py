@@ -264,11 +264,11 @@ def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
     """How many log dirs hold more or less than the target allows, where one is asked for."""
     if plan.log_dirs is None:
         return
-    rows = [log_dir for _, log_dir in sentences.log_dirs(plan)]
-    before, after = (
-        sum(not row.least_bytes <= getattr(row, side).size_bytes <= row.most_bytes for row in rows)
-        for side in ("before", "after")
-    )
+    # A log dir with an error has no target, and nothing is known of what it holds.
+    rows = [log_dir for _, log_dir in sentences.log_dirs(plan) if log_dir.error is None]
+    targets = [(row, row.least_bytes or 0, row.most_bytes or 0) for row in rows]
+    before = sum(not least <= row.before.size_bytes <= most for row, least, most in targets)
+    after = sum(not least <= row.after.size_bytes <= most for row, least, most in targets)
     within = f"0, within {plan.log_dirs.wanted.removesuffix('%')} % of share"
     yield Measure("log dirs outside target", before, after, within, _MISSED * bool(after))
     sized = [(row, row.disk_bytes) for row in rows if row.disk_bytes]

@@ -183,8 +183,8 @@ def kafkas_tool(plan: Plan) -> str:
     best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
     if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
         ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
-        differ = f"brokers that differ by {counted(least, 'replica')}"
-        return f"its best placement would leave {differ}, this plan by {number(ours)}"
+        ours_is = "too" if ours == least else f"by {number(ours)}"
+        return f"its best placement would leave brokers that differ by {counted(least, 'replica')}, this plan {ours_is}"
     if best is None or (plan.new_topics and not plan.partitions) or not best.replicas_moved:
         return ""
     copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")
@@ -251,7 +251,7 @@ def leaving(plan: Plan) -> str:
         return ""
     holding = [broker.id for broker in leaving if broker.after.replicas]
     ids = holding or [broker.id for broker in leaving]
-    who = f"{'broker' if len(ids) == 1 else 'brokers'} {formats.ranges(ids)}"
+    who = formats.brokers(ids)
     if holding:
         return f"{who}: NOT empty afterwards, don't stop {'it' if len(ids) == 1 else 'them'} yet"
     waiting = [
@@ -356,7 +356,7 @@ def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
     if of.today.money_per_month is not None and of.plan.money_per_month is not None:
         of_what = "" if of.today.consumers is not None else " without consumers' reads"
         today, then = (_money(each.money_per_month or 0) for each in (of.today, of.plan))
-        parts.append(f"{today} → {then} a month{of_what}")
+        parts.append(f"cost {today} → {then} a month{of_what}, in the currency of prices")
     if of.money_once is not None:
         parts.append(f"{_money(of.money_once)} once for the copies")
     return (f"from rack to rack, today → plan: {'; '.join(parts)}",)

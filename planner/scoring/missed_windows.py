@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
+from planner.model.formats import brokers
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
@@ -148,10 +149,17 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
         if int(largest.max(initial=0)) > int(window.bounds[1].max()):
             return "a single partition is larger than the target allows"
     if window.name.endswith("leaders"):
-        rules = "" if problem.leader_ranks is None else ", and the rules on who leads"
-        return f"impossible with the replicas placed for the fewest bytes{rules}"
+        return _why_not_led(problem)
     others = "" if problem.allowed is None else " or placement"
     return f"conflicts with the other targets, the racks or the replication factors{others}"
+
+
+def _why_not_led(problem: Problem) -> str:
+    off = problem.out_of_sync
+    if off is not None and (off & problem.targets).any():
+        return f"{brokers(problem.broker_ids[off & problem.targets].tolist())} can't lead: in no ISR"
+    rules = "" if problem.leader_ranks is None else ", and the rules on who leads"
+    return f"impossible with the replicas placed for the fewest bytes{rules}"
 
 
 # The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.

@@ -86,9 +86,9 @@ def test_warnings_name_errors_what_is_not_planned_and_what_may_run_full() -> Non
     spec = replace(spec, cluster=replace(spec.cluster, log_dirs=dirs))
     assert [
         "log dir /c of broker 1 has an error (KafkaStorageException) and gets nothing",
-        "log dirs of broker 2, 3 aren't planned: no answer; Kafka chooses there",
-        "2 replicas on brokers 1 are in no log dir that answered, or have too long a name to move between log dirs; "
-        "they count in none",
-        "1 replicas are on their way between log dirs today; each counts where it goes, and isn't moved",
+        "log dirs of brokers 2–3 aren't planned: no answer; Kafka chooses there",
+        "2 replicas on broker 1: in no log dir that answered, or with too long a name to move between log dirs; "
+        "counted in no log dir",
+        "1 replica already moving between log dirs: counted in the new log dir, and left alone",
         "log dir /b of broker 1 gets 30 bytes, and has room for 20 before anything leaves it",
     ] == list(log_dirs_section.warnings(spec, PLAN))

@@ -260,8 +260,8 @@ def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -
     plan = plan_of(replace(spec, traffic=RackTraffic((("a", 1_000_000),), nearest=True, per_gib=20_000)))
     costs = f"{730.5 * 7.2e9 * 0.02 / 2**30:.2f}"
     assert verdict.cross_rack(plan, stated=True) == (
-        f"{said}; consumers (from the nearest replica) 0 B → 0 B an hour; {costs} → {costs} a month; 0.00 once for the "
-        "copies",
+        f"{said}; consumers (from the nearest replica) 0 B → 0 B an hour; cost {costs} → {costs} a month, "
+        "in the currency of prices; 0.00 once for the copies",
     )
 
 

@@ -198,3 +198,22 @@ def test_failures_are_measured_where_they_change() -> None:
 
     assert rows["offline if a broker fails"] == ("1", "0", "")
     assert "offline partitions if the worst rack fails" not in rows
+
+
+def test_a_log_dir_with_an_error_is_outside_no_target() -> None:
+    """It has no target, and isn't the fullest."""
+
+    def log_dir(path: str, before: int, after: int, error: str | None = None) -> Document:
+        load = {"before": {"replicas": 1, "size_bytes": before}, "after": {"replicas": 1, "size_bytes": after}}
+        window = {"least_bytes": None, "most_bytes": None} if error else {"least_bytes": 45, "most_bytes": 55}
+        return {"path": path, "error": error, "disk_bytes": 100, "bytes_in": 0, "bytes_out": 0, **window, **load}
+
+    dirs = [log_dir("/a", 60, 50), log_dir("/b", 40, 50), log_dir("/c", 9, 9, "KafkaStorageException")]
+    moved = {"bytes_moved": 10, "least_bytes_moved": 10}
+    brokers = [{"id": 1, "within": True, "log_dirs": dirs, **moved}]
+    rest = {"wanted": "10%", "gap_percent": 0.0, "replicas_moved": 1, "left_out": [], "moves": []}
+
+    rows = measures(small(log_dirs={"brokers": brokers, **moved, **rest}))
+
+    assert ("2", "0", "0, within 10 % of share") == rows["log dirs outside target"]
+    assert ("60 %", "50 %", "") == rows["fullest log dir"]

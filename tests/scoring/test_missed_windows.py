@@ -57,6 +57,14 @@ def test_rebalance_is_the_reason() -> None:
     assert {why} == {each.why for each in found(problem)}
 
 
+def test_brokers_in_no_isr_are_the_reason() -> None:
+    """Nobody can elect them, so the others lead more."""
+    problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}, balance=NARROW)
+    problem = replace(problem, out_of_sync=np.array([False, False, True]), leaders=np.array([0, 1, 0]))
+    rows = [(1, 2), (2, 3), (1, 3)]
+    assert (Relaxed("leaders", None, "1", 2, "broker 3 can't lead: in no ISR"),) == found(problem, rows)
+
+
 def test_windows_that_exclude_each_other() -> None:
     """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
