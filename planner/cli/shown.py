@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from planner.cli import workflow
-from planner.model.errors import DEBUG, PlannerError, StalePlanError
+from planner.model.errors import DEBUG, PlannerError, StalePlanError, UnsafePlanError
 from planner.model.formats import printable
 from planner.model.generated_text import json_text, page
 from planner.plan.build import RefusedPlanError
@@ -65,6 +65,11 @@ def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
         except RefusedPlanError as error:
             if options["form"] != "json":
                 show(error.plan, options["form"], options["detail"])
+            raise
+        except UnsafePlanError as error:
+            # Such a plan would seem ready, so a comment has the reasons alone.
+            if options["form"] == "markdown":
+                echo_page(markdown.refusal(error.lines))
             raise
 
     return showing

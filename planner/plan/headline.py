@@ -299,6 +299,11 @@ def chosen(plan: Plan) -> str:
     return printable(f"{variant}{choice.why}", 300)
 
 
+def brokers_down(plan: Plan) -> list[int]:
+    """The brokers that stay and seem to be down: the playbooks start only once all that stay are live."""
+    return [broker.id for broker in plan.brokers if broker.seems_down and broker.role == "stays"]
+
+
 def has_something_to_do(plan: Plan) -> bool:
     """True if the plan changes or creates any partition."""
     return bool(plan.partitions or plan.new_partitions)

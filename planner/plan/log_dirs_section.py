@@ -136,13 +136,16 @@ def with_terms(terms: Sequence[TermRow], planned: DirPlan | None) -> tuple[TermR
 
 def warnings(spec: Spec, planned: DirPlan | None) -> Iterator[str]:
     """Log dirs with an error, brokers whose log dirs aren't planned, and log dirs that may run full."""
-    if planned is None:
-        return
-    holding = {each.broker for each in planned.brokers} | {broker for broker, _ in planned.left_out}
     for broker, dirs in spec.cluster.log_dirs.brokers:
         for log_dir in dirs:
-            if log_dir.error is not None and broker in holding:
-                yield f"log dir {log_dir.path} of broker {broker} has an error ({log_dir.error}) and gets nothing"
+            if log_dir.error is not None:
+                error = log_dir.error.rpartition(".")[2]
+                yield (
+                    f"log dir {log_dir.path} of broker {broker} has an error ({error}): it gets nothing, "
+                    "and its replicas stay out of sync until it is repaired"
+                )
+    if planned is None:
+        return
     yield from _not_planned(planned)
     for each in planned.brokers:
         for state in each.dirs:

@@ -123,10 +123,12 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
     topics = spec.cluster.topics
     leaves = {broker.id for broker in spec.cluster.brokers} - set(problem.broker_ids[problem.targets].tolist())
     for broker, sentence in down(part for topic in topics for part in topic.partitions):
-        needs = ". No batch that needs it runs: start it first, or remove or replace it in changes"
+        needs = "; apply.yml starts only once it is live: start it, or remove or replace it in changes"
         yield sentence + (
             "; the plan empties it, and rollback.yml starts only once it is live again" if broker in leaves else needs
         )
+    if behind := _led_out_of_sync(spec, problem, changed):
+        yield f"{_named(behind)} with a new preferred leader that isn't in sync today: it can't be elected before it is"
     yield from unions(topics)
     leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
     moved = {(each.topic, each.partition) for each in changed}
@@ -150,6 +152,21 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
     tiered = sum(_TIERED in in_force(topic, spec.cluster.config_defaults).items() for topic in topics)
     if tiered:
         yield f"{counted(tiered, 'topic')} with tiered storage: only the data on brokers' disks is counted and moved"
+
+
+def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[tuple[str, int]]:
+    """What gets a leader on a live broker whose replica is out of sync, as on a log dir that failed."""
+    off = set() if problem.out_of_sync is None else set(problem.broker_ids[problem.out_of_sync].tolist())
+    leads = {(each.topic, each.partition): each.after[0] for each in changed if each.elects}
+    return [
+        (topic.name, part.id)
+        for topic in spec.cluster.topics
+        for part in topic.partitions
+        if part.isr is not None
+        and part.leader is not None
+        and (leader := leads.get((topic.name, part.id))) in part.replicas
+        and leader not in (*part.isr, *off)
+    ]
 
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:

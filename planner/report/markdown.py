@@ -196,6 +196,12 @@ def comment(plan: Plan, folder: str | None = None) -> str:
     return _page(plan, list(body(unfolded, SOURCE, _COMMENT)))
 
 
+def refusal(lines: Sequence[str]) -> str:
+    """A comment on a plan that isn't shown: why it is refused, a line each below the first."""
+    heading, *reasons = lines
+    return "\n".join([f"**Refused: {text(heading)}**", "", *(f"- {text(reason)}" for reason in reasons)]) + "\n"
+
+
 def _bytes(page: str) -> int:
     return len(page.encode())
 

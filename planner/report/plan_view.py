@@ -117,9 +117,12 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
     log_dirs = ", and moves replicas back to their log dirs" * bool(plan.log_dirs and plan.log_dirs.moves)
     back = verdict.copied_back(plan)
     no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
+    down = headline.brokers_down(plan)
+    starts = ((f"First: start {formats.brokers(down)}, or remove or replace it in changes and plan again.",),)
     lines: tuple[tuple[Value, ...], ...] = (
         written,
         *no_addresses,
+        *(starts if down else ()),
         (f"Dry run{where}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
         *limited,

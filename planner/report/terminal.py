@@ -241,10 +241,13 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
     if changes:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", plan_view.NO_ADDRESSES))
+        keeps = "; new topics and partitions stay" * bool(plan.new_topics)
+        if down := headline.brokers_down(plan):
+            facts.append(("First", f"start {formats.brokers(down)}, or remove or replace it in changes and plan again"))
         facts += [
             ("Next", f"{play} apply.yml --check"),
             ("Then", "ansible-playbook apply.yml, then verify.yml"),
-            ("Rollback", f"ansible-playbook rollback.yml copies {verdict.copied_back(plan)}"),
+            ("Rollback", f"ansible-playbook rollback.yml copies {verdict.copied_back(plan)}{keeps}"),
         ]
     else:
         facts.append(("Next", "nothing to apply"))

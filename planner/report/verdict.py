@@ -25,6 +25,8 @@ _DOMAINS = ("broker", "rack")
 def verdict(plan: Plan) -> str:
     """Whether it can be applied, and what asks for a second look; the first thing to read."""
     lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
+    if down := headline.brokers_down(plan):
+        lead += f" once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live again"
     if waiting := sum(row.leader_before is None for row in plan.partitions):
         lead += f", except for {counted(waiting, 'partition')} without a leader"
     if any(gate.crossed for gate in plan.limits):
@@ -101,15 +103,17 @@ def writes(plan: Plan) -> str:
 def _failures(plan: Plan) -> Iterator[str]:
     terms = {term.name: term for term in plan.terms}
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
+    down = headline.brokers_down(plan)
+    after = f"After the plan, with {formats.brokers(down)} live again," if down else "After the plan,"
     shown = [
-        f"After the plan, if the worst {of} fails: {_failed(found)}."
+        f"{after} if the worst {of} fails: {_failed(found)}."
         for of, found in of_each
         if any(term.today or term.plan for term in found)
     ]
     yield from shown
     if not shown and any(found for _, found in of_each):
         of = "broker or rack" if any(row.rack is not None for row in plan.brokers) else "broker"
-        yield f"After the plan, the failure of one {of} takes no partition offline and blocks no acks=all writes."
+        yield f"{after} the failure of one {of} takes no partition offline and blocks no acks=all writes."
 
 
 def _failed(found: Sequence[TermRow]) -> str:

@@ -85,7 +85,8 @@ def test_warnings_name_errors_what_is_not_planned_and_what_may_run_full() -> Non
     dirs = LogDirs(((1, (A.dir, B.dir, C.dir)),))
     spec = replace(spec, cluster=replace(spec.cluster, log_dirs=dirs))
     assert [
-        "log dir /c of broker 1 has an error (KafkaStorageException) and gets nothing",
+        "log dir /c of broker 1 has an error (KafkaStorageException): it gets nothing, "
+        "and its replicas stay out of sync until it is repaired",
         "log dirs of brokers 2–3 aren't planned: no answer; Kafka chooses there",
         "2 replicas on broker 1: in no log dir that answered, or with too long a name to move between log dirs; "
         "counted in no log dir",

@@ -123,10 +123,20 @@ def test_dead_brokers(tmp_path: Path) -> None:
     rows = [[1, 2, 3], [4, 5, 6], [4, 2, 3]]
     found = plan_of(tmp_path, SIX, {"t": Described(rows, leaders={1: 5, 2: 2}, isrs={1: [5, 6], 2: [2, 3]})})
     assert found.warns(
-        "broker 4 is in no ISR of its 2 replicas: it seems to be down. No batch that needs it runs: start it first, or "
-        "remove or replace it in changes"
+        "broker 4 is in no ISR of its 2 replicas: it seems to be down; apply.yml starts only once it is live: "
+        "start it, or remove or replace it in changes"
     )
     assert found.warns("2 partitions under-replicated: batches wait until new replicas are in sync")
+
+
+def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:
+    """On a live broker, as after a log dir failed: only broker 1 is free to lead b-0, and isn't in its ISR."""
+    topics = {"a": Described([[2]]), "b": Described([[2, 1]], isrs={0: [2]}), "c": Described([[3, 1]])}
+    found = plan_of(tmp_path, SIX, topics, "changes: {rebalance: leaders}\n")
+    assert [[1, 2]] == found.lists("b")
+    assert found.warns(
+        "1 partition (b-0) with a new preferred leader that isn't in sync today: it can't be elected before it is"
+    )
 
 
 @pytest.mark.slow
@@ -136,7 +146,10 @@ def test_dead_brokers_that_leave(tmp_path: Path) -> None:
     found = plan_of(tmp_path, SIX, topics, "changes: {remove_brokers: [4]}\n")
     assert [[1], [1]] == [sorted({*row} - {2, 3, 5, 6}) for row in found.lists("t")]
     assert (0, 2) == (found.held()[4], found.term("replicas_moved")[1])
-    assert found.warns("broker 4 is in no ISR of its 2 replicas: it seems to be down; the plan empties it")
+    assert found.warns(
+        "broker 4 is in no ISR of its 2 replicas: it seems to be down; the plan empties it, "
+        "and rollback.yml starts only once it is live again"
+    )
 
 
 def test_offline_partitions_stay(tmp_path: Path) -> None:

@@ -408,3 +408,10 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
     assert "| 30.0 GB | 24.0 GB | 25 % |" in written
     assert "- orders × 2: disk 48.0 GB on broker 4 (target: at most 30.0 GB)\n" in written
     assert "- logs: all targets for bytes and traffic are met, and no disk is too full\n" in written
+
+
+def test_a_refusal_without_its_plan_says_why() -> None:
+    """A comment of the reasons alone, with what comes from the cluster escaped."""
+    assert "**Refused: not safe:**\n\n- broker 5 is \\*cordoned\\*\n" == markdown.refusal(
+        ["not safe:", "broker 5 is *cordoned*"]
+    )

@@ -211,6 +211,9 @@ def test_the_next_command_names_the_folder() -> None:
     )
     assert "\nFiles     out/ (4 files): read report.html, review plan.json, run ansible/\n" in shown(small())
     assert "\nFiles" not in shown(small(), folder=None)
+    down = small()
+    down["brokers"][0]["seems_down"] = True
+    assert "\nFirst     start broker 1, or remove or replace it in changes and plan again\n" in shown(down)
     assert "Next   nothing to apply" in shown(small(partitions=[], batches=[]), folder="there")
     assert "ansible-playbook" not in shown(small(partitions=[], batches=[]), folder="there")
 

@@ -117,3 +117,15 @@ def test_consumer_groups_whose_topics_get_other_leaders_are_counted() -> None:
 def test_a_plan_that_changes_nothing_risks_nothing() -> None:
     """What fails tomorrow is all that is left to tell."""
     assert [] == risks(partitions=[], batches=[])
+
+
+def test_a_broker_that_is_down_comes_first() -> None:
+    """The playbooks start only once all that stay are live; what later failures do holds with it back."""
+    plan = small()
+    plan["brokers"][0]["seems_down"] = True
+    assert verdict.verdict(typed(plan)).startswith("Ready to apply once broker 1 is live again: within the limit; ")
+    none = term("resilience", "broker_offline", "partitions", 0, 0, 0)
+    found = risks(terms=[none], brokers=plan["brokers"])
+    assert any(line.startswith("After the plan, with broker 1 live again, the failure of one ") for line in found)
+    plan["brokers"][0]["role"] = "removed"
+    assert verdict.verdict(typed(plan)).startswith("Ready to apply: ")
