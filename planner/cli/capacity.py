@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
+from planner.cli.shown import Format, echo_line, format_option, show_found
 from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
@@ -65,11 +65,7 @@ def growth(spec: Path, form: Format, **options: Any) -> int:
     Today and as planned, and how many more brokers would help.
     """
     document = forecast(spec, GrowthOptions(**options))
-    match form:
-        case "json":
-            echo_json(codec.as_json(document))
-        case _:
-            show_view(growth_report.view(document), form)
+    show_found(form, lambda: codec.as_json(document), lambda: growth_report.view(document))
     return 0
 
 
@@ -127,10 +123,7 @@ def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form:
     found = sizes(spec, EngineOptions(**options))
     if page:
         replace_file(page, sizing_report.page(found))
-    if form == "json":
-        echo_json(codec.as_json(found))
-    else:
-        show_view(sizing_report.view(found), form)
+    show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))
     if found.chosen is not None:
         name = f"{spec.stem}-{found.chosen}.yaml"
         echo_line(f"next: planner size {spec} --row {found.chosen} -o {spec.parent / name}", err=True)

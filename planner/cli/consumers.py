@@ -11,7 +11,7 @@ from typing import Any
 import click
 from msgspec import structs, to_builtins
 
-from planner.cli.shown import Format, echo_json, format_option, show_view
+from planner.cli.shown import Format, format_option, show_found
 from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, did_you_mean
@@ -129,9 +129,8 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
     Groups are listed in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
     """
     found = answer(spec, ConsumersOptions(**options))
-    match form:
-        case "json":
-            echo_json(to_builtins(found))  # a key needn't be text, as JSON of the codec has to be
-        case _:
-            show_view(consumers_report.view(found, planned=options["plan"] is not None), form)
+    # Not by the codec: a key needn't be text.
+    show_found(
+        form, lambda: to_builtins(found), lambda: consumers_report.view(found, planned=options["plan"] is not None)
+    )
     return 0

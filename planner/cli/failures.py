@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from planner.cli.shown import Format, echo_json, echo_line, format_option, say, show_view
+from planner.cli.shown import Format, echo_line, format_option, say, show_found
 from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.export import folder_check, kafka_files, output_folder
 from planner.export.output_folder import replace_file
@@ -150,11 +150,7 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
     Today, in each batch of its plan, and afterwards.
     """
     document = run(subject, FailuresOptions(**options), Console(stderr=True))
-    match form:
-        case "json":
-            echo_json(codec.as_json(document))
-        case _:
-            show_view(failures_report.view(document), form)
+    show_found(form, lambda: codec.as_json(document), lambda: failures_report.view(document))
     return 0
 
 
@@ -182,10 +178,7 @@ def restart(spec: Path, out: Path | None, at_most: int | None, form: Format, det
         files = {**kafka_files.restart_files(made, wish), "report.md": markdown.render(shown).encode()}
         files[folder_check.SUMS] = folder_check.sums({name: folder_check.digest(file) for name, file in files.items()})
         output_folder.write(out, files, say)
-    if form == "json":
-        echo_json(codec.as_json(made))
-    else:
-        show_view(shown, form)
+    show_found(form, lambda: codec.as_json(made), lambda: shown)
     if out is not None:
         tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"
         echo_line(f"next: cd {shlex.quote(str(out / 'ansible'))} && ansible-playbook restart.yml {tasks}", err=True)

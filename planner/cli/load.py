@@ -13,8 +13,8 @@ import pyarrow as pa
 from rich.console import Console
 
 from planner.cli import workflow
-from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
-from planner.cli.workflow import EngineOptions, on_spark
+from planner.cli.shown import Format, echo_line, format_option, show_found
+from planner.cli.workflow import EngineOptions, on_spark, spark_options
 from planner.export.output_folder import replace_file
 from planner.inputs.load import profile_file
 from planner.inputs.load.profile_statistics import TABLE_COLUMNS
@@ -32,9 +32,7 @@ from planner.whatif import load_view
 @click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Page with plots to write, too.")
 @click.option("--column", "columns", multiple=True, help="NAME=COLUMN: what a table calls time, topic, size_bytes, …")
 @click.option("--time-zone", default="UTC", show_default=True, help="The cluster's, such as Europe/Berlin.")
-@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
-@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
+@spark_options
 @format_option
 def load(
     files: tuple[str, ...],
@@ -68,10 +66,7 @@ def load(
     if page:
         replace_file(page, load_view.page(rows, about))
     summary = load_view.summary(rows, about)
-    if form == "json":
-        echo_json(dataclasses.asdict(summary))
-    else:
-        show_view(load_view.view(summary), form)
+    show_found(form, lambda: dataclasses.asdict(summary), lambda: load_view.view(summary))
     if out:
         made = counted(len(rows), "partition")
         echo_line(f"{out}: {made}, {len(content):,} bytes; next: cluster.load: {out} in the YAML", err=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import click
 
-from planner.cli.shown import Format, echo_json, format_option, show_view
+from planner.cli.shown import Format, echo_json, format_option, show_found, show_view
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
@@ -266,9 +266,7 @@ def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> i
             others = f" and {counted(len(known) - 5, 'other')}" if len(known) > 5 else ""
             raise click.UsageError(f"{message}: {', '.join(sorted(known)[:5])}{others}")
     shown = [each for each in found if not names or each.topic in names]
-    match form:
-        case "json":
-            echo_json({"topics": [seeds_report.document(each) for each in shown]})
-        case _:
-            show_view(seeds_report.view(shown), form)
+    show_found(
+        form, lambda: {"topics": [seeds_report.document(each) for each in shown]}, lambda: seeds_report.view(shown)
+    )
     return 0

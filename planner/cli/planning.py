@@ -20,10 +20,9 @@ from planner.cli.shown import (
     reads_plan,
     say,
     show,
-    show_view,
+    show_found,
     shows_refused,
 )
-from planner.cli.shown import show as show_plan
 from planner.cli.workflow import engine_options
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
@@ -72,11 +71,9 @@ def whatif(
     planned = workflow.whatif_fleet(specs, workflow.WhatifOptions(**options), Console(stderr=True))
     if not fleet.is_fleet(specs):
         (only,) = planned
-        show_plan(only.plan, form, detail, only.job.folder, len(only.files))
-    elif form == "json":
-        echo_json({"clusters": fleet.summary(planned)})
+        show(only.plan, form, detail, only.job.folder, len(only.files))
     else:
-        show_view(fleet.view(planned), form)
+        show_found(form, lambda: {"clusters": fleet.summary(planned)}, lambda: fleet.view(planned))
     todo = any(headline.has_something_to_do(each.plan) for each in planned)
     return 2 if detailed_exitcode and todo else 0
 
@@ -215,7 +212,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     say(f"{beside}: written; its plan is made of it")
     options = workflow.WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
     (planned,) = workflow.whatif_fleet([beside], options, Console(stderr=True))
-    show_plan(planned.plan, form, detail, planned.job.folder, len(planned.files))
+    show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 
 

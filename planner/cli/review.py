@@ -22,7 +22,7 @@ from planner.cli.shown import (
     format_option,
     reads_plan,
     say,
-    show_view,
+    show_found,
     shows_refused,
 )
 from planner.cli.shown import show as show_plan
@@ -87,10 +87,7 @@ def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail |
         return 0
     assert journal is not None
     entries = run_journal.entries(read_bytes(journal, run_journal.JOURNAL), journal.as_posix())
-    if form == "json":
-        echo_json(run_journal.document(entries))
-    else:
-        show_view(run_journal.view(journal.name, entries), form)
+    show_found(form, lambda: run_journal.document(entries), lambda: run_journal.view(journal.name, entries))
     return 0
 
 
@@ -128,11 +125,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
     that they move to different brokers, and warnings. Long lists are cut, and the rest is counted.
     """
     difference = plan_diff.diff(plan_file.read(before), plan_file.read(after))
-    match form:
-        case "json":
-            echo_json(difference)
-        case _:
-            show_view(diff_view(difference), form)
+    show_found(form, lambda: difference, lambda: diff_view(difference))
     return 2 if detailed_exitcode and not difference["equal"] else 0
 
 

@@ -75,6 +75,14 @@ def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
     return showing
 
 
+def show_found(form: Format, document: Callable[[], Mapping[str, Any]], view: Callable[[], View]) -> None:
+    """Print what a command found: its document as JSON, or its view."""
+    if form == "json":
+        echo_json(document())
+    else:
+        show_view(view(), form)
+
+
 def show_view(view: View, form: Literal["text", "markdown"]) -> None:
     """Print a view; where stdout is no terminal, no line is wrapped."""
     if form == "markdown":

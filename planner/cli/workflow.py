@@ -55,25 +55,23 @@ class EngineOptions:
     partitions: int | None = None
 
 
+def spark_options(command: Callable[..., int]) -> Callable[..., int]:
+    """`--master`, `--remote` and `--partitions`."""
+    for option in (
+        click.option(
+            "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
+        ),
+        click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
+        click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
+    ):
+        command = option(command)
+    return command
+
+
 def engine_options(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """`--engine`, `--master`, `--remote` and `--partitions`, with what `--engine` is by default."""
-
-    def decorated(command: Callable[..., int]) -> Callable[..., int]:
-        every = (
-            click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]"),
-            click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
-            click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
-            click.option(
-                "--partitions",
-                type=click.IntRange(min=1),
-                help="Spark partitions; the result doesn't depend on it.",
-            ),
-        )
-        for option in reversed(every):
-            command = option(command)
-        return command
-
-    return decorated
+    """`--engine`, with what it is by default, and the options of Spark."""
+    engine = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]")
+    return lambda command: engine(spark_options(command))
 
 
 IN_PROCESS = "local, or spark with one of the next options"

@@ -92,8 +92,7 @@ class _Finder:
     """Row and broker indices by Kafka's names."""
 
     def __init__(self, problem: Problem) -> None:
-        names = (problem.topic_names[topic] for topic in problem.topic_of.tolist())
-        self._rows = {key: row for row, key in enumerate(zip(names, problem.partition_ids.tolist(), strict=True))}
+        self._rows = {key: row for row, key in enumerate(problem.partition_keys)}
         self._brokers = {broker: at for at, broker in enumerate(problem.broker_ids.tolist())}
 
     def row(self, item: TopicPartition) -> int:

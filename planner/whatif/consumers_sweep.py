@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -72,19 +73,16 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
 
     Never more than there are partitions: the others would have nothing to read.
     """
-    wanted = list[tuple[int, str, int]]()
+    wanted = list[Row]()
     for number, group in enumerate(groups):
         tried = [each for each in (*ASSIGNORS, group.assignor) if each not in _ALIKE or group.assignor == each]
         if group.assignor == SHARE_ASSIGNOR:
             tried = [SHARE_ASSIGNOR]
         last = min(sum(group.counts.values()), most or max(2 * len(group.members), 2))
         members = range(min(fewest or 2, last), last + 1)
-        wanted += [(number, assignor, count) for assignor in dict.fromkeys(tried) for count in members]
-    columns = zip(*wanted, strict=True) if wanted else ((), (), ())
-    return pa.Table.from_arrays(
-        [pa.array(column, type=field.type) for column, field in zip(columns, ROW_SCHEMA, strict=True)],
-        schema=ROW_SCHEMA,
-    )
+        combined = product(dict.fromkeys(tried), members)
+        wanted += [{"group": number, "assignor": assignor, "members": count} for assignor, count in combined]
+    return pa.Table.from_pylist(wanted, schema=ROW_SCHEMA)
 
 
 def evaluate(study: ConsumersStudy, wanted: Iterable[Row]) -> pa.Table:

@@ -231,14 +231,10 @@ def view(document: FailuresDocument) -> View:
     """The worst failure of each kind, the topics that it hits, each broker and rack by itself, and notes."""
     rows = list(_rows(document))
     scope = ", ".join(f"{kind.of}: {kind.explained}" for kind in document.kinds)
-    if document.plan_id is None:
-        scope = f"Failures simulated today ({scope}). Counts are partitions, those of the worst failure."
-    else:
-        batches = counted(document.batches, "batch")
-        scope = (
-            f"Failures simulated today, in {batches} of plan {document.plan_id[:12]}, and after it ({scope}). "
-            "Counts are partitions, those of the worst failure."
-        )
+    when = "today"
+    if document.plan_id is not None:
+        when += f", in {counted(document.batches, 'batch')} of plan {document.plan_id[:12]}, and after it"
+    scope = f"Failures simulated {when} ({scope}). Counts are partitions, those of the worst failure."
     blocks = told(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
         _worst_failures(rows),

@@ -184,10 +184,8 @@ def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, G
 
 
 def _changed(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:
-    wanted = {topic for topics in members.values() for topic in topics}
-    counts = {topic: count for topic, count in group.counts.items() if topic in wanted}
     owners = {member: held for member, held in group.owners.items() if member in members}
-    return replace(group, counts=counts, members=members, owners=owners)
+    return replace(group, counts=_read(group.counts, members), members=members, owners=owners)
 
 
 def _event(what: str, group: Group, changed: Group, loads: Loads) -> GroupEventRow:

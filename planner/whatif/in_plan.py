@@ -94,8 +94,7 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
 def assignment(problem: Problem, plan: Plan) -> IntArray:
     """(P, W): where replicas are once a plan is carried out."""
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
-    names = (problem.topic_names[topic] for topic in problem.topic_of.tolist())
-    row_of = {key: row for row, key in enumerate(zip(names, problem.partition_ids.tolist(), strict=True))}
+    row_of = {key: row for row, key in enumerate(problem.partition_keys)}
     lists = {each.key: each.replicas for each in plan.partitions}
     for new in plan.new_topics:
         lists |= {(new.topic, new.partitions_before + n): each for n, each in enumerate(new.replicas)}
