@@ -33,10 +33,10 @@ from planner.model.errors import PlannerError
 from planner.model.formats import counted
 from planner.model.load_history import HOUR_SECONDS, About, Span
 from spark_jobs import load_sources
-from spark_jobs.carrier import python_faults_named, tasks_for
+from spark_jobs.carrier import is_connect, python_faults_named, tasks_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # Two values further apart than this are a gap: in which of the hours between them the bytes came is unknown.
 GAP_SECONDS = 6 * HOUR_SECONDS
@@ -138,9 +138,6 @@ def flaws(measures: DataFrame) -> dict[str, int]:
     return {"counter_resets": int(resets), "gaps_in_counters": int(gaps), "moved_partitions": moved}
 
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 # Rows, and bytes of lists, that a worker gets at once. Pieces of files don't depend on how many workers there are, as
 # samples of one time are seen to be so only where they are read together.
 _SETTINGS = {
@@ -211,8 +208,6 @@ def profile(
 @contextmanager
 def _settings(spark: SparkSession) -> Iterator[None]:
     """The session's settings for as long as the block runs."""
-    from spark_jobs.carrier import is_connect
-
     before = {key: spark.conf.get(key, None) for key in _SETTINGS}
     if not is_connect(spark):
         # What fails in a task fails this job, which says so in one sentence.

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCAL = "local[*]"
-# The variable that, set to anything, makes Spark show stacks.
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
 # Spark's own number for clusters. Its local masters would give up when a worker process dies for the first time.
@@ -105,7 +104,6 @@ def open_session(
     *,
     master: str | None = None,
     remote: str | None = None,
-    note: Callable[[str], None] | None = None,
     java_options: str | None = None,
     recording: Recording | None = None,
     frames: bool = False,
@@ -114,9 +112,9 @@ def open_session(
 
     With `frames` a SparkSession; else a SparkContext, which is there in half the time, but on a Connect server.
 
-    `note` is called with what was passed over on the way to a usable Java. `java_options` are given to the driver's JVM
-    instead of those for the archive of classes; where a local session has no archive yet, `recording` makes one at its
-    end. Stops the session and restores `os.environ` at the end of the block.
+    `java_options` are given to the driver's JVM instead of those for the archive of classes; where a local session has
+    no archive yet, `recording` makes one at its end. Stops the session and restores `os.environ` at the end of the
+    block.
     SetupError where there is no Java, no server, or Spark doesn't start.
     """
     if master and remote:
@@ -136,7 +134,7 @@ def open_session(
         shared = SparkContext._active_spark_context is not None
         with launch.launched() as jvm:
             with launch.own_session(jvm, scratch):
-                options = _classic_options(master or LOCAL, scratch, java_options, recording, note)
+                options = _classic_options(master or LOCAL, scratch, java_options, recording)
                 spark = _classic(master or LOCAL, options, scratch, frames=frames)
             jvm.stop = None if shared else spark.stop
             jvm.output.pass_on()
@@ -176,18 +174,11 @@ def code_archive(folder: Path) -> Path:
 
 
 def _classic_options(
-    master: str,
-    scratch: Path,
-    java_options: str | None,
-    recording: Recording | None,
-    note: Callable[[str], None] | None,
+    master: str, scratch: Path, java_options: str | None, recording: Recording | None
 ) -> dict[str, str]:
     if master.startswith("spark://"):
         _any_answers(f"--master {master}", "Spark master", _addresses(master), MASTER_PORT)
     found = java.find()
-    if note:
-        for passed_over in found.notes:
-            note(passed_over)
     cache = java.cache_folder()
     _set_environment(master, java.shim_home(found, cache))
     archive, options = class_archive(found, spark_home(), cache), java_options

@@ -24,7 +24,7 @@ from planner.whatif.failing_brokers import Scenarios
 from planner.whatif.failure_rows import CHUNK, FailureStudy
 from planner.whatif.growth_forecast import Case, Row
 from planner.whatif.sizing import Combination
-from spark_jobs.carrier import Progress, Received, add_module, carried, tasks_for
+from spark_jobs.carrier import Received, add_module, carried, tasks_for
 
 if TYPE_CHECKING:
     from spark_jobs.session import Session
@@ -39,21 +39,16 @@ RowsAnswer = Callable[[Any, Iterable[Mapping[str, Any]]], Iterable[pa.Table]]
 
 
 def failures(
-    spark: Session,
-    study: FailureStudy,
-    wanted: Sequence[Scenarios],
-    *,
-    partitions: int | None = None,
-    progress: Progress | None = None,
+    spark: Session, study: FailureStudy, wanted: Sequence[Scenarios], *, partitions: int | None = None
 ) -> pa.Table:
-    """Every scenario's rows (failure_rows.ROW_SCHEMA), by kind, scenario and stage; reports finished tasks."""
+    """Every scenario's rows (failure_rows.ROW_SCHEMA), by kind, scenario and stage."""
     chunks = [
         {"number": number, "start": start, "end": min(start + CHUNK, len(each.sets))}
         for number, each in enumerate(wanted)
         for start in range(0, len(each.sets), CHUNK)
     ]
     asked = (study, tuple(wanted)), pa.Table.from_pylist(chunks, schema=CHUNK_SCHEMA)
-    rows = _answered(spark, *asked, _failed, failure_rows.ROW_SCHEMA, partitions, progress)
+    rows = _answered(spark, *asked, _failed, failure_rows.ROW_SCHEMA, partitions)
     # Nothing is wanted where racks may fail and no broker has one.
     return pa.concat_tables([rows.slice(0, 0), *(_of(each, rows) for each in wanted)]).combine_chunks()
 
@@ -71,31 +66,20 @@ def _of(scenarios: Scenarios, table: pa.Table) -> pa.Table:
     return rows.take(pa.array(order))
 
 
-def growth(
-    spark: Session, cases: Sequence[Case], *, partitions: int | None = None, progress: Progress | None = None
-) -> list[Row]:
-    """Every case's row, in their order; reports finished tasks."""
-    return _in_order(spark, [partial(growth_forecast.evaluate, case) for case in cases], partitions, progress)
+def growth(spark: Session, cases: Sequence[Case], *, partitions: int | None = None) -> list[Row]:
+    """Every case's row, in their order."""
+    return _in_order(spark, [partial(growth_forecast.evaluate, case) for case in cases], partitions)
 
 
-def sizes(
-    spark: Session,
-    spec: Spec,
-    wanted: Sequence[Combination],
-    *,
-    partitions: int | None = None,
-    progress: Progress | None = None,
-) -> list[Row]:
-    """Every combination's row, in their order; reports finished tasks."""
-    return _in_order(spark, [partial(sizing.evaluate, spec, each) for each in wanted], partitions, progress)
+def sizes(spark: Session, spec: Spec, wanted: Sequence[Combination], *, partitions: int | None = None) -> list[Row]:
+    """Every combination's row, in their order."""
+    return _in_order(spark, [partial(sizing.evaluate, spec, each) for each in wanted], partitions)
 
 
-def _in_order(
-    spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None, progress: Progress | None
-) -> list[Row]:
+def _in_order(spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None) -> list[Row]:
     """What each of these functions gives, in their order."""
     numbers = pa.table({"number": pa.array(range(len(asked)), pa.int32())})
-    table = _answered(spark, asked, numbers, _called, LIFETIME_SCHEMA, partitions, progress)
+    table = _answered(spark, asked, numbers, _called, LIFETIME_SCHEMA, partitions)
     return [json.loads(row["row"]) for row in table.sort_by("number").to_pylist()]
 
 
@@ -105,14 +89,7 @@ def _called(asked: Sequence[Callable[[], Row]], numbers: Iterable[Mapping[str, A
         yield pa.Table.from_pylist([row], schema=LIFETIME_SCHEMA)
 
 
-def consumers(
-    spark: Session,
-    study: ConsumersStudy,
-    rows: pa.Table,
-    *,
-    partitions: int | None = None,
-    progress: Progress | None = None,
-) -> pa.Table:
+def consumers(spark: Session, study: ConsumersStudy, rows: pa.Table, *, partitions: int | None = None) -> pa.Table:
     """The scores (consumers_sweep.SCORE_SCHEMA) of all rows (ROW_SCHEMA), sorted.
 
     A module with an assignor of the user's own goes to the workers with the job. SetupError where it has no file.
@@ -122,8 +99,7 @@ def consumers(
         if file is None:
             raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")
         add_module(spark, file)
-    schema = consumers_sweep.SCORE_SCHEMA
-    table = _answered(spark, study, rows, _scored, schema, partitions, progress)
+    table = _answered(spark, study, rows, _scored, consumers_sweep.SCORE_SCHEMA, partitions)
     return table.sort_by(_SCORES).combine_chunks()
 
 
@@ -132,19 +108,13 @@ def _scored(study: ConsumersStudy, rows: Iterable[Mapping[str, Any]]) -> Iterato
 
 
 def _answered(
-    spark: Session,
-    asked: Any,
-    rows: pa.Table,
-    answer: RowsAnswer,
-    schema: pa.Schema,
-    partitions: int | None,
-    progress: Progress | None,
+    spark: Session, asked: Any, rows: pa.Table, answer: RowsAnswer, schema: pa.Schema, partitions: int | None
 ) -> pa.Table:
     """What `answer` makes of the rows, which are dealt to the tasks in turn; in whatever order they come back."""
     if not len(rows):
         return schema.empty_table()
     tasks = max(1, min(partitions or tasks_for(spark), len(rows)))
-    return carried(spark, [(asked, rows, answer, tasks)], _share, schema, tasks, progress)
+    return carried(spark, [(asked, rows, answer, tasks)], _share, schema, tasks)
 
 
 def _share(received: Received, task: int) -> Iterable[pa.Table]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from planner.inputs.importers.state_parts import AssignmentEntry, StatePart, rep
 from planner.inputs.yaml_source import decode
 from planner.model import build_problem, file_reading
 from planner.model.balance import Balance
-from planner.model.build_problem import today
 from planner.model.cluster import Partition
 from planner.model.errors import (
     Finding,
@@ -42,12 +41,12 @@ from planner.plan import bound_file, build, pareto_front, plan_file
 from planner.plan.build import Planned
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
-from planner.scoring.broker_loads import leaders_after, over_the_week
+from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.catalog import Candidate, Proposal, prove
 from planner.sweep import budget_steps, choice, evaluate, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, KNOBS, NO_SCENARIOS, Candidates, Run, generated
+from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidates, Run, generated
 from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
 
@@ -158,13 +157,9 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
         for row, entry in entries.items()
         if len(entry.partition.replicas) > problem.width
     ]
-    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     # Lists that are too long are cut here, so that the check finds their other faults too.
-    assignment = today(problem)
-    for row, entry in entries.items():
-        brokers = [at[broker] for broker in entry.partition.replicas][: problem.width]
-        assignment[row] = -1
-        assignment[row, : len(brokers)] = brokers
+    lists = {(each.topic, each.partition.id): each.partition.replicas[: problem.width] for each in given.wanted}
+    assignment = build_problem.assigned(problem, lists)
     is_named = np.isin(np.arange(problem.rows), list(entries))
     placed = _held(problem, assignment, is_named)
     for violation in independent_check.check(placed.problem, assignment, at_most=problem.rows):
@@ -320,22 +315,14 @@ def as_even(placed: Placed, solved: Proven) -> bool:
 
 def row_of(placed: Placed, solved: Proven) -> Row:
     """The given assignment as a row of SCORE_SCHEMA, without its candidate number."""
-    problem, balance = placed.problem, solved.run.balance
-    found = score.score(ScoringBasis.of(problem), placed.assignment)
-    touched, arrivals = score.ties(problem, placed.assignment)
+    run = solved.run
+    touched, arrivals = score.ties(placed.problem, placed.assignment)
     return {
-        "strategy": STRATEGY,
-        "seed": 0,
-        "start_index": -1,
-        "next_replica_shift": -1,
-        **{knob: str(getattr(balance, knob)) for knob in KNOBS},
-        "scenarios": solved.run.scenarios,
-        **{field.name: int(getattr(found, field.name)[0]) for field in fields(found)},
+        **evaluate.row_of_given(STRATEGY, placed.problem, placed.assignment, run.balance, run.scenarios),
         "partitions_touched": touched,
         "arrivals_squared": arrivals,
         "least_bytes": solved.proposal.least_bytes,
         "unproven": 0,
-        **over_the_week(problem, placed.assignment),
     }
 
 

@@ -15,12 +15,12 @@ from planner.inputs.importers import log_dirs_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import merge, moving_now
-from planner.inputs.state.state_files import UnreadableError, files_in, read_file
+from planner.inputs.state.state_files import read_all
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.cluster import NO_LOG_DIRS, Config, LogDirs, Topic, merged
 from planner.model.effective_config import MIN_INSYNC, in_force
-from planner.model.errors import Finding, ImportStateError, SetupError, SpecError
+from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
 from planner.model.spec import InputFile
 from planner.plan import state_fingerprint
@@ -54,35 +54,17 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> Now:
     parts: list[StatePart] = []
     inputs: list[InputFile] = []
     described: list[LogDirs] = []
-    findings: list[Finding] = []
     if sources.bootstrap_servers is not None:
         parts.append(read_live(sources.bootstrap_servers, client_settings(sources.command_config)))
-    for path, written in _paths(sources.files):
-        try:
-            found = read_file(path, written)
-        except UnreadableError as error:
-            raise SetupError(str(error)) from None
-        except SpecError as error:
-            findings += error.findings
-            continue
+    # A file's name for plans and notes doesn't say where on a machine it lies.
+    for path, found in read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix()):
         parts.append(found.part)
         inputs.append(found.input)
         if with_log_dirs:
             text = decode(file_reading.read_bytes(path, file_reading.STATE_LINES), path.as_posix())
-            described += [log_dirs_describe.places(text, written)] if log_dirs_describe.recognises(text) else []
-    if findings:
-        raise ImportStateError(findings)
+            if log_dirs_describe.recognises(text):
+                described.append(log_dirs_describe.places(text, found.input.path))
     return now_of(parts, merged(described) if with_log_dirs else NO_LOG_DIRS, tuple(inputs))
-
-
-def _paths(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Every file with its name for plans and notes, which doesn't say where on a machine it lies."""
-    for given in files:
-        try:
-            for path in files_in(given):
-                yield path, path.relative_to(given.parent).as_posix()
-        except UnreadableError as error:
-            raise SetupError(str(error)) from None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ its rollback leads back to the state that it was made from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,9 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
 from planner.plan.pareto_front import Comparisons, Goal
 from planner.scoring import independent_check
-from planner.scoring.broker_loads import leaders_after, over_the_week
-from planner.scoring.score import ScoringBasis, score
-from planner.sweep.candidates import KNOBS, NO_SCENARIOS
+from planner.scoring.broker_loads import leaders_after
+from planner.sweep import evaluate
+from planner.sweep.candidates import NO_SCENARIOS
 from planner.sweep.choice import BASE
 
 STRATEGY = "resumed"
@@ -55,7 +55,9 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         raise InfeasibleError(head, *map(str, violations))
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
     left = waiting.partitions if waiting else 0
-    row = _scores(problem, assignment)
+    row = evaluate.row_of_given(STRATEGY, problem, assignment, problem.balance, NO_SCENARIOS)
+    # As if it were the only candidate; each copy that is left is needed.
+    row |= {"candidate": 0, "least_bytes": row["bytes_moved"]}
     bound = _bound(approved, row)
     made_of = build.outcome(spec, problem, assignment, rest.changes, costs)
     made = Plan(
@@ -88,11 +90,11 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     """
     problem = build_problem.build(spec)
     rows = {key: row for row, key in enumerate(problem.partition_keys)}
-    wanted = {rows[key]: replicas for key, replicas in (rest.targets | rest.made).items()}
+    wanted = rest.targets | rest.made
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
     planned, forced = np.zeros((2, problem.rows), dtype=bool)
-    for row, replicas in wanted.items():
-        factors[row], planned[row] = len(replicas), True
+    for key, replicas in wanted.items():
+        factors[rows[key]], planned[rows[key]] = len(replicas), True
     # A change doesn't let these stay as they are. The approved plan left the others on their brokers whatever their
     # racks, so that no rack rule may be held against them now. `rebalance: none` and `racks` give nobody else another
     # order or leader: who still needs one there was forced.
@@ -104,22 +106,7 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     ]
     forced[[rows[key] for key in (*rest.made, *moved)]] = True
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
-    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
-    assignment = build_problem.today(problem).copy()
-    for row, replicas in wanted.items():
-        assignment[row] = -1
-        assignment[row, : len(replicas)] = [at[broker] for broker in replicas]
-    return problem, assignment
-
-
-def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:
-    """The target's scores as a row of the candidates' table, as if it were the only candidate."""
-    found = score(ScoringBasis.of(problem), assignment)
-    knobs = {knob: str(getattr(problem.balance, knob)) for knob in KNOBS}
-    blank = {"candidate": 0, "strategy": STRATEGY, "seed": 0, "start_index": -1, "next_replica_shift": -1}
-    scores = {field.name: int(getattr(found, field.name)[0]) for field in fields(found)}
-    scores |= {"least_bytes": scores["bytes_moved"], **over_the_week(problem, assignment)}
-    return {**blank, **knobs, "scenarios": NO_SCENARIOS, **scores}
+    return problem, build_problem.assigned(problem, wanted)
 
 
 def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:

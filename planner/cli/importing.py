@@ -22,10 +22,10 @@ from planner.inputs.state.cluster_conditions import conditions
 from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
-from planner.inputs.state.state_files import UnreadableError, files_in, read_file
+from planner.inputs.state.state_files import read_all
 from planner.model import interrupts
 from planner.model.cluster import Broker
-from planner.model.errors import Finding, ImportStateError, SetupError, SpecError
+from planner.model.errors import ImportStateError, SetupError
 from planner.model.formats import counted, printable, size
 
 # With more partitions the YAML takes long to read, and is too long for people.
@@ -74,7 +74,12 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
         raise SetupError(f"--name {options.name[:60]!r} can't be used; allowed: {ALLOWED_TEXT}")
     if options.out is not None:
         _require_ours(options.out)
-    merged = merge(_parts(files, options), to_targets=options.reassigning == "target")
+    parts: list[StatePart] = []
+    if options.bootstrap_servers is not None:
+        # What a running cluster says comes first.
+        parts.append(read_live(options.bootstrap_servers, client_settings(options.command_config)))
+    read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
+    merged = merge([*parts, *(found.part for _, found in read)], to_targets=options.reassigning == "target")
     imported = _imported(merged, options)
     notes = (*merged.notes, *conditions(merged))
     if options.out is None:
@@ -100,26 +105,6 @@ def _found(imported: Imported) -> str:
         *((f"{counted(unsized, 'partition')} without a size",) if unsized and imported.sizes else ()),
     )
     return ", ".join(parts)
-
-
-def _parts(files: Sequence[Path], options: ImportOptions) -> list[StatePart]:
-    """What each source says, that of a running cluster first."""
-    parts: list[StatePart] = []
-    findings: list[Finding] = []
-    if options.bootstrap_servers is not None:
-        parts.append(read_live(options.bootstrap_servers, client_settings(options.command_config)))
-    for given in files:
-        try:
-            for path in files_in(given):
-                # A pipe named by itself, such as <(ssh …), is read; one in a folder may wait for ever.
-                parts.append(read_file(path, path.as_posix(), options.topic, piped=path == given).part)
-        except UnreadableError as error:
-            raise SetupError(str(error)) from None
-        except SpecError as error:
-            findings += error.findings
-    if findings:
-        raise ImportStateError(findings)
-    return parts
 
 
 def _imported(merged: Merged, options: ImportOptions) -> Imported:

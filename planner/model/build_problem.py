@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -182,6 +182,18 @@ def today(problem: Problem) -> IntArray:
     """Today's replicas as an assignment of our own: (P, W), padded with -1."""
     padding = problem.width - problem.replicas.shape[1]
     return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
+
+
+def assigned(problem: Problem, lists: Mapping[tuple[str, int], Sequence[int]]) -> IntArray:
+    """(P, W): today's replicas, but for the partitions (topic, id) that `lists` puts on these brokers, by id."""
+    rows = {key: row for row, key in enumerate(problem.partition_keys)}
+    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
+    found = today(problem)
+    more = max(max(map(len, lists.values()), default=0) - found.shape[1], 0)
+    found = np.pad(found, ((0, 0), (0, more)), constant_values=-1)
+    for key, brokers in lists.items():
+        found[rows[key]] = [*(at[broker] for broker in brokers), *[-1] * (found.shape[1] - len(brokers))]
+    return found
 
 
 def taken_over(problem: Problem, brokers: IntArray) -> IntArray:

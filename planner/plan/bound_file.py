@@ -182,11 +182,7 @@ def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
     if certificate.outside is None:
         return
     outside = certificate.outside
-    placed = {each.key: each.replicas for each in plan.partitions}
-    for new in plan.new_topics:
-        numbers = range(new.partitions_before, new.partitions)
-        placed |= {(new.topic, number): made for number, made in zip(numbers, new.replicas, strict=True)}
-    reached = outside.allowed.reached(*_placed(placed, certificate.facts, outside, shown))
+    reached = outside.allowed.reached(*_placed(plan.replica_lists, certificate.facts, outside, shown))
     if not outside.allowed.holds(reached):
         raise StalePlanError(
             f"{shown}: the plan is further outside of its windows than the plans that the bound is for: "

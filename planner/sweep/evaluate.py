@@ -12,20 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from planner.model.balance import Balance
 from planner.model.errors import InfeasibleError
-from planner.model.problem import LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
-from planner.scoring.broker_loads import HOURS, Week
+from planner.scoring.broker_loads import HOURS, Week, over_the_week
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
 from planner.sweep import classic_sums, classic_tables, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, ASKED, Candidates, Run
+from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, Candidates, Run
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
@@ -173,6 +174,26 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
     week = _week(basis.problem)
     hours = [UNKNOWN] * len(HOURS) if week is None else week.judged(proposal.assignment)
     return np.concatenate([scores, ties, [proposal.least_bytes, unproven], hours])
+
+
+def row_of_given(
+    strategy: str, problem: Problem, assignment: IntArray, balance: Balance, scenarios: str
+) -> dict[str, Any]:
+    """An assignment (P, W) made elsewhere as a row of SCORE_SCHEMA, without a number and without what its maker knows.
+
+    `balance` and `scenarios` are what it is said to be for.
+    """
+    found = score.score(ScoringBasis.of(problem), assignment)
+    return {
+        "strategy": strategy,
+        "seed": 0,
+        "start_index": -1,
+        "next_replica_shift": -1,
+        "scenarios": scenarios,
+        **{knob: str(getattr(balance, knob)) for knob in KNOBS},
+        **{field.name: int(getattr(found, field.name)[0]) for field in fields(found)},
+        **over_the_week(problem, assignment),
+    }
 
 
 # Candidates evaluated between two reports of progress: from tables, and one by one. Solved plans come one at a time.

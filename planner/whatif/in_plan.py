@@ -6,12 +6,10 @@ rendered to the same bytes wherever it is.
 
 from __future__ import annotations
 
-import numpy as np
 from msgspec import structs
 
-from planner.model.build_problem import today
+from planner.model.build_problem import assigned
 from planner.model.formats import counted
-from planner.model.problem import IntArray, Problem
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
@@ -85,22 +83,7 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
     Where that lasts, no more brokers are tried.
     """
     base, *others = growth_forecast.cases(spec, months)
-    planned = growth_forecast.given(base, assignment(base.forecast.problem, plan))
+    planned = growth_forecast.given(base, assigned(base.forecast.problem, plan.replica_lists))
     cases = [base] if planned["first"] < 0 else [base, *others]
     rows = [planned, *growth_forecast.run(cases[1:])]
     return growth_report.section(spec, cases, growth_forecast.as_it_is(base), rows)
-
-
-def assignment(problem: Problem, plan: Plan) -> IntArray:
-    """(P, W): where replicas are once a plan is carried out."""
-    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
-    row_of = {key: row for row, key in enumerate(problem.partition_keys)}
-    lists = {each.key: each.replicas for each in plan.partitions}
-    for new in plan.new_topics:
-        lists |= {(new.topic, new.partitions_before + n): each for n, each in enumerate(new.replicas)}
-    found = today(problem)
-    width = max(found.shape[1], max(map(len, lists.values()), default=1))
-    found = np.pad(found, ((0, 0), (0, width - found.shape[1])), constant_values=-1)
-    for key, replicas in lists.items():
-        found[row_of[key]] = [*(at[broker] for broker in replicas), *[-1] * (width - len(replicas))]
-    return found

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from planner.cli import workflow
 from planner.inputs.spec import reading
+from planner.model import build_problem
 from planner.model.errors import SpecError
 from planner.model.file_reading import resource
 from planner.plan.document import codec
@@ -23,7 +24,6 @@ from planner.report.view import Column, Lines, Section, Table, View
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif import growth_forecast as growth
-from planner.whatif import in_plan
 
 CLUSTER = """
 version: 1
@@ -111,7 +111,8 @@ def test_growth_is_that_of_the_plan_itself(folder, plan):
     """Today's as the command has it; the planned one is the plan's assignment, not one made for growth."""
     shown = command(folder, "growth", "--months", "6")
     held = {each["id"]: each["after"]["size_bytes"] for each in plan["brokers"]}
-    now = in_plan.assignment(growth.cases(reading.load(folder / "spec.yaml"), 0)[0].forecast.problem, typed(plan))
+    problem = growth.cases(reading.load(folder / "spec.yaml"), 0)[0].forecast.problem
+    now = build_problem.assigned(problem, typed(plan).replica_lists)
 
     assert [each["today"] for each in shown["brokers"]] == [each["today"] for each in plan["growth"]["brokers"]]
     grown = {each["id"]: each["planned"]["size_bytes"] for each in plan["growth"]["brokers"]}

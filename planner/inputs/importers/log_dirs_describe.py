@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from planner.inputs.importers.json_text import is_id, items, place_of, read_object, refuse_rest
+from planner.inputs.importers.json_text import is_id, items, place_of, read_object, refuse_rest, sound
 from planner.inputs.importers.state_parts import Rank, StatePart
 from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir
 from planner.model.errors import Finding, ImportStateError, Place
@@ -39,24 +39,17 @@ def parse(text: str, file: str) -> dict[tuple[str, int], int]:
     Replicas that are on their way between log dirs (`isFuture`) aren't complete and don't count.
     """
     value, place = _document(text, file)
-    sizes: dict[tuple[str, int], int] = {}
-    findings: list[Finding] = []
     # What isn't a list where one belongs holds no replicas.
-    replicas = (
-        (f"brokers[{broker_at}].logDirs[{dir_at}].partitions[{at}]", item)
+    replicas = sound(
+        _replica(item, f"brokers[{broker_at}].logDirs[{dir_at}].partitions[{at}]", place)
         for broker_at, broker in enumerate(items(value, "brokers"))
         for dir_at, log_dir in enumerate(items(broker, "logDirs"))
         for at, item in enumerate(items(log_dir, "partitions"))
     )
-    for key, item in replicas:
-        found = _size(item, key, place)
-        if isinstance(found, Finding):
-            findings.append(found)
-        elif not item.get("isFuture"):
-            partition, size_bytes = found
-            sizes[partition] = max(size_bytes, sizes.get(partition, 0))
-    if findings:
-        raise ImportStateError(findings)
+    sizes: dict[tuple[str, int], int] = {}
+    for key, size_bytes, moving in replicas:
+        if not moving:
+            sizes[key] = max(size_bytes, sizes.get(key, 0))
     return sizes
 
 
@@ -139,12 +132,12 @@ def _add_replicas(
     broker, path = where
     for at, item in enumerate(items(entry, "partitions")):
         there = f"{key}.partitions[{at}]"
-        found = _size(item, there, place)
+        found = _replica(item, there, place)
         if isinstance(found, Finding):
             yield found
             continue
-        (topic, number), size_bytes = found
-        if item.get("isFuture"):
+        (topic, number), size_bytes, on_its_way = found
+        if on_its_way:
             moving[topic, number] = path
         elif (topic, number) in settled:
             other = settled[topic, number].path
@@ -169,7 +162,8 @@ def _room(entry: dict[str, Any], key: str) -> int | None:
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
-def _size(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int] | Finding:
+def _replica(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int, bool] | Finding:
+    """Its partition, its bytes, and whether it is on its way to this log dir."""
     if not isinstance(item, dict) or not isinstance(item.get("partition"), str):
         return Finding(place, key, f"has no partition; {_HINT}")
     # Topic names may hold hyphens, so only the last one divides.
@@ -179,4 +173,4 @@ def _size(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int] | Fi
     size_bytes = item.get("size")
     if type(size_bytes) is not int or not 0 <= size_bytes < 2**63:
         return Finding(place, f"{key}.size", f"{size_bytes!r} isn't a number of bytes; {_HINT}")
-    return (topic, int(number)), size_bytes
+    return (topic, int(number)), size_bytes, bool(item.get("isFuture"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -26,11 +26,11 @@ from planner.inputs.importers import (
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
-from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.errors import Finding, ImportStateError, Place, SetupError
 from planner.model.file_reading import UnreadableError
 from planner.model.spec import InputFile
 
-__all__ = ["Expected", "StateFile", "UnreadableError", "files_in", "read_file", "read_part", "read_text"]
+__all__ = ["Expected", "StateFile", "UnreadableError", "files_in", "read_all", "read_file", "read_part", "read_text"]
 
 Expected = Literal["state", "assignment", "sizes"]
 
@@ -121,6 +121,29 @@ def read_file(
     except OSError as error:
         raise file_reading.unreadable(path, error) from None
     return StateFile(replace(part, file=written), InputFile(written, digest.hexdigest()))
+
+
+def read_all(
+    files: Iterable[Path], written: Callable[[Path, Path], str], topic: str | None = None, *, piped: bool = False
+) -> list[tuple[Path, StateFile]]:
+    """Every file, and of a folder all in it, with its path; `written` names a path, of what was given, for the plan.
+
+    ImportStateError with every fault of every file; SetupError where there is no such file.
+    """
+    read: list[tuple[Path, StateFile]] = []
+    findings: list[Finding] = []
+    try:
+        for given, path in ((each, path) for each in files for path in files_in(each)):
+            try:
+                # A pipe named by itself, such as <(ssh …), is read; one in a folder may wait for ever.
+                read.append((path, read_file(path, written(given, path), topic, piped=piped and path == given)))
+            except ImportStateError as error:
+                findings += error.findings
+    except UnreadableError as error:
+        raise SetupError(str(error)) from None
+    if findings:
+        raise ImportStateError(findings)
+    return read
 
 
 def read_text(path: Path, written: str) -> tuple[str, InputFile]:

@@ -160,6 +160,16 @@ class Plan(Section, frozen=True, kw_only=True):
         return self.new_partitions.topics if self.new_partitions else ()
 
     @property
+    def replica_lists(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        """The replicas of the partitions that it changes or makes, by topic and partition."""
+        made = {
+            (new.topic, number): replicas
+            for new in self.new_topics
+            for number, replicas in enumerate(new.replicas, new.partitions_before)
+        }
+        return {row.key: row.replicas for row in self.partitions} | made
+
+    @property
     def declared_topics(self) -> dict[str, DeclaredTopic]:
         """The topics that Terraform can declare, as they are after the plan, by name."""
         return {topic.name: declared for topic in self.topics if (declared := topic.declared)}
