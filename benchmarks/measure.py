@@ -22,8 +22,7 @@ from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.sweep import evaluate
 from planner.sweep.candidates import KAFKA_STRATEGIES, Candidates, candidates
-from planner.sweep.ranking import first
-from planner.sweep.sweep_result import COLUMNS
+from planner.sweep.sweep_result import COLUMNS, first
 
 # Replicas that the sweep of Kafka's seeds places; fewer candidates the larger the cluster, never by the clock.
 _PLACEMENTS, _FEWEST, _MOST = 20_000_000, 20, 10_000

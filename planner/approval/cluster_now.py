@@ -18,8 +18,7 @@ from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import read_all
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
-from planner.model.cluster import NO_LOG_DIRS, Config, LogDirs, Topic, merged
-from planner.model.effective_config import MIN_INSYNC, in_force
+from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, Topic, in_force, merged
 from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
 from planner.model.spec import InputFile

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.cluster import Broker, Partition, Topic
-from planner.model.effective_config import in_force, min_insync_replicas
+from planner.model.cluster import Broker, Partition, Topic, in_force, min_insync_replicas
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, hour_name
 from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced, uneven_racks
 from planner.model.spec import Changes, Placement, Spec, TopicFilter

@@ -31,8 +31,7 @@ from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, KNOBS, 
 from planner.sweep.candidates import candidates as candidates_of
 from planner.sweep.choice import Chosen, Swept, rule_of, rule_text, scores
 from planner.sweep.evaluate import evaluated
-from planner.sweep.ranking import ranking_of
-from planner.sweep.sweep_result import best, sampled
+from planner.sweep.sweep_result import best, ranking_of, sampled
 
 Row = Mapping[str, Any]
 

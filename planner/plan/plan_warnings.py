@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from planner.model.build_problem import may_move
-from planner.model.cluster import PartitionChange, down, unions
-from planner.model.effective_config import in_force
+from planner.model.cluster import PartitionChange, down, in_force, unions
 from planner.model.formats import counted
 from planner.model.problem import BoolArray, Problem
 from planner.model.spec import Spec

@@ -23,8 +23,7 @@ from planner.scoring.broker_loads import MEASURES
 from planner.strategies.catalog import UNKNOWN
 from planner.sweep import budget_steps
 from planner.sweep.candidates import Candidates, candidates
-from planner.sweep.ranking import SURVIVE_COLUMNS, moved_column, ranking, ranking_of
-from planner.sweep.sweep_result import FRONTS, SweepResult, front
+from planner.sweep.sweep_result import FRONTS, SURVIVE_COLUMNS, SweepResult, front, moved_column, ranking, ranking_of
 
 Row = Mapping[str, Any]
 

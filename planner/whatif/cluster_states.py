@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from planner.model.effective_config import in_force
+from planner.model.cluster import in_force
 from planner.model.errors import StalePlanError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec

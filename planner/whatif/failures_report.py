@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from planner.model.build_problem import build
-from planner.model.effective_config import in_force
+from planner.model.cluster import in_force
 from planner.model.formats import counted, number, size
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes, Spec

@@ -21,8 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from planner.model.build_problem import brokers_after, build, today, topics_after
-from planner.model.cluster import Broker
-from planner.model.effective_config import in_force
+from planner.model.cluster import Broker, in_force
 from planner.model.errors import InfeasibleError
 from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 from planner.model.spec import BrokerClass, Spec

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from planner.model.build_problem import topics_after
-from planner.model.effective_config import in_force
+from planner.model.cluster import in_force
 from planner.model.formats import counted, duration, size
 from planner.model.spec import Spec
 from planner.plan import headline

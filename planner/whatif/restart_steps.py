@@ -15,8 +15,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from planner.model.cluster import down
-from planner.model.effective_config import CONFIGS_UNKNOWN, MIN_INSYNC, in_force
+from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force
 from planner.model.formats import counted, number, ranges
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec

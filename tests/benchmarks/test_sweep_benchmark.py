@@ -10,7 +10,7 @@ from benchmarks.table import Figures
 from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.sweep import evaluate
-from planner.sweep.ranking import RANKING
+from planner.sweep.sweep_result import RANKING
 
 
 def small() -> Problem:

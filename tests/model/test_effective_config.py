@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.model.cluster import Topic
-from planner.model.effective_config import in_force, largest_min_insync, min_insync_replicas
+from planner.model.cluster import Topic, in_force, largest_min_insync, min_insync_replicas
 
 DEFAULTS = (("a", "broker"), ("b", "broker"), ("c", "broker"))
 

@@ -25,7 +25,7 @@ from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.sweep import classic_tables
 from planner.sweep.budget_steps import first_step
 from planner.sweep.choice import rule_text
-from planner.sweep.ranking import ranking
+from planner.sweep.sweep_result import ranking
 
 NAMES = ("broker_offline", "broker_refused", "rack_offline", "rack_refused")
 

@@ -14,8 +14,7 @@ from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.spec import AIMS, Sweep
-from planner.sweep.ranking import AIM_COLUMNS, RANKING, ranking
-from planner.sweep.sweep_result import SCORE_SCHEMA, best, front, result
+from planner.sweep.sweep_result import AIM_COLUMNS, RANKING, SCORE_SCHEMA, best, front, ranking, result
 
 Row = dict[str, Any]
 

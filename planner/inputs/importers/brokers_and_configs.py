@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.inputs.importers.state_parts import TOPIC_NAME, BrokerSeen, Rank, StatePart
-from planner.model.cluster import Config
-from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
+from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, largest_min_insync
 from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-configs --describe"

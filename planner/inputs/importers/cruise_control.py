@@ -12,7 +12,9 @@ from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any
 
-from planner.inputs.importers.json_text import (
+from planner.inputs.importers.state_parts import (
+    AssignmentEntry,
+    StatePart,
     begins_object,
     is_id,
     is_ids,
@@ -23,7 +25,6 @@ from planner.inputs.importers.json_text import (
     shown,
     sound,
 )
-from planner.inputs.importers.state_parts import AssignmentEntry, StatePart
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
 

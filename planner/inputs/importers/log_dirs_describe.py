@@ -11,8 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from planner.inputs.importers.json_text import is_id, items, place_of, read_object, refuse_rest, sound
-from planner.inputs.importers.state_parts import Rank, StatePart
+from planner.inputs.importers.state_parts import (
+    Rank,
+    StatePart,
+    is_id,
+    items,
+    place_of,
+    read_object,
+    refuse_rest,
+    sound,
+)
 from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir
 from planner.model.errors import Finding, ImportStateError, Place
 

@@ -18,7 +18,12 @@ import re
 from itertools import chain, repeat
 from typing import Any
 
-from planner.inputs.importers.json_text import (
+from planner.inputs.importers.state_parts import (
+    TOPIC_NAME,
+    AssignmentEntry,
+    Rank,
+    RunningReassignment,
+    StatePart,
     begins_object,
     is_id,
     item_positions,
@@ -29,7 +34,6 @@ from planner.inputs.importers.json_text import (
     shown,
     sound,
 )
-from planner.inputs.importers.state_parts import TOPIC_NAME, AssignmentEntry, Rank, RunningReassignment, StatePart
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
 

@@ -13,8 +13,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from planner.inputs.importers.json_text import begins_object, items, read_alone, shown
-from planner.inputs.importers.state_parts import TOPIC_NAME, StatePart, TopicTarget
+from planner.inputs.importers.state_parts import (
+    TOPIC_NAME,
+    StatePart,
+    TopicTarget,
+    begins_object,
+    items,
+    read_alone,
+    shown,
+)
 from planner.model.cluster import Config, Topic, some
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import json_value

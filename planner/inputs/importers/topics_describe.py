@@ -18,10 +18,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from planner.inputs.importers.json_text import shown
-from planner.inputs.importers.state_parts import AssignmentEntry, Rank, RunningReassignment, StatePart
-from planner.model.cluster import Config, Partition
-from planner.model.effective_config import TOPIC_ONLY
+from planner.inputs.importers.state_parts import AssignmentEntry, Rank, RunningReassignment, StatePart, shown
+from planner.model.cluster import TOPIC_ONLY, Config, Partition
 from planner.model.errors import MOST_SHOWN, Finding, ImportStateError, Place
 
 TITLE = "kafka-topics --describe"

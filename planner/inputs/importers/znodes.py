@@ -12,8 +12,19 @@ import re
 from typing import Any, Literal
 
 from planner.inputs.importers.brokers_and_configs import as_topics_inherit
-from planner.inputs.importers.json_text import begins_object, is_id, is_ids, read_alone, shown
-from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Led, Rank, RunningReassignment, StatePart
+from planner.inputs.importers.state_parts import (
+    AssignmentEntry,
+    BrokerSeen,
+    Led,
+    Rank,
+    RunningReassignment,
+    StatePart,
+    begins_object,
+    is_id,
+    is_ids,
+    read_alone,
+    shown,
+)
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
 

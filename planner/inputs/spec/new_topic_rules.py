@@ -20,8 +20,7 @@ from planner.inputs.spec.rules import RuleList, TopicRule
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LARGEST
-from planner.model.cluster import Config, Topic
-from planner.model.effective_config import MIN_INSYNC, in_force, min_insync_replicas
+from planner.model.cluster import MIN_INSYNC, Config, Topic, in_force, min_insync_replicas
 from planner.model.errors import Finding, did_you_mean
 from planner.model.spec import NewPartitions
 

@@ -30,8 +30,7 @@ from planner.inputs.state.state_files import Expected, UnreadableError, files_in
 from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
-from planner.model.cluster import LogDirs, merged
-from planner.model.effective_config import CONFIGS_UNKNOWN
+from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, merged
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
 from planner.model.spec import DescribedGroup, InputFile, Rate, Spec

@@ -19,7 +19,7 @@ from jsonschema.protocols import Validator
 
 from planner.inputs.yaml_source import Document, Path, shown
 from planner.model.amounts import AmountError, parse_amount
-from planner.model.effective_config import TOPIC_CONFIGS
+from planner.model.cluster import TOPIC_CONFIGS
 from planner.model.errors import MOST_SHOWN, Finding, did_you_mean
 from planner.model.file_reading import resource
 

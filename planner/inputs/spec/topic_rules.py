@@ -23,8 +23,7 @@ from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LARGEST
 from planner.model.build_problem import may_move
-from planner.model.cluster import Topic
-from planner.model.effective_config import MIN_INSYNC
+from planner.model.cluster import MIN_INSYNC, Topic
 from planner.model.errors import Finding, did_you_mean
 
 # Rules about patterns are apart: while some state file can't be read, nobody knows whether a pattern matches a topic.

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from planner.inputs.importers.state_parts import BrokerSeen
 from planner.inputs.state.merge import Merged, rack_named
-from planner.model.cluster import Broker, Config, Partition, down, partition_name, some, unions
-from planner.model.effective_config import CONFIGS_UNKNOWN
+from planner.model.cluster import CONFIGS_UNKNOWN, Broker, Config, Partition, down, partition_name, some, unions
 from planner.model.formats import counted
 
 

@@ -14,8 +14,7 @@ import yaml
 
 from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.yaml_source import read_yaml
-from planner.model.cluster import Broker, Config, Partition, Topic
-from planner.model.effective_config import OF_TOPIC
+from planner.model.cluster import OF_TOPIC, Broker, Config, Partition, Topic
 from planner.model.generated_text import yaml_scalar
 
 Key = tuple[str, int]

@@ -24,8 +24,7 @@ from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Ra
 from planner.inputs.state.merge import Configs
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
-from planner.model.cluster import Config, Partition
-from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
+from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, Partition, largest_min_insync
 from planner.model.errors import Finding, Place, SetupError, SpecError
 from planner.model.file_reading import UnreadableError
 

@@ -26,8 +26,7 @@ from planner.inputs.importers.state_parts import (
     assignment,
     moving_finding,
 )
-from planner.model.cluster import Config, Partition, some
-from planner.model.effective_config import MIN_INSYNC, TOPIC_ONLY, largest_min_insync
+from planner.model.cluster import MIN_INSYNC, TOPIC_ONLY, Config, Partition, largest_min_insync, some
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.formats import counted
 

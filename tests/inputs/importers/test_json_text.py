@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.inputs.importers.json_text import item_positions, read_alone, read_object
+from planner.inputs.importers.state_parts import item_positions, read_alone, read_object
 from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError
 

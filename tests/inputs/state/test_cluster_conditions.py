@@ -9,7 +9,7 @@ from planner.inputs.spec.reading import load
 from planner.inputs.state.cluster_conditions import conditions, unknown_origin
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import read_part
-from planner.model.effective_config import CONFIGS_UNKNOWN
+from planner.model.cluster import CONFIGS_UNKNOWN
 
 
 def told(*texts: str) -> list[str]:

@@ -14,8 +14,7 @@ from kafka.structs import TopicPartition
 from planner.inputs.state import live_cluster
 from planner.inputs.state.live_cluster import kafka_python_settings, read_cluster, read_live
 from planner.inputs.state.merge import Merged, merge
-from planner.model.cluster import Partition, Topic
-from planner.model.effective_config import MIN_INSYNC
+from planner.model.cluster import MIN_INSYNC, Partition, Topic
 from planner.model.errors import SetupError, SpecError
 
 

@@ -12,7 +12,7 @@ from state_texts import read_topics
 
 from planner.inputs.spec.reading import load
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_part
-from planner.model.effective_config import CONFIGS_UNKNOWN
+from planner.model.cluster import CONFIGS_UNKNOWN
 from planner.model.errors import ImportStateError, SpecError
 from planner.model.spec import Spec
 
