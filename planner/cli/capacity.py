@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from planner.cli.shown import Format, echo_line, format_option, show_found
-from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
+from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
+from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark, require_beside
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers
@@ -53,7 +53,7 @@ def forecast(path: Path, options: GrowthOptions) -> GrowthDocument:
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("spec", metavar="SPEC", type=FILE)
 @click.option(
     "--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="Months to look ahead."
 )
@@ -89,10 +89,7 @@ def write_row(path: Path, number: int, out: Path) -> None:
     wanted = sizing.combinations(wish)
     if number > len(wanted):
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
-    if out.parent.resolve() != path.parent.resolve():
-        raise SetupError(
-            f"--output {out}: isn't beside {path}, whose paths are relative; allowed: {path.parent / out.name}"
-        )
+    require_beside(out, path)
     of, used = wanted[number - 1], sizing.asked(wish).disk_used_ppm
     share = None if used == _WHOLE else f"{exact(used / 10_000)}%"
     try:
@@ -103,10 +100,10 @@ def write_row(path: Path, number: int, out: Path) -> None:
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("spec", metavar="SPEC", type=FILE)
 @click.option("--row", type=click.IntRange(min=1), help="Write a SPEC for the cluster with this number to --output.")
-@click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="SPEC to write.")
-@click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Page with a plot to write, too.")
+@click.option("-o", "--output", "out", type=FILE, help="SPEC to write.")
+@click.option("--html", "page", type=FILE, help="Page with a plot to write, too.")
 @engine_options(f"spark for {MANY} clusters or more, else local")
 @format_option
 def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form: Format, **options: Any) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from msgspec import structs, to_builtins
 
-from planner.cli.shown import Format, format_option, show_found
+from planner.cli.shown import FILE, PATH, Format, format_option, show_found
 from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, did_you_mean
@@ -105,8 +105,8 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--plan", type=click.Path(path_type=Path), help="A plan of SPEC: which partitions change racks.")
+@click.argument("spec", type=FILE)
+@click.option("--plan", type=PATH, help="A plan of SPEC: which partitions change racks.")
 @click.option("--group", "groups", multiple=True, help="Only this group. May be repeated.")
 @click.option(
     "--add-partitions",

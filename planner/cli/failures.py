@@ -6,16 +6,13 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow as pa
-import pyarrow.parquet as pq
-from rich.console import Console
 
-from planner.cli.shown import Format, echo_line, format_option, say, show_found
+from planner.cli.shown import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
 from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.export import folder_check, kafka_files, output_folder
 from planner.export.output_folder import replace_file
@@ -24,6 +21,7 @@ from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.plan.document import codec
 from planner.report import markdown
+from planner.sweep import candidates_file
 from planner.whatif import failure_rows, failures_report, restart_steps
 from planner.whatif.failing_brokers import KINDS, MOST, Scenarios
 from planner.whatif.failures_report import FailuresDocument, Subject, section
@@ -40,7 +38,7 @@ class FailuresOptions(EngineOptions):
     rows: Path | None = None
 
 
-def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocument:
+def run(path: Path, options: FailuresOptions) -> FailuresDocument:
     """The document of a spec or a plan. With `options.rows` it also writes a row for each scenario to that file."""
     if options.rows is not None and not Path(os.path.realpath(options.rows)).parent.is_dir():
         raise SetupError(f"{options.rows}: can't be written: {options.rows.parent} isn't a folder")
@@ -50,10 +48,8 @@ def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocume
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
     rows = _rows(study, wanted, options)
     if options.rows is not None:
-        buffer = BytesIO()
-        pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
         try:
-            replace_file(options.rows, buffer.getvalue())
+            replace_file(options.rows, candidates_file.encoded(rows))
         except OSError as error:
             raise SetupError(f"{options.rows}: can't be written: {error.strerror}") from error
     return FailuresDocument.of(section(subject, wanted, rows), subject.spec.cluster.name, subject.plan)
@@ -125,8 +121,8 @@ class _Kind(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("subject", metavar="SPEC|PLAN", type=click.Path(path_type=Path))
-@click.option("--plan", type=click.Path(path_type=Path), help="SPEC's plan. [default: SPEC's folder, with .plan]")
+@click.argument("subject", metavar="SPEC|PLAN", type=PATH)
+@click.option("--plan", type=PATH, help="SPEC's plan. [default: SPEC's folder, with .plan]")
 @click.option(
     "--of",
     multiple=True,
@@ -141,7 +137,7 @@ class _Kind(click.ParamType[str]):
     help="With --of a number: the most sets to simulate; more are sampled.",
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="Seed of the random sample.")
-@click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), help="Parquet file to write every row to.")
+@click.option("--rows", type=FILE, help="Parquet file to write every row to.")
 @engine_options(f"spark with --of a number, else {IN_PROCESS}")
 @format_option
 def failures(subject: Path, form: Format, **options: Any) -> int:
@@ -149,14 +145,14 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
 
     Today, in each batch of its plan, and afterwards.
     """
-    document = run(subject, FailuresOptions(**options), Console(stderr=True))
+    document = run(subject, FailuresOptions(**options))
     show_found(form, lambda: codec.as_json(document), lambda: failures_report.view(document))
     return 0
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write, with a playbook.")
+@click.argument("spec", metavar="SPEC", type=FILE)
+@click.option("-o", "--out", type=FOLDER, help="Folder to write, with a playbook.")
 @click.option("--at-most", type=click.IntRange(min=1), help="Brokers in a step at most. [default: those of a rack]")
 @format_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if a step refuses writes or has no leader.")
@@ -176,8 +172,7 @@ def restart(spec: Path, out: Path | None, at_most: int | None, form: Format, det
     shown = restart_steps.view(made)
     if out is not None:
         files = {**kafka_files.restart_files(made, wish), "report.md": markdown.render(shown).encode()}
-        files[folder_check.SUMS] = folder_check.sums({name: folder_check.digest(file) for name, file in files.items()})
-        output_folder.write(out, files, say)
+        output_folder.write(out, folder_check.with_sums(files), say)
     show_found(form, lambda: codec.as_json(made), lambda: shown)
     if out is not None:
         tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from planner.cli.shown import echo_line, echo_page
+from planner.cli.shown import FILE, PATH, echo_line, echo_page, live_options
 from planner.export.output_folder import replace_file
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
@@ -217,13 +217,8 @@ def _replace_folder(folder: Path, files: dict[str, str]) -> None:
 
 
 @click.command("import")
-@click.argument("files", metavar="[FILE...]", type=click.Path(path_type=Path), nargs=-1)
-@click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Ask a running cluster; needs the extra 'live'.")
-@click.option(
-    "--command-config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Client properties for TLS and SASL, as for Kafka's tools.",
-)
+@click.argument("files", metavar="[FILE...]", type=PATH, nargs=-1)
+@live_options
 @click.option("--name", default="imported", show_default=True, help="The cluster's name.")
 @click.option("--topic", help="The topic of files that don't name theirs, such as 0:1,1:0.")
 @click.option(
@@ -233,9 +228,7 @@ def _replace_folder(folder: Path, files: dict[str, str]) -> None:
     show_default=True,
     help="What to do with partitions that are being reassigned: refuse them, or use their targets.",
 )
-@click.option(
-    "-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="File to write. [default: stdout]"
-)
+@click.option("-o", "--output", "out", type=FILE, help="File to write. [default: stdout]")
 def import_(files: tuple[Path, ...], **options: Any) -> int:
     """Write the cluster part of a SPEC from what a cluster prints.
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from planner.cli import workflow
-from planner.cli.shown import Format, echo_line, format_option, show_found
+from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import EngineOptions, on_spark, spark_options
 from planner.export.output_folder import replace_file
 from planner.inputs.load import profile_file
@@ -27,9 +27,9 @@ from planner.whatif import load_view
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="Profile to write.")
+@click.option("-o", "--output", "out", type=FILE, help="Profile to write.")
 @click.option("--show", is_flag=True, help="Show FILE, a profile, instead of making one.")
-@click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Page with plots to write, too.")
+@click.option("--html", "page", type=FILE, help="Page with plots to write, too.")
 @click.option("--column", "columns", multiple=True, help="NAME=COLUMN: what a table calls time, topic, size_bytes, …")
 @click.option("--time-zone", default="UTC", show_default=True, help="The cluster's, such as Europe/Berlin.")
 @spark_options

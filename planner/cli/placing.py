@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import click
 
-from planner.cli.shown import Format, echo_json, format_option, show_found, show_view
+from planner.cli.shown import FILE, PATH, Format, echo_json, format_option, show_found, show_view
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
@@ -111,7 +111,7 @@ def _is_spec(path: Path) -> bool:
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.argument("spec", type=FILE, required=False)
 @broker_options
 @click.option(
     "--algorithm",
@@ -243,7 +243,7 @@ def _placement_view(first: int, lists: Lists, racks: dict[int, str | None]) -> V
 
 
 @click.command()
-@click.argument("file", metavar="SPEC|STATE-FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="SPEC|STATE-FILE", type=PATH)
 @broker_options
 @click.option("--topic", "names", multiple=True, help="Only this topic. May be repeated.")
 @format_option

@@ -12,6 +12,9 @@ from rich.console import Console
 from planner.approval import adopted_plan
 from planner.cli import fleet, workflow
 from planner.cli.shown import (
+    FILE,
+    FOLDER,
+    PATH,
     Format,
     detail_options,
     echo_json,
@@ -32,22 +35,17 @@ from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import SHORT
 from planner.model.formats import exactly
 from planner.model.spec import Spec
-from planner.plan import bound_file, headline
+from planner.plan import headline
 from planner.report.terminal import Detail
-from planner.sweep import candidates_file
-from planner.whatif import in_plan
-from planner.whatif.assignors import importable
 
-_SPEC = click.Path(path_type=Path, dir_okay=False)
-_PLAN = click.Path(path_type=Path)
-_specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, required=True)
+_specs = click.argument("specs", metavar="SPEC...", type=FILE, nargs=-1, required=True)
 
 
 @click.command()
 @_specs
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Folder to write; with several specs, the parent of their folders. [default: SPEC's name with .plan]",
 )
 @click.option(
@@ -90,8 +88,8 @@ def validate(specs: tuple[Path, ...]) -> int:
 
 
 @click.command()
-@click.argument("plan", type=_PLAN)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+@click.argument("plan", type=PATH)
+@click.option("--out", type=FOLDER, required=True, help="Folder to write.")
 @reads_plan
 def render(plan: Path, out: Path) -> int:
     """Write all files of PLAN again, byte for byte."""
@@ -143,11 +141,11 @@ def warm() -> int:
 
 
 @click.command()
-@click.argument("reassignment", type=click.Path(path_type=Path))
-@click.argument("spec", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("reassignment", type=PATH)
+@click.argument("spec", type=FILE)
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Folder to write. [default: REASSIGNMENT without its ending, with .adopted.plan, in the current folder]",
 )
 @format_option
@@ -170,22 +168,17 @@ def adopt(
     wish = reading.load(spec)
     output_folder.check(folder)
     made = adopted_plan.adopted(adopted_plan.read(reassignment), wish, spec.as_posix())
-    plan, bound = made.planned
-    with importable(spec.resolve().parent, wish.consumers):
-        plan = in_plan.added(wish, plan)
-    others = {candidates_file.FILE: candidates_file.encoded(made.rows)}
-    if bound is not None:
-        others[bound_file.FILE] = bound
-    files = workflow.write_plan(folder, plan, others, say)
+    planned = workflow.with_sections(spec, wish, made.planned)
+    plan, files = planned.plan, workflow.write_planned(folder, planned, made.rows, say)
     show(plan, form, detail, folder, len(files))
     return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=_SPEC)
+@click.argument("spec", metavar="SPEC", type=FILE)
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
 @click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
-@click.option("-o", "--output", "out", type=_SPEC, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
+@click.option("-o", "--output", "out", type=FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
 @format_option
 @detail_options
 @shows_refused
@@ -199,10 +192,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     A SPEC of its own is written, with the most that the broker may hold as capacity.max_disk, and its plan beside it.
     """
     wish, beside = reading.load(spec), out or spec.with_name(f"{spec.stem}-drain-{broker}{spec.suffix}")
-    if beside.resolve().parent != spec.resolve().parent:
-        raise SetupError(
-            f"--output {beside}: isn't beside {spec}, whose paths are relative; allowed: {spec.parent / beside.name}"
-        )
+    workflow.require_beside(beside, spec)
     if beside.resolve() == spec.resolve():
         raise SetupError(f"--output {beside}: is SPEC itself, which would be replaced; allowed: another name")
     most = _left(wish, broker, amount, spec)

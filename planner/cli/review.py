@@ -15,11 +15,15 @@ from planner.approval.cluster_now import Sources
 from planner.approval.plan_check import CheckedPlan, Wanted
 from planner.cli import workflow
 from planner.cli.shown import (
+    FILE,
+    FOLDER,
+    PATH,
     Format,
     detail_options,
     echo_json,
     echo_line,
     format_option,
+    live_options,
     reads_plan,
     say,
     show_found,
@@ -33,46 +37,25 @@ from planner.report import run_journal
 from planner.report.terminal import Detail
 from planner.report.view import Column, Lines, Name, Section, Table, View, told
 
-_PLAN = click.Path(path_type=Path)
 _LONGEST_LINE = 400
-
-_SOURCES = (
-    click.option(
-        "--state",
-        "files",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        help="Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated.",
-    ),
-    click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Ask a running cluster; needs the extra 'live'."),
-    click.option(
-        "--command-config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Client properties for TLS and SASL, as for Kafka's tools.",
-    ),
-)
 
 
 def source_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that say where the cluster's state comes from; the command gets them as one `sources`."""
+    what = "Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated."
 
+    @click.option("--state", "files", metavar="FILE", type=PATH, multiple=True, help=what)
+    @live_options
     @wraps(command)
     def given(files: tuple[Path, ...], bootstrap_servers: str | None, command_config: Path | None, **rest: Any) -> int:
         return command(sources=Sources(files, bootstrap_servers, command_config), **rest)
 
-    for option in reversed(_SOURCES):
-        given = option(given)
     return given
 
 
 @click.command()
-@click.argument("plan", type=_PLAN, required=False)
-@click.option(
-    "--journal",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Show the journal of a playbook run instead of a plan.",
-)
+@click.argument("plan", type=PATH, required=False)
+@click.option("--journal", type=FILE, help="Show the journal of a playbook run instead of a plan.")
 @format_option
 @detail_options
 @reads_plan
@@ -111,8 +94,8 @@ def diff_view(difference: dict[str, Any]) -> View:
 
 
 @click.command("diff")
-@click.argument("before", type=_PLAN)
-@click.argument("after", type=_PLAN)
+@click.argument("before", type=PATH)
+@click.argument("after", type=PATH)
 @format_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plans differ.")
 @reads_plan
@@ -130,7 +113,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
 
 
 @click.command()
-@click.argument("plan", type=_PLAN)
+@click.argument("plan", type=PATH)
 @source_options
 @click.option("--plan-id", metavar="ID", help="The plan_id that was approved; any other plan is refused.")
 @click.option("--strict", is_flag=True, help="Refuse your own files in the folder instead of listing them.")
@@ -199,9 +182,9 @@ def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
 
 
 @click.command()
-@click.argument("plan", type=_PLAN)
+@click.argument("plan", type=PATH)
 @source_options
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+@click.option("--out", type=FOLDER, required=True, help="Folder to write.")
 @click.option("--captured-at", metavar="MOMENT", help="When the state was captured; a plan with valid_for needs it.")
 @click.option(
     "--leave-moved", is_flag=True, help="Leave partitions that others have moved where they are, and list them."

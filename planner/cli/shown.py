@@ -28,9 +28,21 @@ Format = Literal["text", "json", "markdown"]
 # Columns where stdout is no terminal: paths may be long, and programs read them.
 _UNWRAPPED = 1000
 
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
 format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
 )
+
+
+def live_options(command: Callable[..., int]) -> Callable[..., int]:
+    """`--bootstrap-servers` and `--command-config`."""
+    servers = "Ask a running cluster; needs the extra 'live'."
+    settings = "Client properties for TLS and SASL, as for Kafka's tools."
+    command = click.option("--command-config", type=FILE, help=settings)(command)
+    return click.option("--bootstrap-servers", metavar="HOST:PORT,...", help=servers)(command)
 
 
 def detail_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -31,6 +32,7 @@ from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import counted, number
+from planner.model.spec import Spec
 from planner.plan import bound_file, build, plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
@@ -131,7 +133,7 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
         results = iter(sweep(wanted))
         swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
         phase.begin("choosing the plan and proving its bound")
-        plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
+        plans = fleet.each(specs, lambda at: with_sections(specs[at], swept[at][0].spec, build.planned(swept[at])))
         phase.begin("writing the files")
         return _written(jobs, plans, swept, say)
 
@@ -153,11 +155,17 @@ def _search(job: Job, tried: Alternative) -> Search:
     return Search(tried.problem, tried.candidates, scores)
 
 
-def _planned(job: Job, tried: Sequence[choice.Swept]) -> build.Planned:
+def with_sections(path: Path, spec: Spec, planned: build.Planned) -> build.Planned:
     """The plan, with the other what-ifs that its spec asks for; the user's own assignors are in the spec's folder."""
-    made, spec = build.planned(tried), tried[0].spec
-    with importable(job.spec.resolve().parent, spec.consumers):
-        return made._replace(plan=in_plan.added(spec, made.plan))
+    with importable(path.resolve().parent, spec.consumers):
+        return planned._replace(plan=in_plan.added(spec, planned.plan))
+
+
+def require_beside(out: Path, spec: Path) -> None:
+    """SetupError for a spec to be written that isn't in the folder of the one that it is made of."""
+    if out.resolve().parent != spec.resolve().parent:
+        allowed = f"allowed: {spec.parent / out.name}"
+        raise SetupError(f"--output {out}: isn't beside {spec}, whose paths are relative; {allowed}")
 
 
 def _written(
@@ -166,15 +174,21 @@ def _written(
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[FleetPlan] = []
     for job, planned, tried in zip(jobs, plans, swept, strict=True):
-        others = {candidates_file.FILE: candidates_file.encoded(choice.scores(tried))}
-        if planned.bound is not None:
-            others[bound_file.FILE] = planned.bound
         try:
-            done.append(FleetPlan(job, planned.plan, write_plan(job.folder, planned.plan, others, say)))
+            files = write_planned(job.folder, planned, choice.scores(tried), say)
+            done.append(FleetPlan(job, planned.plan, files))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
     return tuple(done)
+
+
+def write_planned(folder: Path, planned: build.Planned, rows: pa.Table, say: Say) -> tuple[str, ...]:
+    """Write a plan's files, those of its bound and of the candidates' `rows` too; the paths written."""
+    others = {candidates_file.FILE: candidates_file.encoded(rows)}
+    if planned.bound is not None:
+        others[bound_file.FILE] = planned.bound
+    return write_plan(folder, planned.plan, others, say)
 
 
 def write_plan(
@@ -184,8 +198,7 @@ def write_plan(
 
     `say` gets a line where another writer is waited for, and where an earlier one was killed.
     """
-    files = rendered_files(plan) | dict(others)
-    files[folder_check.SUMS] = folder_check.sums({name: folder_check.digest(file) for name, file in files.items()})
+    files = folder_check.with_sums(rendered_files(plan) | dict(others))
     output_folder.write(folder, files, say)
     return tuple(str(folder / name) for name in sorted(files))
 

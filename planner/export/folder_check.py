@@ -133,6 +133,11 @@ def sums(digests: Mapping[str, str]) -> bytes:
     return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests)).encode()
 
 
+def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files, and the SHA256SUMS of them."""
+    return {**files, SUMS: sums({name: digest(file) for name, file in files.items()})}
+
+
 def listed(text: str, shown: str) -> dict[str, str]:
     """The digests by path of a SHA256SUMS named `shown`; StalePlanError for a line that isn't a digest and a path."""
     found: dict[str, str] = {}
