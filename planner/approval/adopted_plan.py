@@ -160,8 +160,13 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
     # Lists that are too long are cut here, so that the check finds their other faults too.
     lists = {(each.topic, each.partition.id): each.partition.replicas[: problem.width] for each in given.wanted}
     assignment = build_problem.assigned(problem, lists)
-    is_named = np.isin(np.arange(problem.rows), list(entries))
-    placed = _held(problem, assignment, is_named)
+    named = np.isin(np.arange(problem.rows), list(entries))
+    # Partitions that aren't named, and of which a plan would change the leader or the racks, are fixed.
+    elects = leaders_after(problem, assignment) != problem.leaders
+    uneven = independent_check.broken_rules(problem, assignment)["rack spread"]
+    held: BoolArray = ~named & ~problem.forced & ~problem.is_new & (elects | uneven)
+    fixed = replace(problem, movable=problem.movable & ~held) if held.any() else problem
+    placed = Placed(fixed, assignment, named, held)
     for violation in independent_check.check(placed.problem, assignment, at_most=problem.rows):
         stated = entries.get(rows[violation.topic, violation.partition])
         key, message = f"{violation.topic}-{violation.partition}", f"{violation.rule}: {violation.message}"
@@ -174,15 +179,6 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
             f"{given.file} can't be adopted, it breaks rules of {spec_file}:", *capped(sorted(broken))
         )
     return placed
-
-
-def _held(problem: Problem, assignment: IntArray, named: BoolArray) -> Placed:
-    """Fix the partitions that aren't named and of which a plan would change the leader or the racks."""
-    elects = leaders_after(problem, assignment) != problem.leaders
-    uneven = independent_check.broken_rules(problem, assignment)["rack spread"]
-    held: BoolArray = ~named & ~problem.forced & ~problem.is_new & (elects | uneven)
-    fixed = replace(problem, movable=problem.movable & ~held) if held.any() else problem
-    return Placed(fixed, assignment, named, held)
 
 
 def _strange(given: Given, problem: Problem, rows: Mapping[Key, int]) -> Iterator[Finding]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import pyarrow as pa
 
 from planner.cli.shown import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
 from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
@@ -23,7 +21,7 @@ from planner.plan.document import codec
 from planner.report import markdown
 from planner.sweep import candidates_file
 from planner.whatif import failure_rows, failures_report, restart_steps
-from planner.whatif.failing_brokers import KINDS, MOST, Scenarios
+from planner.whatif.failing_brokers import KINDS, MOST
 from planner.whatif.failures_report import FailuresDocument, Subject, section
 
 
@@ -46,7 +44,14 @@ def run(path: Path, options: FailuresOptions) -> FailuresDocument:
     kinds = options.of or KINDS
     wanted = failure_rows.all_scenarios(subject.problem, kinds, options.scenarios, options.seed)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
-    rows = _rows(study, wanted, options)
+    # Many scenarios are worked out on Spark.
+    if on_spark(options, otherwise=any(each.kind not in KINDS for each in wanted)):
+        from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
+
+        with session.open_session(master=options.master, remote=options.remote) as spark:
+            rows = whatif.failures(spark, study, wanted, partitions=options.partitions)
+    else:
+        rows = failure_rows.run(study, wanted)
     if options.rows is not None:
         try:
             replace_file(options.rows, candidates_file.encoded(rows))
@@ -93,17 +98,6 @@ def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
         f"{found.name} was made from other files than there are now: today alone; planner whatif {path.name} renews it"
     )
     return Subject.of(wish, None, (note,))
-
-
-def _rows(study: failure_rows.FailureStudy, wanted: Sequence[Scenarios], options: FailuresOptions) -> pa.Table:
-    """A row for each scenario, worked out here, or on Spark where there are many."""
-    many = any(each.kind not in KINDS for each in wanted)
-    if not on_spark(options, otherwise=many):
-        return failure_rows.run(study, wanted)
-    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
-
-    with session.open_session(master=options.master, remote=options.remote) as spark:
-        return whatif.failures(spark, study, wanted, partitions=options.partitions)
 
 
 class _Kind(click.ParamType[str]):

@@ -145,9 +145,9 @@ def score(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = 
     return finish(basis, _tally(basis, assignment, leaders, _Groups.whole(basis.problem)))
 
 
-def topic_tallies(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
-    """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
-    return _tally(basis, assignment, leaders, _Groups.topics(basis.problem))
+def topic_tallies(basis: ScoringBasis, assignment: IntArray) -> Tally:
+    """The tallies of the T topics under an assignment (P, W)."""
+    return _tally(basis, assignment, None, _Groups.topics(basis.problem))
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,27 +126,18 @@ def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArra
     endless, limits = np.iinfo(np.int64).max, [getattr(problem.budget, term) for term in TERMS]
     left = np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
     for among in (must, ~must):
-        _pay_groups(problem, costs, among, done, left)
-        _pay_partitions(problem, costs, among, done, left)
+        # Groups that what is left pays for as a whole; then single partitions, the largest of each group first.
+        for rows in _groups(problem, costs, among, done):
+            price = costs[:, rows].sum(axis=1)
+            if (price <= left).all():
+                done[rows] = True
+                left -= price
+        for rows in _groups(problem, costs, among, done):
+            for row in rows[np.argsort(-costs[0, rows], kind="stable")].tolist():
+                if (costs[:, row] <= left).all():
+                    done[row] = True
+                    left -= costs[:, row]
     return done
-
-
-def _pay_groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
-    """Marks in `done` each group that the rest of the budget, `left` (3,), pays for as a whole; subtracts its cost."""
-    for rows in _groups(problem, costs, among, done):
-        price = costs[:, rows].sum(axis=1)
-        if (price <= left).all():
-            done[rows] = True
-            left -= price
-
-
-def _pay_partitions(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
-    """The same for single partitions, the largest of each group first."""
-    for rows in _groups(problem, costs, among, done):
-        for row in rows[np.argsort(-costs[0, rows], kind="stable")].tolist():
-            if (costs[:, row] <= left).all():
-                done[row] = True
-                left -= costs[:, row]
 
 
 def _groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray) -> Iterator[IntArray]:

@@ -137,7 +137,12 @@ def choose(tried: Sequence[Swept]) -> Chosen:
     if rule.rule == "within_budget" and (best[0].why_not if asked_base else not open_to):
         _refuse_spending(tried[:1] if asked_base else tried)
     if asked_base and best[0].why_not:
-        _refuse_base(tried, best)
+        possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
+        if possible:
+            raise InfeasibleError(
+                f"changes: no candidate keeps every rule; variants that have a valid plan: {', '.join(possible)}; "
+                "allowed: one of them as changes, or another sweep.choose"
+            )
     if asked_base and best[0].why_not is _OVER_CAPS:
         raise InfeasibleError(
             f"{_OVER_CAPS}: too many partitions have all of their replicas on capped brokers; allowed: a higher "
@@ -259,16 +264,6 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         case _:
             of = " of changes; its variants are for comparison" if others and tried[at].name == BASE else others
             return f"the fewest bytes at the balance asked for: {moved}{of}"
-
-
-def _refuse_base(tried: Sequence[Swept], best: Sequence[BestCandidate]) -> None:
-    """InfeasibleError where a variant has a valid plan; called where `changes` has none."""
-    possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
-    if possible:
-        raise InfeasibleError(
-            f"changes: no candidate keeps every rule; variants that have a valid plan: {', '.join(possible)}; "
-            "allowed: one of them as changes, or another sweep.choose"
-        )
 
 
 def _refuse_spending(tried: Sequence[Swept]) -> None:

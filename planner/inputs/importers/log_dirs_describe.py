@@ -16,6 +16,7 @@ from planner.inputs.importers.state_parts import (
     StatePart,
     is_id,
     items,
+    largest_sizes,
     place_of,
     read_object,
     refuse_rest,
@@ -54,11 +55,7 @@ def parse(text: str, file: str) -> dict[tuple[str, int], int]:
         for dir_at, log_dir in enumerate(items(broker, "logDirs"))
         for at, item in enumerate(items(log_dir, "partitions"))
     )
-    sizes: dict[tuple[str, int], int] = {}
-    for key, size_bytes, moving in replicas:
-        if not moving:
-            sizes[key] = max(size_bytes, sizes.get(key, 0))
-    return sizes
+    return largest_sizes((key, size_bytes) for key, size_bytes, moving in replicas if not moving)
 
 
 def places(text: str, file: str) -> LogDirs:

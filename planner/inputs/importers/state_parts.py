@@ -126,6 +126,14 @@ class StatePart:
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
+def largest_sizes(replicas: Iterable[tuple[tuple[str, int], int]]) -> dict[tuple[str, int], int]:
+    """The bytes of each partition's largest replica, of replicas as ((topic, partition), bytes)."""
+    sizes: dict[tuple[str, int], int] = {}
+    for key, size_bytes in replicas:
+        sizes[key] = max(size_bytes, sizes.get(key, 0))
+    return sizes
+
+
 def moving_finding(moving: RunningReassignment) -> Finding:
     """Why a state with this reassignment in progress isn't planned from."""
     label, brokers = ("Adding", moving.adding) if moving.adding else ("Removing", moving.removing)

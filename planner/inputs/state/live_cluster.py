@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from planner.inputs.importers.brokers_and_configs import CORDONED, cordoned
-from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Rank, RunningReassignment, StatePart
+from planner.inputs.importers.state_parts import (
+    AssignmentEntry,
+    BrokerSeen,
+    Rank,
+    RunningReassignment,
+    StatePart,
+    largest_sizes,
+)
 from planner.inputs.state.merge import Configs
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
@@ -155,14 +162,15 @@ def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) ->
 
 def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
     """(topic, partition) to the bytes of its largest replica, but those that are on their way between log dirs."""
-    sizes: dict[tuple[str, int], int] = {}
-    for log_dir in (found for answer in answers for found in answer["log_dirs"] if not found["error_code"]):
-        for topic in log_dir["topics"]:
-            for partition in topic["partitions"]:
-                if not partition["is_future_key"]:
-                    key = topic["name"], partition["partition_index"]
-                    sizes[key] = max(partition["partition_size"], sizes.get(key, 0))
-    return sizes
+    return largest_sizes(
+        ((topic["name"], partition["partition_index"]), partition["partition_size"])
+        for answer in answers
+        for log_dir in answer["log_dirs"]
+        if not log_dir["error_code"]
+        for topic in log_dir["topics"]
+        for partition in topic["partitions"]
+        if not partition["is_future_key"]
+    )
 
 
 def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Sequence[int]) -> Configs:

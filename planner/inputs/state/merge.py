@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from planner.inputs.importers.state_parts import (
     LARGEST_ID,
@@ -24,6 +25,7 @@ from planner.inputs.importers.state_parts import (
     StatePart,
     TopicTarget,
     assignment,
+    largest_sizes,
     moving_finding,
 )
 from planner.model.cluster import MIN_INSYNC, TOPIC_ONLY, Config, Partition, largest_min_insync, some
@@ -96,7 +98,8 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     configs = _merged_configs(parts)
     deleting = frozenset().union(*(part.deleting for part in parts))
     merged = assignment(entries, configs.own, deleting, configs.effective)
-    sizes = _sizes(parts)
+    known = [part.sizes for part in parts if part.sizes is not None]
+    sizes = largest_sizes(chain.from_iterable(each.items() for each in known)) if known else None
     brokers, of_brokers = brokers_seen(parts)
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
     of_sizes = _size_notes(merged, ranked[0].file, sizes or {})
@@ -177,18 +180,6 @@ def _led(
             yield replace(entry, partition=replace(entry.partition, leader=leader, isr=isr))
         else:
             yield entry
-
-
-def _sizes(parts: Sequence[StatePart]) -> dict[Key, int] | None:
-    """The largest replica of each partition that any source knows; None where none does."""
-    known = [part.sizes for part in parts if part.sizes is not None]
-    if not known:
-        return None
-    sizes = dict(known[0])
-    for more in known[1:]:
-        for key, size_bytes in more.items():
-            sizes[key] = max(size_bytes, sizes.get(key, 0))
-    return sizes
 
 
 def _merged_configs(parts: Sequence[StatePart]) -> Configs:

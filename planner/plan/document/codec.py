@@ -182,19 +182,15 @@ def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:
             for key, each in value.items():
                 yield from _misfits(key, key_type, f"{path}.{_shown_key(key)}")
                 yield from _misfits(each, value_type, f"{path}.{_shown_key(key)}")
-        case types.VarTupleType():
-            yield from _in_array(value, found, path)
+        case types.VarTupleType(item_type=item_type, min_length=least, max_length=most):
+            if allowed := _outside(len(value), least, most):
+                yield Misfit(path, shown(value), f"{allowed} items")
+            rows = (row for row in enumerate(value) if not _is_sound_row(row[1], item_type))
+            for at, each in rows:
+                yield from _misfits(each, item_type, f"{path}[{at}]")
         case _:
             if allowed := _refused(value, found):
                 yield Misfit(path, shown(value), allowed)
-
-
-def _in_array(value: list[Any], kind: types.VarTupleType, path: str) -> Iterator[Misfit]:
-    if allowed := _outside(len(value), kind.min_length, kind.max_length):
-        yield Misfit(path, shown(value), f"{allowed} items")
-    for at, each in enumerate(value):
-        if not _is_sound_row(each, kind.item_type):
-            yield from _misfits(each, kind.item_type, f"{path}[{at}]")
 
 
 def _is_sound_row(value: Any, kind: types.Type) -> bool:
