@@ -253,10 +253,7 @@ _FAULTS = (
         "their Python has no module {0}; install what kafka-planner depends on for every worker, "
         "and let PYSPARK_PYTHON name that Python",
     ),
-    (
-        r'Cannot run program "([^"]+)"',
-        "there is no Python {0}; let PYSPARK_PYTHON name one that every worker has",
-    ),
+    (r'Cannot run program "([^"]+)"', "there is no Python {0}; let PYSPARK_PYTHON name one that every worker has"),
     (
         r"PYTHON_VERSION_MISMATCH|different version in worker",
         f"their Python isn't {sys.version_info.major}.{sys.version_info.minor}, as this one is; "

@@ -38,10 +38,7 @@ VALID_TOPIC = rf"\A(?:{TOPIC_NAME.pattern})\z".replace(r"\Z", r"\z")
 # nanoseconds.
 _EPOCHS = ((END_OF_TIME * 1_000_000, 10**9), (END_OF_TIME * 1000, 10**6), (END_OF_TIME, 1000))
 # Hadoop's local file system looks for a checksum beside each file, which fails for a name with a colon, such as a time.
-_WITHOUT_CHECKSUMS = {
-    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "fs.file.impl.disable.cache": "true",
-}
+_WITHOUT_CHECKSUMS = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache": "true"}
 _TIME_TYPES = ("timestamp", "timestamp_ntz", "date", "string", "bigint", "int", "double", "float", "decimal")
 _NUMBER_TYPES = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 # Enough of a file to tell its kind, and of a folder to find files of several kinds.

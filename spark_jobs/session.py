@@ -119,11 +119,7 @@ def open_session(
     """
     if master and remote:
         raise SetupError(f"a session is either on a master or remote, not both: {master}, {remote}")
-    with (
-        _environment_restored(),
-        _no_logging_of_libraries(),
-        interrupts.temporary_folder("planner-spark-") as scratch,
-    ):
+    with _environment_restored(), _no_logging_of_libraries(), interrupts.temporary_folder("planner-spark-") as scratch:
         if remote:
             with _connected(remote, scratch) as spark:
                 yield spark

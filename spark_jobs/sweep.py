@@ -65,11 +65,7 @@ def run(
 
 
 def run_fleet(
-    spark: Session,
-    fleet: Sequence[Search],
-    *,
-    partitions: int | None = None,
-    progress: Progress | None = None,
+    spark: Session, fleet: Sequence[Search], *, partitions: int | None = None, progress: Progress | None = None
 ) -> tuple[SweepResult, ...]:
     """Evaluates the candidates of every sweep, all in one job; reports finished tasks.
 
@@ -182,11 +178,7 @@ def _clear(fleet: Sequence[Search]) -> None:
 
 
 def _parts(
-    spark: Session,
-    fleet: Sequence[Search],
-    done: Done,
-    partitions: int | None,
-    progress: Progress | None,
+    spark: Session, fleet: Sequence[Search], done: Done, partitions: int | None, progress: Progress | None
 ) -> list[LongArray]:
     """(COLUMNS, C) of every sweep: what the tasks have kept."""
     count = sum(len(each.candidates) - first for each, first in zip(fleet, done.first, strict=True))
@@ -194,10 +186,7 @@ def _parts(
         return [np.zeros((len(COLUMNS), 0), dtype=np.int64)] * len(fleet)
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
     sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
-    values = [
-        Job(sweeps, tuple(each.scores for each in fleet), done, tasks),
-        *(each.problem for each in fleet),
-    ]
+    values = [Job(sweeps, tuple(each.scores for each in fleet), done, tasks), *(each.problem for each in fleet)]
     table = carried(spark, values, _evaluated, SCHEMA, tasks, progress)
     kept = np.stack([np.asarray(table[name], dtype=np.int64) for name in SCHEMA.names])
     return [kept[1:, kept[0] == number] for number in range(len(fleet))]

@@ -98,10 +98,7 @@ class WeekOfLoad:
 
 
 def topic_growth(
-    topic_of: NDArray[np.integer[Any]],
-    topics: int,
-    growth: NDArray[np.floating[Any]],
-    rates: NDArray[np.floating[Any]],
+    topic_of: NDArray[np.integer[Any]], topics: int, growth: NDArray[np.floating[Any]], rates: NDArray[np.floating[Any]]
 ) -> NDArray[np.floating[Any]]:
     """(T,) the growth of each topic: the mean of its partitions' (N,), weighted by their rates in (N,).
 

@@ -188,8 +188,7 @@ def _outside(facts: Facts, document: Mapping[str, Any]) -> Outside:
         _windows(document["topic_windows"], TOPIC_PRICE, brokers),
         _windows(document["broker_windows"], BROKER_PRICE, brokers),
         Loads(
-            np.array(document["load_windows"], dtype=np.int64).reshape(kinds, 2, brokers),
-            _vector(document["scales"]),
+            np.array(document["load_windows"], dtype=np.int64).reshape(kinds, 2, brokers), _vector(document["scales"])
         ),
         int(document["replicas"]),
         int(document["loads"]),

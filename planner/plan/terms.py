@@ -78,12 +78,7 @@ def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, w
         _Column.of(asked, today(asked), asked.leaders),
         _Column.of(asked, assignment, leaders),
     )
-    return (
-        *_fairness(columns),
-        *_safety(columns, waiting),
-        *_resilience(spec, columns),
-        *_movement(spec, columns),
-    )
+    return (*_fairness(columns), *_safety(columns, waiting), *_resilience(spec, columns), *_movement(spec, columns))
 
 
 Columns = tuple[_Column, _Column, _Column]

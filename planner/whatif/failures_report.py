@@ -156,9 +156,7 @@ def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -
     counts = {f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED}
     figures = {name: worst[name] for name in ("failed", *_SHOWN)}
     return FailureStateRow(
-        state=worst["state"],
-        **counts,
-        worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit or ()),
+        state=worst["state"], **counts, worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit or ())
     )
 
 

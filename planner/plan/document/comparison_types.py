@@ -215,10 +215,7 @@ class RisksSection(Section, frozen=True, kw_only=True):
 class ChoiceSection(Section, frozen=True, kw_only=True):
     """Which plan was chosen, and why."""
 
-    rule: Annotated[
-        ChoiceRule,
-        doc("The rule of sweep.choose."),
-    ]
+    rule: Annotated[ChoiceRule, doc("The rule of sweep.choose.")]
     value: Annotated[
         Count | None,
         doc("The amount of the rule: bytes, millionths above the fair share, or bytes/s; null for a rule without one."),

@@ -106,8 +106,7 @@ class Plan(Section, frozen=True, kw_only=True):
         LogDirsSection | None, doc("The brokers' log dirs; only where balance.log_dirs asks for them.")
     ] = None
     hours: Annotated[
-        HoursSection | None,
-        doc("The hours of the week, before and after; only where cluster.load has all of them."),
+        HoursSection | None, doc("The hours of the week, before and after; only where cluster.load has all of them.")
     ] = None
     cross_rack: Annotated[
         CrossRackSection | None,

@@ -114,8 +114,7 @@ class SpecTopics(Section, frozen=True, kw_only=True):
     include: Annotated[tuple[str, ...], doc("Shell-style patterns of the topics whose replicas may move.")]
     exclude: Annotated[tuple[str, ...], doc("Shell-style patterns of topics that stay although included.")]
     on_brokers: Annotated[
-        tuple[BrokerId, ...] | None,
-        doc("Only partitions with a replica on one of these may change."),
+        tuple[BrokerId, ...] | None, doc("Only partitions with a replica on one of these may change.")
     ] = None
 
 
@@ -142,10 +141,7 @@ class SpecSection(Section, frozen=True, kw_only=True):
     survive: Annotated[
         Literal["none", "broker", "rack"], doc("What may fail without a partition going offline, where that can be.")
     ]
-    aims: Annotated[
-        tuple[Aim, ...],
-        doc("What comes after bytes among equally cheap plans, most important first."),
-    ]
+    aims: Annotated[tuple[Aim, ...], doc("What comes after bytes among equally cheap plans, most important first.")]
     limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]
     placement: Annotated[
         tuple[PlacementRuleRow, ...] | None, doc("Which brokers topics may use; left out without such rules.")
@@ -196,8 +192,7 @@ class AdoptedSection(Section, frozen=True, kw_only=True):
     partitions: Annotated[Count, doc("Partitions that it names.")]
     partitions_there: Annotated[Count, doc("How many of them are already as it wants them.")]
     enough_bytes_moved: Annotated[
-        Count | None,
-        doc("Bytes that a plan as even as this one copies; null where none was found that is as even."),
+        Count | None, doc("Bytes that a plan as even as this one copies; null where none was found that is as even.")
     ]
     enough_replicas_moved: Annotated[Count | None, doc("Replicas that that plan copies; null where there is none.")]
 
