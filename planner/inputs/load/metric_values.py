@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -181,15 +182,12 @@ def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measure]:
             yield Measure("offset", found["topic"], int(found["partition"]), "", at, float(found["offset"]))
 
 
-class _Named(NamedTuple):
-    kind: Kind
-    topic: str
-    partition: int
-    broker: str
+# Makes a measure of a series, which it knows, at a time and with a value.
+_Series = Callable[[int, float], Measure]
 
 
-def _named(labels: Mapping[str, str]) -> _Named | None:
-    """The kind, topic, partition and broker of a series; None for other metrics and for sums over all topics."""
+def _named(labels: Mapping[str, str]) -> _Series | None:
+    """The series with its kind, topic, partition and broker; None for other metrics and for sums over all topics."""
     parts = (labels.get("__name__", ""), labels.get("name", ""), labels.get("attribute", ""))
     name = "".join(parts).lower().replace("_", "").replace(":", "")
     topic = labels.get("topic", "")
@@ -198,14 +196,14 @@ def _named(labels: Mapping[str, str]) -> _Named | None:
     broker = next((labels[each] for each in _BROKER_LABELS if labels.get(each)), "")
     # Without rules, the exporter puts the attribute before the bean's name: `…BrokerTopicMetrics_Count{name=…}`.
     if of_topic := _TOPIC_METRIC.search(name.replace("brokertopicmetricscount", "brokertopicmetrics")):
-        return _Named("bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
+        return partial(Measure, "bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
     of_log = _LOG_METRIC.search(name)
     if not of_log or not _PARTITION.fullmatch(labels.get("partition", "")):
         return None
-    return _Named("size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
+    return partial(Measure, "size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
 
 
-def _measured(named: _Named, at: float, value: float) -> Iterator[Measure]:
+def _measured(named: _Series, at: float, value: float) -> Iterator[Measure]:
     """The measure, at -1 for an invalid time; nothing for NaN, with which Prometheus marks the end of a series."""
     if math.isfinite(value):
-        yield Measure(*named, int(at) if 0 <= at < END_OF_TIME else -1, value)
+        yield named(int(at) if 0 <= at < END_OF_TIME else -1, value)
