@@ -106,8 +106,8 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
     throttle = plan.execution.throttle_bytes_per_sec
     limited: tuple[tuple[Value, ...], ...] = ()
     if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
-        told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the end"
-        limited = ((f"{told}, also where the run fails.",),)
+        told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the"
+        limited = ((f"{told} end, also where the run fails.",),)
     log_dirs = ", and moves replicas back to their log dirs" * bool(plan.log_dirs and plan.log_dirs.moves)
     back = verdict.copied_back(plan)
     no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
