@@ -15,7 +15,7 @@ from planner.model import build_problem
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.load_history import HOUR_SECONDS, hour_name
-from planner.model.problem import IntArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
     BrokerHoursRow,
@@ -23,11 +23,14 @@ from planner.plan.document.cluster_types import (
     CrossRackState,
     HoursSection,
     HoursState,
+    MonthOfGrowthRow,
     PlannedHourRow,
+    StateOfMonth,
     TopicOfHourRow,
     WorstHourRow,
 )
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, replicated_across_racks
+from planner.scoring.growth_scenarios import per_month_ppm
 from planner.scoring.score import adding
 from planner.strategies.catalog import STRATEGIES, UNKNOWN
 from planner.sweep.candidates import KNOBS, NO_SCENARIOS, of_row
@@ -36,6 +39,8 @@ from planner.sweep.sweep_result import SweepResult
 
 # Of a worst hour.
 _TOPICS_NAMED = 3
+# Looked ahead, as planner growth does, where report.growth doesn't say how many.
+_MONTHS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +50,13 @@ class _Judge:
     week: Week
     zone: str
 
-    def state(self, assignment: IntArray, leaders: IntArray) -> HoursState:
-        """All hours under replicas (P, W) and leaders (P,); what has to be copied for it is counted."""
+    def state(self, assignment: IntArray, leaders: IntArray, above_in: LongArray) -> HoursState:
+        """All hours under replicas (P, W) and leaders (P,); what has to be copied for it is counted.
+
+        above_in (M,): hours above capacity in each month, the first one now.
+        """
         problem, loads = self.week.problem, self.week.loads(assignment, leaders)
-        above = self.week.above_capacity(loads)
+        first = np.flatnonzero(above_in > 0)
         moved = adding(problem, assignment).sum(axis=1) * problem.size_bytes
         worst = []
         for way, of_way in enumerate(loads):
@@ -66,12 +74,9 @@ class _Judge:
             bytes_moved=int(moved.sum()),
             network_in=worst[0],
             network_out=worst[1],
-            above_capacity=None if above == UNKNOWN else above,
+            above_capacity=_known(above_in[0]),
+            months_until_above_capacity=int(first[0]) if len(first) else None,
         )
-
-    def after(self, assignment: IntArray) -> HoursState:
-        """All hours once an assignment (P, W) is carried out."""
-        return self.state(assignment, leaders_after(self.week.problem, assignment))
 
     def topics(
         self, way: int, assignment: IntArray, leaders: IntArray, at: tuple[int, int]
@@ -158,36 +163,55 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     if spec.week is None or week is None:
         return None
     judge = _Judge(week, spec.week.time_zone)
-    first = week.loads(today(problem), problem.leaders)
-    higher = [each.max(axis=0) for each in (first, week.loads(assignment, leaders_after(problem, assignment)))]
+    states = [(today(problem), problem.leaders), (assignment, leaders_after(problem, assignment))]
+    first, after = (week.loads(*state) for state in states)
+    higher = [each.max(axis=0) for each in (first, after)]
     highest = int(max(each.max() for each in higher))
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
     chosen = build_problem.chosen(first) if spec.week.planned_for else ()
+    if chosen and (mean := _of_mean(problem, swept)) is not None:
+        states.append((mean, leaders_after(problem, mean)))
+    growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000
+    months = (spec.report.growth_months or _MONTHS) if growth.any() else 0
+    worst, above = week.in_months(growth, months, states)
+    found = [judge.state(*state, above_in) for state, above_in in zip(states, above.T, strict=True)]
     return HoursSection(
         time_zone=spec.week.time_zone,
         planned=tuple(PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in chosen),
-        today=judge.state(today(problem), problem.leaders),
-        plan=judge.after(assignment),
-        of_mean=_of_mean(judge, swept) if chosen else None,
+        today=found[0],
+        plan=found[1],
+        of_mean=found[2] if len(found) > 2 else None,
         highest=highest,
         brokers=tuple(
             BrokerHoursRow(id=broker, today=now, plan=then)
             for broker, now, then in zip(problem.broker_ids.tolist(), *levels, strict=True)
         ),
+        months=tuple(
+            MonthOfGrowthRow(month=month, today=_of_month(*ways[0]), plan=_of_month(*ways[1]))
+            for month, ways in enumerate(np.stack([worst, above], axis=2).tolist())
+            if months
+        ),
     )
 
 
-def _of_mean(judge: _Judge, swept: SweepResult) -> HoursState | None:
+def _of_month(worst: int, above: int) -> StateOfMonth:
+    return StateOfMonth(bytes_per_sec=worst, above_capacity=_known(above))
+
+
+def _known(above: int) -> int | None:
+    return None if above == UNKNOWN else int(above)
+
+
+def _of_mean(problem: Problem, swept: SweepResult) -> IntArray | None:
     # A valid optimum at the problem's balance, made for no scenario.
-    wanted = {knob: str(getattr(judge.week.problem.balance, knob)) for knob in KNOBS}
+    wanted = {knob: str(getattr(problem.balance, knob)) for knob in KNOBS}
     wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS}
     rows = (each for each in swept.scores.to_pylist() if wanted.items() <= each.items() and not each["violations"])
     row = next(rows, None)
     if row is None:
         return None
     try:
-        proposal = STRATEGIES["optimum"](planned_for(judge.week.problem, NO_SCENARIOS), of_row(row))
+        return STRATEGIES["optimum"](planned_for(problem, NO_SCENARIOS), of_row(row)).assignment
     except InfeasibleError:
         return None
-    return judge.after(proposal.assignment)

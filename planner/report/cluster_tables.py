@@ -9,7 +9,15 @@ import numpy as np
 
 from planner.model import formats
 from planner.model.formats import counted, printable, size
-from planner.plan.document.cluster_types import BrokerRow, LogDirMoveRow, LogDirRow, RackRow, TopicRow, WorstHourRow
+from planner.plan.document.cluster_types import (
+    BrokerRow,
+    LogDirMoveRow,
+    LogDirRow,
+    MonthOfGrowthRow,
+    RackRow,
+    TopicRow,
+    WorstHourRow,
+)
 from planner.plan.document.partition_types import BatchRow, NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_values, sentences
@@ -343,6 +351,24 @@ def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
         column("Most of it", lambda row: topics(row[2]), numeric=False),
     )
     return Table("worst-hours", "Worst hours", "hour", [row for row in every if row[2].bytes_per_sec], columns)
+
+
+def months_of_hours(plan: Plan) -> Table[MonthOfGrowthRow]:
+    """The worst hour and the hours above capacity now and in each coming month, today's assignment and the plan."""
+    rows = plan.hours.months if plan.hours else ()
+    column = Column[MonthOfGrowthRow]
+    columns = [
+        column("Month", lambda row: f"in {counted(row.month, 'month')}" if row.month else "now", numeric=False),
+        column(
+            "Worst hour of any broker",
+            lambda row: Change(*(Quantity(each.bytes_per_sec, "bytes/s") for each in (row.today, row.plan))),
+        ),
+    ]
+    if rows and rows[0].plan.above_capacity is not None:
+        columns.append(
+            column("Hours above capacity", lambda row: Change(row.today.above_capacity, row.plan.above_capacity))
+        )
+    return Table("months-of-hours", "Worst hours with each month's growth", "month", rows, tuple(columns))
 
 
 def _rate(bytes_per_sec: int) -> str:

@@ -158,6 +158,7 @@ _ROOMS = _COMMENT | {
     "batches-table": Room(1_200),
     "rack-traffic": Room(500),
     "worst-hours": Room(2_000),
+    "months-of-hours": Room(3_000),
     "front-table": Room(3_000, 8),
     "new-partitions": Room(6_000),
     "new": Room(),

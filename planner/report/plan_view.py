@@ -51,7 +51,13 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
         ),
         Section("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
         Section("Busiest hours", told(Lines(sentences.hours(plan), "line")), "busiest-hours"),
-        Section("Worst hours", told(cluster_tables.worst_hours(plan)), "hours", plot="hours", folded=True),
+        Section(
+            "Worst hours",
+            told(cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan)),
+            "hours",
+            plot="hours",
+            folded=True,
+        ),
         Section("Traffic between racks", told(Lines(verdict.cross_rack(plan), "line")), "rack-traffic"),
         Section("In the scenarios", told(scenarios), "scenarios"),
         Section(

@@ -20,7 +20,7 @@ from planner.model.formats import (
     words,
 )
 from planner.plan import headline
-from planner.plan.document.cluster_types import BrokerRow, HoursState, LogDirRow
+from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow
 from planner.plan.document.comparison_types import (
     CandidateFigures,
     ParetoRow,
@@ -144,8 +144,21 @@ def hours(plan: Plan) -> tuple[str, ...]:
     return (
         *((f"planned for {planned}, besides the mean",) if planned else ()),
         f"worst broker in the worst of 168 hours, today → plan: {worst}{above}",
+        *_first_months(of),
         *(() if of.of_mean is None else (_for_the_mean(of.plan, of.of_mean),)),
     )
+
+
+def _first_months(of: HoursSection) -> tuple[str, ...]:
+    """When the first hour is above a capacity as topics grow; empty where none grows, or no broker states one."""
+    if not of.months or of.plan.above_capacity is None:
+        return ()
+    first, then = (
+        "none" if month is None else f"in {counted(month, 'month')}" if month else "now"
+        for month in (of.today.months_until_above_capacity, of.plan.months_until_above_capacity)
+    )
+    ahead = counted(of.months[-1].month, "month")
+    return (f"with the growth of the next {ahead}, the first hour above a capacity, today → plan: {first} → {then}",)
 
 
 def _for_the_mean(plan: HoursState, of_mean: HoursState) -> str:

@@ -6,13 +6,13 @@ fetches. The leader sends that to each follower, and sends consumers what they r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 
 MEASURES = ("replicas", "leaders", "size_bytes", "network_in", "network_out")
 # Measures that are there where no rate is known: traffic would be zeros that a sweep adds up millions of times.
@@ -75,6 +75,7 @@ def target_numbers(problem: Problem) -> IntArray:
     return np.where(problem.targets, np.cumsum(problem.targets) - 1, -1).astype(np.int32)
 
 
+_HOURS_AT_ONCE = 24
 # What `Week.judged` says of an assignment. `worst_hour` is the higher one of the next two.
 HOURS = ("worst_hour", "worst_hour_in", "worst_hour_out", "p99_hour_in", "p99_hour_out", "hours_above_capacity")
 
@@ -97,7 +98,11 @@ class Week:
         """None where the hours aren't known."""
         if problem.week is None:
             return None
-        received, read = problem.week.astype(np.int64)
+        return Week.reading(problem, *problem.week.astype(np.int64))
+
+    @staticmethod
+    def reading(problem: Problem, received: LongArray, read: LongArray) -> Week:
+        """Of what each replica receives and what consumers read of each partition, (P, hours) each."""
         return Week(problem, received, read, received * np.maximum(problem.replication_factors - 1, 0)[:, None] + read)
 
     def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
@@ -126,6 +131,31 @@ class Week:
         if limits is None or not (limits >= 0).any():
             return -1
         return int(((loads > limits[:, None]) & (limits >= 0)[:, None]).any(axis=0).sum())
+
+    def in_months(
+        self, growth: FloatArray, months: int, states: Sequence[tuple[IntArray, IntArray]]
+    ) -> tuple[LongArray, LongArray]:
+        """(months + 1, states) each: bytes/s of the worst hour of any broker, and hours above capacity, -1 where no
+        broker states one; for assignments (P, W) with leaders (P,), if topics grow by these fractions (T,) each month.
+
+        Month 0 is now. Rates end where all replicas together still are a number of 64 bits.
+        """
+        worst = np.zeros((months + 1, len(states)), dtype=np.int64)
+        above = np.zeros_like(worst)
+        most = 2**62 // max(1, self.received.size * (self.problem.width + 1))
+        # Multiplied up, since powers differ from CPU to CPU.
+        factors = np.cumprod(np.vstack([np.ones(len(growth)), np.repeat(1 + growth[None], months, axis=0)]), axis=0)
+        for month, factor in enumerate(factors[:, self.problem.topic_of, None]):
+            # A day at a time: of a large cluster all hours grown, once more, are hundreds of megabytes.
+            for day in range(0, self.received.shape[1], _HOURS_AT_ONCE):
+                hours = (each[:, day : day + _HOURS_AT_ONCE] for each in (self.received, self.read))
+                received, read = (np.rint(np.minimum(each * factor, most)).astype(np.int64) for each in hours)
+                then = Week.reading(self.problem, received, read)
+                for at, state in enumerate(states):
+                    loads = then.loads(*state)
+                    worst[month, at] = max(worst[month, at], loads.max(initial=0))
+                    above[month, at] += then.above_capacity(loads)
+        return worst, np.maximum(above, -1)
 
     def _summed(self, brokers: IntArray, hours: LongArray) -> LongArray:
         """(B, 168): the hours (P, 168) of all partitions on each of their brokers (P, K), -1: none."""

@@ -4,12 +4,15 @@ week; and which windows hold then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 
 from planner.model.balance import NO_TOLERANCE
 from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.spec import Rate
 from planner.scoring.broker_loads import loads
 from planner.scoring.windows import BYTE_WINDOWS, Windows, windows
 
@@ -27,6 +30,24 @@ class Scenario:
     problem: Problem
     windows: Windows
     of_hour: bool = False
+
+
+def per_month_ppm(rates: Sequence[Rate], topics: Sequence[str]) -> list[int]:
+    """Millionths a month by which each of these topics grows, by the first rate that matches it; 0 where none does."""
+    # A load profile has a rate for each topic by its name: patterns alone are looked through one by one.
+    named: dict[str, int] = {}
+    patterns = []
+    for at, rate in enumerate(rates):
+        if any(each in rate.topics for each in "*?["):
+            patterns.append(at)
+        else:
+            named.setdefault(rate.topics, at)
+    found = []
+    for topic in topics:
+        matching = (at for at in patterns if fnmatchcase(topic, rates[at].topics))
+        first = min(next(matching, len(rates)), named.get(topic, len(rates)))
+        found.append(rates[first].ppm if first < len(rates) else 0)
+    return found
 
 
 def scenarios(problem: Problem) -> tuple[Scenario, ...]:

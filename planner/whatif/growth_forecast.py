@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +26,7 @@ from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 from planner.model.spec import BrokerClass, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
-from planner.scoring.growth_scenarios import without
+from planner.scoring.growth_scenarios import per_month_ppm, without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
@@ -119,7 +118,7 @@ class Forecast:
 def forecast(spec: Spec, problem: Problem) -> Forecast:
     """The forecast of a spec's `growth` for its problem."""
     topics = topics_after(spec)
-    growth = np.array([rate_ppm(spec, topic.name) / 1_000_000 for topic in topics])
+    growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / 1_000_000
     kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
     of = problem.topic_of
     per_sec = problem.bytes_in_per_sec.astype(np.float64)
@@ -135,11 +134,6 @@ def forecast(spec: Spec, problem: Problem) -> Forecast:
         np.where(seconds == _FOREVER, np.inf, (seconds + span) / MONTH_SECONDS),
         np.where(size_bytes == _FOREVER, np.inf, size_bytes + segment),
     )
-
-
-def rate_ppm(spec: Spec, topic: str) -> int:
-    """Millionths a month by which a topic grows; 0 where no rate matches it."""
-    return next((rate.ppm for rate in spec.growth.rates if fnmatchcase(topic, rate.topics)), 0)
 
 
 def retention(config: Mapping[str, str]) -> Retention:

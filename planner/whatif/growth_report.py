@@ -27,6 +27,7 @@ from planner.plan.document.whatif_types import (
     GrowthTopicRow,
 )
 from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
+from planner.scoring.growth_scenarios import per_month_ppm
 from planner.whatif.growth_forecast import (
     MOST_TIMES,
     PLANNED,
@@ -36,7 +37,6 @@ from planner.whatif.growth_forecast import (
     at_least,
     chosen,
     classes_of,
-    rate_ppm,
     retention,
 )
 
@@ -185,7 +185,9 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
     np.add.at(today_bytes, problem.topic_of, problem.size_bytes)
     np.add.at(bytes_then, problem.topic_of, then.size_bytes)
     rated = np.bincount(problem.topic_of, weights=ahead.by_rate, minlength=count) > 0
-    for at, topic in enumerate(topics_after(spec)):
+    every = topics_after(spec)
+    growth = per_month_ppm(spec.growth.rates, [topic.name for topic in every])
+    for at, topic in enumerate(every):
         rule = "today's bytes"
         if rated[at]:
             kept = retention(in_force(topic, spec.cluster.config_defaults))
@@ -194,7 +196,7 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
             rule = f"{' and '.join(limits)}, and a segment" if limits else "all that was ever written"
         yield GrowthTopicRow(
             topic=topic.name,
-            per_month_percent=rate_ppm(spec, topic.name) / 10_000,
+            per_month_percent=growth[at] / 10_000,
             size=rule,
             size_bytes=int(today_bytes[at]),
             size_bytes_then=int(bytes_then[at]),

@@ -12,7 +12,7 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.errors import UnsafePlanError
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.spec import Choice, Limits, RackTraffic, Spec, Sweep
+from planner.model.spec import Choice, Limits, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
@@ -107,6 +107,47 @@ def test_capacity_that_nobody_states_is_not_judged() -> None:
     of = plan_of(asked()).hours
     assert of is not None
     assert (None, None) == (of.today.above_capacity, of.plan.above_capacity)
+
+
+def test_today_and_the_plan_are_held_over_the_coming_months() -> None:
+    """x doubles each month, y stays. Its hour of the peak is above the capacity of 9000 in two months as it is, and
+    with the plan, where each broker has half of x, in three.
+    """
+    spec = replace(asked(network=9000), growth=Monthly((Rate("x", 1_000_000), Rate("*", 0))))
+    of = plan_of(spec).hours
+    assert of is not None
+    peak, rest = round(1000 * 105 / (100 + 900 / 168)), round(100 * 105 / (100 + 900 / 168))
+    assert list(range(13)) == [row.month for row in of.months]
+    for row in of.months:
+        now, plan = 4 * peak * 2**row.month, 2 * peak * 2**row.month + 2 * rest
+        assert (now, plan) == (row.today.bytes_per_sec, row.plan.bytes_per_sec)
+    # In the fifth month all of x is above, 168 hours: 4 × 100 × 32; in the sixth it is so with half of it, too.
+    above = [(row.today.above_capacity, row.plan.above_capacity) for row in of.months[:8]]
+    assert [(0, 0), (0, 0), (1, 0), (1, 2), (1, 2), (168, 2), (168, 336), (168, 336)] == above
+    assert (2, 3) == (of.today.months_until_above_capacity, of.plan.months_until_above_capacity)
+    assert of.of_mean is not None
+    assert 2 == of.of_mean.months_until_above_capacity
+    plan = plan_of(replace(spec, report=ReportSections(growth_months=2)))
+    assert (
+        "with the growth of the next 2 months, the first hour above a capacity, today → plan: in 2 months → none"
+        in sentences.hours(plan)
+    )
+    table = cluster_tables.months_of_hours(plan)
+    assert ["now", "in 1 month", "in 2 months"] == [table.columns[0].value(row) for row in table.rows]
+    assert ["Month", "Worst hour of any broker", "Hours above capacity"] == [each.heading for each in table.columns]
+
+
+def test_without_growth_or_capacities_months_say_less() -> None:
+    """No rows where no topic grows; where no broker states a capacity, no month and no column of hours above it."""
+    of = plan_of(asked(network=3000)).hours
+    assert of is not None
+    assert ((), 0, None) == (of.months, of.today.months_until_above_capacity, of.plan.months_until_above_capacity)
+    plan = plan_of(replace(asked(), growth=Monthly((Rate("x", 500_000),))))
+    assert plan.hours is not None
+    assert {None} == {row.plan.above_capacity for row in plan.hours.months}
+    assert None is plan.hours.today.months_until_above_capacity
+    assert 2 == len(cluster_tables.months_of_hours(plan).columns)
+    assert not any("growth" in line for line in sentences.hours(plan))
 
 
 def test_windows_of_hours_that_are_missed_are_told_with_the_hour() -> None:

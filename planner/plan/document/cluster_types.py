@@ -278,6 +278,13 @@ class HoursState(Section, frozen=True, kw_only=True):
         Count | None,
         doc("Hours of brokers with more traffic, in or out, than capacity.network; null where no broker states it."),
     ]
+    months_until_above_capacity: Annotated[
+        Count | None,
+        doc(
+            "The first month of growth in which there is such an hour, 0: now; null where no broker states a "
+            "capacity.network, or there is none in any month of `months`."
+        ),
+    ]
 
 
 LevelsOfWeek = Annotated[
@@ -297,6 +304,24 @@ class BrokerHoursRow(Section, frozen=True, kw_only=True):
     plan: LevelsOfWeek
 
 
+class StateOfMonth(Section, frozen=True, kw_only=True):
+    """The hours of the week under one assignment, so many months from now."""
+
+    bytes_per_sec: Annotated[Count, doc("The highest traffic of any broker in any hour, in or out, in bytes a second.")]
+    above_capacity: Annotated[
+        Count | None,
+        doc("Hours of brokers with more traffic, in or out, than capacity.network; null where no broker states it."),
+    ]
+
+
+class MonthOfGrowthRow(Section, frozen=True, kw_only=True):
+    """The hours of the week so many months from now, with the growth of each topic."""
+
+    month: Annotated[Count, doc("Months from now; 0 is now.")]
+    today: Annotated[StateOfMonth, doc("With today's assignment.")]
+    plan: Annotated[StateOfMonth, doc("With this plan.")]
+
+
 class HoursSection(Section, frozen=True, kw_only=True):
     """The hours of the week of the cluster's load profile, judged for the plan."""
 
@@ -312,6 +337,10 @@ class HoursSection(Section, frozen=True, kw_only=True):
         Count, doc("The most bytes a second, in or out, of any broker in any hour, today or with this plan.")
     ]
     brokers: Annotated[tuple[BrokerHoursRow, ...], doc("Every broker's hours, by id.")]
+    months: Annotated[
+        tuple[MonthOfGrowthRow, ...],
+        doc("Now and each coming month, as many as report.growth.months says, else 12; empty where no topic grows."),
+    ]
 
 
 class CrossRackState(Section, frozen=True, kw_only=True):
