@@ -37,6 +37,7 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
     new = (Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False),)
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
     # Without a balance asked for, what isn't balanced is no matter for a decision.
+    hours = (cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan))
     relaxed, kept = choice_tables.relaxed(plan), plan.changes.rebalance == "none"
     every = (
         Section("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
@@ -51,13 +52,7 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
         ),
         Section("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
         Section("Busiest hours", told(Lines(sentences.hours(plan), "line")), "busiest-hours"),
-        Section(
-            "Worst hours",
-            told(cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan)),
-            "hours",
-            plot="hours",
-            folded=True,
-        ),
+        Section("Worst hours", told(*hours), "hours", plot="hours", folded=True),
         Section("Traffic between racks", told(Lines(verdict.cross_rack(plan), "line")), "rack-traffic"),
         Section("In the scenarios", told(scenarios), "scenarios"),
         Section(
