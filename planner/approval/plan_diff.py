@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from planner.execution.gates import GATES_ON_BYTES, gate_cells
+from planner.execution.gates import GATES_ON_BYTES, GATES_ON_RATES, gate_cells
 from planner.model.formats import (
     above_bound,
     amount,
@@ -286,7 +286,12 @@ def _cells(key: str, of: Document) -> tuple[str, str]:
     return gate_cells(key, of["value"], of["limit"], of.get("broker"))
 
 
-_EXACT_GATES = {**dict.fromkeys(GATES_ON_BYTES, " B"), "limits.eta": " s", "limits.gap": " ppm"}
+_EXACT_GATES = {
+    **dict.fromkeys(GATES_ON_BYTES, " B"),
+    **dict.fromkeys(GATES_ON_RATES, " B/s"),
+    "limits.eta": " s",
+    "limits.gap": " ppm",
+}
 
 
 def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:

@@ -17,7 +17,13 @@ from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 LIMITS = "nothing was written, because the plan exceeds these limits:"
 UNSAFE = "nothing was written, because the plan can't be applied safely:"
 _ALL_OF_IT = 1_000_000
-_FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}
+_FIELDS = {
+    "eta": "eta_seconds",
+    "disk_used": "disk_used_ppm",
+    "gap": "gap_ppm",
+    "worst_hour": "worst_hour_bytes_per_sec",
+    "p99_hour": "p99_hour_bytes_per_sec",
+}
 # Terms of the winner's scores that are gates under the same name, in the order of the report's terms.
 _OF_SCORES = (
     "bytes_moved",
@@ -29,6 +35,7 @@ _OF_SCORES = (
     "rack_offline",
     "rack_refused",
     "hours_above_capacity",
+    "worst_hour",
 )
 _WHAT = {
     "copies in": "copies in",
@@ -65,7 +72,9 @@ def gates(
     unjudged = list(_unjudged(spec))
     if unjudged:
         raise UnsafePlanError(*(f"nothing was written: {line}" for line in unjudged))
-    values: dict[str, int | None] = {name: winner[name] for name in _OF_SCORES}
+    values: dict[str, int | None] = {name: winner[name] for name in _OF_SCORES if _limit(spec, name) is not None}
+    if spec.limits.p99_hour_bytes_per_sec is not None:
+        values["p99_hour"] = max(winner["p99_hour_in"], winner["p99_hour_out"])
     values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, least_bytes, least_replicas)}
     found = [
         Gate(f"limits.{name}", limit, value)
@@ -147,6 +156,9 @@ def _unjudged(spec: Spec) -> Iterator[str]:
         yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
     if all(broker.rack is None for broker in (*cluster.brokers, *spec.changes.add_brokers)):
         yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
+    if spec.week is None:
+        why = ", the hours of the week are unknown; allowed: with cluster.load, or no such limit"
+        yield from _cannot(spec, ("worst_hour", "p99_hour"), why)
     network = [each.network_bytes_per_sec for each in brokers_after(spec) if each.id not in spec.changes.leaving]
     if spec.week is None or None in network:
         why = ", the hours of the week or a broker's capacity.network are unknown"
@@ -179,8 +191,8 @@ def _crossed(gate: Gate) -> str:
     match noun:
         case "%":
             pass  # read as they are
-        case "byte":
-            needed += "" if gate.value < 1000 else f" ({gate.value} bytes)"
+        case "byte" | "byte/s":
+            needed += "" if gate.value < 1000 else f" ({gate.value} {noun.replace('byte', 'bytes')})"
         case "s":
             needed += "" if gate.value < 60 else f" ({gate.value} s)"
         case _:
@@ -223,8 +235,11 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
 
 GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used", "capacity.max_disk")
 
+GATES_ON_RATES = ("limits.worst_hour", "limits.p99_hour")
+
 _NOUNS = {
     **dict.fromkeys(GATES_ON_BYTES, "byte"),
+    **dict.fromkeys(GATES_ON_RATES, "byte/s"),
     "limits.replicas_moved": "replica",
     "limits.leaders_changed": "leader",
     "limits.hours_above_capacity": "hour",
@@ -237,11 +252,13 @@ def gate_amount(key: str, value: int) -> str:
     """A gate's number as it reads: `121 MB`, `3 h 16 min`, `0.01 %`, `73`; `value` as plan.json has it."""
     if key == "limits.gap":
         return gap_shown(-(-value // 10) / 1000)
+    if key in GATES_ON_RATES:
+        return f"{size(value)}/s"
     return (size if key in GATES_ON_BYTES else duration if key == "limits.eta" else number)(value)
 
 
 def gate_noun(key: str) -> str:
-    """What a gate's number counts, in the singular: `byte`, `replica`, `leader`, `partition`; or `s`, or `%`."""
+    """What a gate's number counts, in the singular: `byte`, `byte/s`, `replica`, `leader`, `partition`; `s`, or `%`."""
     return _NOUNS.get(key, "partition")
 
 
@@ -252,6 +269,8 @@ def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[st
         # As it was written; below a hundredth of a percent what is needed is as exact.
         needed = gate_amount(key, value) if limit >= 100 else f"{value / 10_000:.4g} %"
         return needed, f"{limit / 10_000:g} %"
+    if key in GATES_ON_RATES:
+        return f"{beside(value, limit)}/s", f"{stated(limit)}/s"
     if key not in GATES_ON_BYTES:
         return f"{gate_amount(key, value)}{of}", gate_amount(key, limit)
     # A limit reads as it was written, and what the plan needs in units of the same kind.

@@ -239,7 +239,7 @@ class Limits:
     `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
     `gap_ppm` is how far the plan may be above the proven minimum, in millionths of itself. `broker_offline` to
     `rack_refused` are partitions, by the worst single failure (see `failure_costs`). `hours_above_capacity` are hours
-    of the week, each on one broker.
+    of the week, each on one broker; `worst_hour_bytes_per_sec` and `p99_hour_bytes_per_sec` the traffic in or out.
     """
 
     bytes_moved: int | None = None
@@ -254,6 +254,8 @@ class Limits:
     rack_refused: int | None = None
     gap_ppm: int | None = None
     hours_above_capacity: int | None = None
+    worst_hour_bytes_per_sec: int | None = None
+    p99_hour_bytes_per_sec: int | None = None
 
 
 @dataclass(frozen=True)

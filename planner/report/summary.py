@@ -41,6 +41,8 @@ _LIMITED = {
     "rack_offline": "offline if a rack fails",
     "rack_refused": "no writes if a rack fails",
     "hours_above_capacity": "hours above capacity",
+    "worst_hour": "worst hour of any broker",
+    "p99_hour": "99 % of brokers' hours",
     "gap": "above the least, of copied",
     "eta": "duration",
     "capacity.max_disk": "bytes on a capped broker",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from planner.execution.gates import GATES_ON_BYTES, gate_amount
+from planner.execution.gates import GATES_ON_BYTES, GATES_ON_RATES, gate_amount
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
@@ -225,7 +225,7 @@ def _enough(plan: Plan, gate: LimitRow) -> str:
         disk_bytes = next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value
         return f"{-(-1000 * gate.value // disk_bytes) / 10:g} %"
     unit = 60 if gate.key == "limits.eta" else 1
-    if gate.key in GATES_ON_BYTES:
+    if gate.key in (*GATES_ON_BYTES, *GATES_ON_RATES):
         unit = 10 ** max(0, len(str(gate.value)) - 3)
     return gate_amount(gate.key, -(-gate.value // unit) * unit)
 

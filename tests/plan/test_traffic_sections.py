@@ -11,9 +11,10 @@ from clusters import assignment_of, balance_of, no_racks, spec_of
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.errors import UnsafePlanError
+from planner.model.formats import size, stated
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.spec import Choice, Limits, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
-from planner.plan.build import planned
+from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
 from planner.report import cluster_tables, plots, sentences, verdict
@@ -229,6 +230,31 @@ def test_hours_above_capacity_are_a_gate() -> None:
     for each in unknown:
         with pytest.raises(UnsafePlanError, match="hours_above_capacity can't be judged, the hours of the week"):
             plan_of(each)
+
+
+def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
+    """The same sentence as of any limit, with the rate to write; at the rate itself the plan is kept."""
+    peak, rest = round(1000 * 105 / (100 + 900 / 168)), round(100 * 105 / (100 + 900 / 168))
+    spec = asked()
+    assert spec.week is not None
+    # The plan for the mean leaves all where it is: each broker has one hour of peaks of its 168.
+    spec = replace(spec, week=replace(spec.week, planned_for=False))
+    needed = {"worst_hour": 4 * peak, "p99_hour": 4 * rest}
+    for name, value in needed.items():
+        kept = replace(spec, limits=Limits(**{f"{name}_bytes_per_sec": value}))
+        plan = plan_of(kept)
+        (row,) = plan.limits
+        assert (f"limits.{name}", value, value) == (row.key, row.limit, row.value)
+        assert value == getattr(plan.spec.limits, f"{name}_bytes_per_sec")
+        crossed = replace(spec, limits=Limits(**{f"{name}_bytes_per_sec": value - 1}))
+        with pytest.raises(RefusedPlanError) as refused:
+            plan_of(crossed)
+        exact = "" if value < 1000 else f" ({value} bytes/s)"
+        line = f"limits.{name}: the plan needs {size(value)}/s{exact}, allowed: at most {stated(value - 1)}/s"
+        assert line in str(refused.value)
+        assert f"raise limits.{name} to " in verdict.refused_next(refused.value.plan)
+        with pytest.raises(UnsafePlanError, match=f"limits.{name} can't be judged, the hours of the week are unknown"):
+            plan_of(replace(kept, week=None))
 
 
 def across(traffic: RackTraffic) -> CrossRackSection | None:

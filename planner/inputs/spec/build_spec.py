@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
@@ -11,14 +11,13 @@ from typing import Any
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.spec import sections
 from planner.inputs.yaml_source import Document, key_text
-from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
+from planner.model.amounts import parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, Config, LogDirs, Partition, Topic
 from planner.model.spec import (
     AIMS,
     Changes,
     InputFile,
     LeaderRacks,
-    Limits,
     NewPartitions,
     Placement,
     Rebalance,
@@ -79,7 +78,7 @@ def build_spec(
         balance=sections.balance(document, sizes.known),
         log_dirs=sections.tolerance(document),
         budget=sections.budget(document),
-        limits=_limits(document.get("limits") or {}),
+        limits=sections.limits(document),
         sweep=_sweep(document, assignment.topics),
         execution=sections.execution(document),
         resilience=document.get("resilience", "survive") or "none",
@@ -363,19 +362,6 @@ def replication_factor_changes(document: Document) -> tuple[ReplicationFactorCha
     """`changes.set_replication_factor`, in the file's order."""
     items = document.get("changes", "set_replication_factor") or ()
     return tuple(ReplicationFactorChange(item["topics"], item["replication_factor"]) for item in items)
-
-
-def _limits(limits: Mapping[str, Any]) -> Limits:
-    counts = {field.name for field in fields(Limits)} - {"bytes_moved", "cross_rack_bytes"}
-    sizes = {key: parse_bytes(limits[key]) for key in ("bytes_moved", "cross_rack_bytes") if key in limits}
-    shares = {f"{key}_ppm": sections.share_ppm(limits[key]) for key in ("disk_used", "gap") if key in limits}
-    eta = limits.get("eta")
-    return Limits(
-        **{key: limits[key] for key in counts if key in limits},
-        **sizes,
-        **shares,
-        eta_seconds=None if eta is None else parse_seconds(eta),
-    )
 
 
 def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ from planner.model.spec import (
     DescribedGroup,
     Execution,
     Growth,
+    Limits,
     Monthly,
     RackTraffic,
     Rate,
@@ -33,6 +35,8 @@ Described = Mapping[str, Sequence[DescribedGroup]]
 
 COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
 BYTES = ("disk", "network_in", "network_out")
+# The limits on the traffic of a broker in the hours of the week.
+_RATES_OF_HOURS = ("worst_hour", "p99_hour")
 
 
 # Without a window on bytes the fewest are moved by moving the smallest partitions: new brokers stay empty of data.
@@ -51,8 +55,26 @@ def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
         yield ("balance", "at"), "mean"
     if (found := choice(document)).of_hours:
         yield ("sweep", "choose", found.rule), "another rule"
-    if document.get("limits", "hours_above_capacity") is not None:
-        yield ("limits", "hours_above_capacity"), "no such limit"
+    for limit in ("hours_above_capacity", *_RATES_OF_HOURS):
+        if document.get("limits", limit) is not None:
+            yield ("limits", limit), "no such limit"
+
+
+def limits(document: Document) -> Limits:
+    """`limits`; nothing is limited where it isn't there."""
+    asked = document.get("limits") or {}
+    counts = {field.name for field in fields(Limits)} - {"bytes_moved", "cross_rack_bytes"}
+    sizes = {key: parse_bytes(asked[key]) for key in ("bytes_moved", "cross_rack_bytes") if key in asked}
+    shares = {f"{key}_ppm": share_ppm(asked[key]) for key in ("disk_used", "gap") if key in asked}
+    rates = {f"{key}_bytes_per_sec": parse_bytes_per_sec(asked[key]) for key in _RATES_OF_HOURS if key in asked}
+    eta = asked.get("eta")
+    return Limits(
+        **{key: asked[key] for key in counts if key in asked},
+        **sizes,
+        **shares,
+        **rates,
+        eta_seconds=None if eta is None else parse_seconds(eta),
+    )
 
 
 def at_busiest_hours(document: Document) -> bool:

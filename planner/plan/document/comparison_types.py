@@ -173,7 +173,8 @@ class LimitRow(Section, frozen=True, kw_only=True):
         Count,
         doc(
             "What is allowed: seconds for limits.eta, bytes on the broker for limits.disk_used and "
-            "capacity.max_disk, millionths of what the plan copies for limits.gap."
+            "capacity.max_disk, millionths of what the plan copies for limits.gap, bytes a second for "
+            "limits.worst_hour and limits.p99_hour."
         ),
     ]
     value: Annotated[Count, doc("What the plan needs.")]

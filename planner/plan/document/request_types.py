@@ -106,6 +106,12 @@ class SpecLimits(Section, frozen=True, kw_only=True):
     hours_above_capacity: Annotated[
         Count | None, doc("Hours of the week, of each broker, with more traffic than capacity.network.")
     ] = None
+    worst_hour_bytes_per_sec: Annotated[
+        Count | None, doc("Bytes a second, in or out, of any broker in any hour of the week.")
+    ] = None
+    p99_hour_bytes_per_sec: Annotated[
+        Count | None, doc("Bytes a second, in or out, that 99 % of all hours of the brokers that stay don't exceed.")
+    ] = None
 
 
 class SpecTopics(Section, frozen=True, kw_only=True):

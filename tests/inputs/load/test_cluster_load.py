@@ -179,6 +179,25 @@ def test_rules_of_hours_are_read_and_need_a_profile(tmp_path: Path, rule: str) -
     assert "can't be judged without a load profile; allowed: with cluster.load, or another rule" in line
 
 
+@pytest.mark.parametrize("key", ["worst_hour", "p99_hour"])
+def test_the_traffic_of_an_hour_is_limited_by_a_rate(tmp_path: Path, key: str) -> None:
+    """In bytes/s; a size, or a rate without a profile, is an error at the key."""
+    profile(tmp_path)
+    path = spec(tmp_path)
+    plain = path.read_text()
+    path.write_text(f"{plain}limits: {{{key}: 2MB/s}}\n")
+    assert 2 * 10**6 == getattr(reading.load(path).limits, f"{key}_bytes_per_sec")
+
+    path.write_text(f"{plain}limits: {{{key}: 2MB}}\n")
+    (line,) = refused(path)
+    assert f"limits.{key}: '2MB' isn't a rate: its unit is 'MB'; allowed: a rate such as" in line
+
+    path.write_text(path.read_text().replace("2MB", "2MB/s").replace("  load: load.parquet\n", ""))
+    path.write_text(path.read_text().replace("network_in: 50%", "disk: none"))
+    (line,) = refused(path)
+    assert f"limits.{key}: '2MB/s' can't be judged without a load profile; allowed: with cluster.load, or no" in line
+
+
 def test_hours_above_capacity_are_limited_where_every_broker_states_its_network(tmp_path: Path) -> None:
     """A count; where a broker states none, that is told at the broker."""
     profile(tmp_path)

@@ -148,7 +148,7 @@ CHANGE_CASES: list[Case] = [
         "limit_worst",
         after("limits: {worst_rack: 1}\n"),
         "11:10 limits.worst_rack",
-        "rack_refused, hours_above_capacity",
+        "rack_refused, hours_above_capacity, worst_hour, p99_hour",
     ),
     ("limit_rack_negative", after("limits: {rack_offline: -1}\n"), "11:10 limits.rack_offline", "from 0"),
     ("candidates_zero", after("sweep: {candidates: 0}\n"), "11:9 sweep.candidates", "from 2 to"),
