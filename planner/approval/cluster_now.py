@@ -6,6 +6,7 @@ the cluster as it was.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from planner.inputs.importers import log_dirs_describe
 from planner.inputs.importers.state_parts import StatePart
+from planner.inputs.load import cluster_load, profile_file
 from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import read_all
@@ -21,6 +23,7 @@ from planner.model import file_reading
 from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, Topic, in_force, merged
 from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
+from planner.model.load_history import WeekOfLoad
 from planner.model.spec import InputFile
 from planner.plan import state_fingerprint
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
@@ -72,7 +75,8 @@ class Now:
 
     `moving` are those partitions; `racks` are the racks of the live brokers by id, None where no source tells who is
     live; `sizes` are bytes of one replica, None where no source has any. `inputs` are the files all this was read from.
-    `cordoned` are the log dirs of each broker that get nothing new, `*` for all of them (KIP-1066).
+    `cordoned` are the log dirs of each broker that get nothing new, `*` for all of them (KIP-1066). `rates` are bytes/s
+    in and out, and `week` their hours, of a load profile.
     """
 
     topics: Mapping[str, Topic]
@@ -83,6 +87,28 @@ class Now:
     inputs: tuple[InputFile, ...] = field(default=())
     config_defaults: Config = ()
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    rates: Mapping[Key, tuple[int, int]] = field(default_factory=dict)
+    week: WeekOfLoad | None = None
+
+
+def with_load(now: Now, path: Path) -> Now:
+    """The cluster with the rates and the hours of the week of a load profile.
+
+    SetupError where it isn't of this cluster; PlannerError where it can't be read.
+    """
+    content = file_reading.read_bytes(path, file_reading.LOAD)
+    rows, about = profile_file.decoded(content, path.as_posix())
+    load, topics = cluster_load.cluster_load(rows, about), tuple(now.topics.values())
+    # The state has sizes apart from its topics: nothing here is compared with them.
+    if why := cluster_load.misfit(topics, load, sized=False):
+        raise SetupError(f"--load: {path.as_posix()!r} {why}")
+    found, week = load.partitions.items(), cluster_load.week_of_load(rows, about)
+    return replace(
+        now,
+        inputs=(*now.inputs, InputFile(path.name, hashlib.sha256(content).hexdigest())),
+        rates={key: (each.bytes_in_per_sec or 0, each.bytes_out_per_sec or 0) for key, each in found},
+        week=None if cluster_load.without_hours(topics, week, ()) else replace(week, planned_for=False),
+    )
 
 
 def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputFile, ...] = ()) -> Now:

@@ -16,6 +16,7 @@ from planner.model.cluster import ANY, Broker, Cluster, Partition, PartitionChan
 from planner.model.errors import StalePlanError
 from planner.model.formats import counted, printable
 from planner.model.spec import (
+    OF_HOURS,
     BatchRules,
     Changes,
     Derived,
@@ -23,9 +24,13 @@ from planner.model.spec import (
     InputFile,
     LeaderRacks,
     Limits,
+    Monthly,
     NewPartitions,
     Placement,
+    RackTraffic,
+    Rate,
     ReplicationFactorChange,
+    ReportSections,
     Spec,
     Sweep,
     TopicFilter,
@@ -215,15 +220,47 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     )
 
 
+def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
+    """The spec with the hours of the week, and what the plan knows of growth, of consumers and of prices.
+
+    StalePlanError where the plan has limits on hours that nothing says.
+    """
+    if now.week is None and any(getattr(plan.spec.limits, name) is not None for name in OF_HOURS):
+        raise StalePlanError(
+            "the plan has limits on the hours of the week, so what is left of it needs their load; "
+            "allowed: --load with the profile that cluster.load names, of a week or more"
+        )
+    months, stated = plan.hours.months if plan.hours else (), plan.spec.traffic
+    traffic = RackTraffic()
+    if stated is not None:
+        nearest = stated.fetch_from == "nearest replica"
+        traffic = RackTraffic(tuple(stated.consumers.items()), nearest, stated.cross_rack_per_gib_millionths)
+    return replace(
+        spec,
+        growth=Monthly(tuple(Rate(name, ppm) for name, ppm in (plan.spec.growth_ppm or {}).items())),
+        report=ReportSections(growth_months=months[-1].month if months else None),
+        week=now.week,
+        traffic=traffic,
+    )
+
+
 def _topic(row: TopicRow | None, now: Now, topic: Topic) -> Topic:
     """A topic with its sizes; with the configuration that the plan has for it if the state has none."""
     if row is not None and not topic.config and not topic.effective_config:
         own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
         topic = replace(topic, config=own, effective_config=effective)
-    sizes = now.sizes or {}
+    sizes, rates = now.sizes or {}, now.rates
     return replace(
         topic,
-        partitions=tuple(replace(each, size_bytes=sizes.get((topic.name, each.id), 0)) for each in topic.partitions),
+        partitions=tuple(
+            replace(
+                each,
+                size_bytes=sizes.get((topic.name, each.id), 0),
+                bytes_in_per_sec=rates.get((topic.name, each.id), (0, 0))[0],
+                bytes_out_per_sec=rates.get((topic.name, each.id), (0, 0))[1],
+            )
+            for each in topic.partitions
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from planner.approval.cluster_now import Now
-from planner.approval.remaining_changes import SHOWN, Rest, rest_of, spec_of
+from planner.approval.remaining_changes import SHOWN, Rest, rest_of, spec_of, with_traffic
 from planner.approval.staleness import name_of
 from planner.execution import gates
 from planner.execution.batch_costs import Costs
@@ -24,7 +24,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
-from planner.plan import build, pareto_front, plan_warnings, terms
+from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
 from planner.plan.document.comparison_types import BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
@@ -45,7 +45,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     on the plan's way (with `leave_moved`, partitions elsewhere stay there), UnsafePlanError where a gate is crossed.
     """
     rest = rest_of(approved, now, leave_moved=leave_moved)
-    spec = spec_of(approved, now, rest, captured_at)
+    spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
     problem, assignment = _placed(spec, rest)
     # The independent check of the plan's own partitions, on the brokers that it knows.
     known = [broker.id for broker in approved.brokers if broker.role != "removed"]
@@ -73,6 +73,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         **made_of,
         # Windows were judged when the plan was approved; nothing here could keep them better.
         balance=approved.balance,
+        **traffic_sections.sections(spec, problem, assignment, None, row),
         terms=terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
         bound=bound,
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
@@ -145,12 +146,18 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
         f"{topic if partition is None else name_of((topic, partition))} is dropped: {why}"
         for topic, partition, why in rest.dropped
     ]
+    unjudged = (
+        ["the state has no rates: traffic isn't judged again, as the approved plan's was; --load takes a load profile"]
+        if (approved.hours or approved.cross_rack) and not problem.bytes_in_per_sec.any()
+        else []
+    )
     more = [f"{len(dropped) - SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > SHOWN else []
     return [
         f"resumes plan {approved.plan_id[:12]}: {there}",
         *dropped[:SHOWN],
         *more,
         *rest.notes,
+        *unjudged,
         *plan_warnings.warnings(spec, problem, rest.changes),
         *gates.overfull_today(spec, costs),
     ]

@@ -187,6 +187,11 @@ def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
 @click.option("--out", type=FOLDER, required=True, help="Folder to write.")
 @click.option("--captured-at", metavar="MOMENT", help="When the state was captured; a plan with valid_for needs it.")
 @click.option(
+    "--load",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Load profile: the rates and the hours of the week; a plan with limits on these hours needs it.",
+)
+@click.option(
     "--leave-moved", is_flag=True, help="Leave partitions that others have moved where they are, and list them."
 )
 @format_option
@@ -199,6 +204,7 @@ def resume(
     sources: Sources,
     out: Path,
     captured_at: str | None,
+    load: Path | None,
     leave_moved: bool,
     form: Format,
     detail: Detail | None,
@@ -212,6 +218,6 @@ def resume(
     that somebody else has moved are refused, with exit code 1. PLAN's limits are checked again; if one is exceeded,
     nothing is written, and the exit code is 3.
     """
-    rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
+    rest, files = workflow.resume(plan, sources, out, captured_at, load, leave_moved=leave_moved, say=say)
     show_plan(rest, form, detail, out, len(files))
     return 2 if detailed_exitcode and headline.has_something_to_do(rest) else 0

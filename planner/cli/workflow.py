@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from planner.approval import plan_check, remaining_plan
-from planner.approval.cluster_now import Sources, read_now
+from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.cli import fleet
 from planner.cli.fleet import FleetPlan, Job
 from planner.export import folder_check, output_folder
@@ -306,9 +306,16 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
 
 
 def resume(
-    path: Path, sources: Sources, out: Path, captured_at: str | None, *, leave_moved: bool, say: Say
+    path: Path,
+    sources: Sources,
+    out: Path,
+    captured_at: str | None,
+    load: Path | None = None,
+    *,
+    leave_moved: bool,
+    say: Say,
 ) -> tuple[Plan, tuple[str, ...]]:
-    """Write what is left of a plan, from the cluster as `sources` show it, as a whole plan's folder.
+    """Write what is left of a plan, from the cluster as `sources` and a load profile show it, as a whole plan's folder.
 
     The plan, and the paths written. StalePlanError where the plan was changed, or the cluster isn't on its way;
     UnsafePlanError where a gate is crossed. A plan that has expired may be resumed: what is left is a plan of its own,
@@ -321,6 +328,8 @@ def resume(
     checked.require_approved()
     output_folder.check(out)
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan.partitions))
+    if load is not None:
+        now = with_load(now, load)
     rest = remaining_plan.resumed(checked.plan, now, captured_at=captured_at, leave_moved=leave_moved)
     return rest, write_plan(out, rest, {}, say)
 

@@ -389,6 +389,7 @@ class Spec:
     traffic: RackTraffic = field(default_factory=RackTraffic)
 
 
-# Limits that nobody can judge without sizes, or without racks.
+# Limits that nobody can judge without sizes, without racks, or without the hours of the week, by their fields.
 OF_SIZES = ("bytes_moved", "cross_rack_bytes", "eta", "disk_used")
 OF_RACKS = ("cross_rack_bytes", "rack_offline", "rack_refused")
+OF_HOURS = ("hours_above_capacity", "worst_hour_bytes_per_sec", "p99_hour_bytes_per_sec")

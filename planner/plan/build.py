@@ -289,6 +289,7 @@ def asked(spec: Spec) -> Asked:
             placement=tuple(PlacementRuleRow(**asdict(rule)) for rule in spec.placement) or None,
             leader_racks=tuple(LeaderRacksRow(**asdict(rule)) for rule in spec.leader_racks) or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
+            **traffic_sections.stated(spec),
         ),
         "rack_aware": spec.rack_aware,
     }

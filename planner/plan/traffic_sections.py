@@ -29,6 +29,7 @@ from planner.plan.document.cluster_types import (
     TopicOfHourRow,
     WorstHourRow,
 )
+from planner.plan.document.request_types import TrafficRow
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, replicated_across_racks
 from planner.scoring.growth_scenarios import per_month_ppm
 from planner.scoring.score import adding
@@ -104,10 +105,32 @@ class TrafficSections(TypedDict):
     cross_rack: CrossRackSection | None
 
 
+class StatedTraffic(TypedDict):
+    """What a plan keeps of a YAML's traffic, under its names in `spec`."""
+
+    traffic: TrafficRow | None
+    growth_ppm: dict[str, int] | None
+
+
+def stated(spec: Spec) -> StatedTraffic:
+    """`traffic` and `prices`; and, where the hours of the week are known, how topics grow."""
+    of = spec.traffic
+    row = TrafficRow(
+        consumers=dict(of.consumers),
+        fetch_from="nearest replica" if of.nearest else "leader",
+        cross_rack_per_gib_millionths=of.per_gib,
+    )
+    growth: dict[str, int] = {}
+    if spec.week is not None:
+        names = [topic.name for topic in build_problem.topics_after(spec)]
+        growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
+    return {"traffic": None if of == RackTraffic() else row, "growth_ppm": growth or None}
+
+
 def sections(
-    spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult, winner: Mapping[str, int]
+    spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult | None, winner: Mapping[str, int]
 ) -> TrafficSections:
-    """Both sections; `winner` are the plan's scores."""
+    """Both sections; `winner` are the plan's scores. Without a sweep there is no plan for the mean to compare with."""
     return {
         "hours": hours(spec, problem, assignment, swept),
         "cross_rack": cross_rack(spec, problem, assignment, winner["cross_rack_bytes"]),
@@ -154,7 +177,7 @@ def _money(size_bytes: Fraction | int, per_gib: int) -> float:
     return float(round(Fraction(size_bytes) * per_gib / (1_000_000 << 30), 6))
 
 
-def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult) -> HoursSection | None:
+def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult | None) -> HoursSection | None:
     """The key `hours` of plan.json; None unless a load profile has all hours of the week.
 
     The plan for the mean is the one of the sweep at the same balance; it is made again for its hours.
@@ -170,7 +193,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
     chosen = build_problem.chosen(first) if spec.week.planned_for else ()
-    if chosen and (mean := _of_mean(problem, swept)) is not None:
+    if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000
     months = (spec.report.growth_months or _MONTHS) if growth.any() else 0

@@ -140,6 +140,16 @@ class LeaderRacksRow(Section, frozen=True, kw_only=True):
     prefer: Annotated[tuple[str, ...], doc("Racks, the most preferred first.")]
 
 
+class TrafficRow(Section, frozen=True, kw_only=True):
+    """`traffic` and `prices` of the YAML."""
+
+    consumers: Annotated[Mapping[str, Count], doc("Racks, each with its millionths of what consumers read.")]
+    fetch_from: Annotated[Literal["leader", "nearest replica"], doc("Where consumers read.")]
+    cross_rack_per_gib_millionths: Annotated[
+        Count | None, doc("Millionths of the currency that a GiB from one rack to another costs; null without a price.")
+    ]
+
+
 class SpecSection(Section, frozen=True, kw_only=True):
     """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
 
@@ -158,6 +168,13 @@ class SpecSection(Section, frozen=True, kw_only=True):
     racks_before: Annotated[
         Mapping[BrokerKey, str | None] | None,
         doc("Today's broker.rack of the brokers that changes.set_racks names, null without one; left out without any."),
+    ] = None
+    traffic: Annotated[TrafficRow | None, doc("Where consumers read, and what that costs; left out if not stated.")] = (
+        None
+    )
+    growth_ppm: Annotated[
+        Mapping[TopicName, int] | None,
+        doc("Topics that grow, by so many millionths a month; left out without the hours of the week."),
     ] = None
 
 

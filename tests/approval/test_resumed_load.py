@@ -1,0 +1,145 @@
+"""`planner resume` of a plan with a load profile, traffic and prices: nothing of them is lost, or it is said."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from folders import ROOT
+
+from planner.cli.commands import commands
+from planner.model.errors import PlannerError, SetupError, StalePlanError
+from planner.plan import plan_file
+from planner.plan.build import RefusedPlanError
+from planner.plan.document.plan_types import Plan
+
+EXAMPLES = ROOT / "examples"
+LOAD = EXAMPLES / "load" / "load.parquet"
+
+Resume = Callable[..., Plan]
+
+
+def run(*arguments: object) -> None:
+    """A command; its errors are raised."""
+    ended = CliRunner().invoke(commands, [str(each) for each in arguments], standalone_mode=False)
+    if ended.exception:
+        raise ended.exception
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's spec and state, with a limit on the worst hour that its plan keeps, and its plan."""
+    root = tmp_path_factory.mktemp("resumed")
+    for name in ("state", "load"):
+        shutil.copytree(EXAMPLES / name, root / name)
+    spec = root / "hours.yaml"
+    text = (EXAMPLES / "busiest-hours.yaml").read_text(encoding="utf-8")
+    spec.write_text(f"{text}growth: [{{topics: orders, per_month: 50%}}]\nlimits: {{worst_hour: 6MB/s}}\n")
+    run("whatif", spec, "--engine", "local", "--candidates", 3, "--out", root / "whole.plan")
+    return root
+
+
+@pytest.fixture
+def resume(site: Path, tmp_path: Path) -> Resume:
+    """What is left of the plan, of which nothing was done, with more arguments."""
+
+    def resumed(*arguments: object, plan: Path = site / "whole.plan") -> Plan:
+        out = tmp_path / "rest.plan"
+        run("resume", plan, "--state", site / "state" / "six-brokers", "--out", out, *arguments)
+        return plan_file.read(out)
+
+    return resumed
+
+
+def test_with_the_profile_all_of_it_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -> None:
+    """The hours, their growth, traffic between racks, money and the limit are those of the plan; so they are twice."""
+    whole, rest = plan_file.read(site / "whole.plan"), resume("--load", LOAD)
+    assert whole.hours is not None
+    assert rest.hours is not None
+    assert (whole.hours.today, whole.hours.plan) == (rest.hours.today, rest.hours.plan)
+    assert (whole.hours.months, whole.hours.brokers) == (rest.hours.months, rest.hours.brokers)
+    # Planned for are no hours any more: the target is given.
+    assert ((), None) == (rest.hours.planned, rest.hours.of_mean)
+    assert 500_000 == (rest.spec.growth_ppm or {})["orders"]
+    assert whole.cross_rack is not None
+    assert whole.cross_rack.plan.money_per_month
+    assert (whole.cross_rack, whole.spec, whole.limits) == (rest.cross_rack, rest.spec, rest.limits)
+    assert ["load.parquet"] == [each.path for each in rest.inputs if "load" in each.path]
+    assert not any("traffic" in line for line in rest.warnings)
+
+    first = shutil.move(tmp_path / "rest.plan", tmp_path / "first.plan")
+    again = resume("--load", LOAD, plan=first)
+    assert (rest.hours, rest.cross_rack, rest.spec) == (again.hours, again.cross_rack, again.spec)
+
+
+def test_without_the_profile_a_limit_on_hours_cannot_be_judged(site: Path, resume: Resume, tmp_path: Path) -> None:
+    """With such a limit nothing is written; without one a warning says that traffic isn't judged."""
+    with pytest.raises(StalePlanError, match=r"limits on the hours of the week.*allowed: --load with the profile"):
+        resume()
+    spec = site / "unlimited.yaml"
+    spec.write_text((site / "hours.yaml").read_text().replace("limits: {worst_hour: 6MB/s}\n", ""))
+    run("whatif", spec, "--engine", "local", "--candidates", 3, "--out", tmp_path / "unlimited.plan")
+    rest = resume(plan=tmp_path / "unlimited.plan")
+    assert (None, None) == (rest.hours, rest.cross_rack)
+    assert any("traffic isn't judged again, as the approved plan's was; --load takes" in line for line in rest.warnings)
+    # What the YAML states is kept for the next one.
+    assert plan_file.read(tmp_path / "unlimited.plan").spec.traffic == rest.spec.traffic is not None
+
+
+def test_the_limit_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -> None:
+    """Reads have doubled since: the rest of the plan is refused, with the sentence of any limit."""
+    rows = pq.read_table(LOAD)
+    at = rows.schema.get_field_index("hours_out")
+    doubled = [
+        None if hours is None else [2 * each if each else each for each in hours]
+        for hours in rows["hours_out"].to_pylist()
+    ]
+    pq.write_table(
+        rows.set_column(at, rows.field(at), pa.array(doubled, rows.field(at).type)), tmp_path / "more.parquet"
+    )
+    with pytest.raises(
+        RefusedPlanError, match=r"limits\.worst_hour: the plan needs .* MB/s .*, allowed: at most 6 MB/s"
+    ):
+        resume("--load", tmp_path / "more.parquet")
+
+
+def test_a_profile_of_another_cluster_is_refused(resume: Resume, tmp_path: Path) -> None:
+    """So is what is no profile, or isn't there."""
+    with pytest.raises(PlannerError, match="no load profile of version 1"):
+        resume("--load", EXAMPLES / "load" / "history.parquet")
+    with pytest.raises(PlannerError, match="No such file"):
+        resume("--load", tmp_path / "none.parquet")
+    rows = pq.read_table(LOAD)
+    names = [f"other-{name}" for name in rows["topic"].to_pylist()]
+    pq.write_table(rows.set_column(0, rows.field(0), pa.array(names, rows.field(0).type)), tmp_path / "other.parquet")
+    with pytest.raises(SetupError, match=r"--load: .* has none of the cluster's partitions; allowed: a profile of the"):
+        resume("--load", tmp_path / "other.parquet")
+
+
+def test_adopted_and_relieving_plans_read_the_spec(site: Path, tmp_path: Path) -> None:
+    """`planner adopt` and `planner drain` have the hours, the limit, traffic and prices from the YAML."""
+    run("adopt", site / "whole.plan", site / "hours.yaml", "--out", tmp_path / "adopted.plan")
+    whole, adopted = (plan_file.read(path) for path in (site / "whole.plan", tmp_path / "adopted.plan"))
+    assert whole.hours is not None
+    assert adopted.hours is not None
+    assert (whole.hours.plan, whole.hours.months, whole.limits) == (
+        adopted.hours.plan,
+        adopted.hours.months,
+        adopted.limits,
+    )
+    assert whole.cross_rack == adopted.cross_rack
+    spec = site / "drained.yaml"
+    spec.write_text((site / "hours.yaml").read_text().replace("worst_hour: 6MB/s", "worst_hour: 9MB/s"))
+    run("drain", spec, "--broker", 1, "--for", "disk=6MB", "-o", site / "relieve.yaml")
+    drained = plan_file.read(site / "relieve.plan")
+    assert drained.hours is not None
+    assert drained.cross_rack is not None
+    assert drained.cross_rack.plan.money_per_month
+    assert [("limits.worst_hour", 9_000_000)] == [
+        (row.key, row.limit) for row in drained.limits if row.key.startswith("limits.")
+    ]
