@@ -25,7 +25,7 @@ from planner.strategies import optimum
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
 
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2, 3, 4)
 BROKERS, ADDED, FACTOR = 12, 3, 3
 PARTITIONS = 600
 BALANCE = Balance(
@@ -56,11 +56,15 @@ def spec(seed: int, partitions: int = PARTITIONS) -> Spec:
     return Spec(cluster, Changes(add_brokers=tuple(brokers[BROKERS:])), balance=BALANCE, week=known)
 
 
-def worst(problem: Problem, known: WeekOfLoad, assignment: IntArray) -> tuple[int, int]:
-    """The highest bytes/s in and out of any broker in any of the 168 hours."""
+def worst(problem: Problem, known: WeekOfLoad, assignment: IntArray) -> tuple[int, int, int]:
+    """The highest bytes/s in and out of any broker in any of the 168 hours; and the hours of brokers above the limit:
+    10 % more, in or out, than an even share of the cluster's busiest hour.
+    """
     hours = build_problem.of_partitions(problem, known)
     loads = build_problem.of_brokers(problem, hours, assignment, leaders_after(problem, assignment))
-    return int(loads[0].max()), int(loads[1].max())
+    limit = 1.1 * loads.sum(axis=1).max(axis=1) / problem.targets.sum()
+    above = (loads > limit[:, None, None]).any(axis=0)
+    return int(loads[0].max()), int(loads[1].max()), int(above.sum())
 
 
 CASE, CANDIDATES = "expand-mid", 5_000
@@ -100,11 +104,12 @@ def entries() -> Entries:
     yield ""
     yield (
         f"{BROKERS} brokers and {ADDED} more, {PARTITIONS} partitions, traffic in and out within 10 %. The worst hour "
-        "is that of the most loaded broker, of all 168."
+        "is that of the most loaded broker, of all 168. Hours above are those of brokers with more traffic, in or out, "
+        "than 10 % above an even share of the cluster's busiest hour."
     )
     yield ""
-    yield "| seed | plan for | worst hour in | worst hour out | copied | proven minimum |"
-    yield "|---|---|---|---|---|---|"
+    yield "| seed | plan for | worst hour in | worst hour out | hours above | copied | proven minimum |"
+    yield "|---|---|---|---|---|---|---|"
     for seed in SEEDS:
         asked = spec(seed)
         problem = build(asked)
@@ -112,9 +117,9 @@ def entries() -> Entries:
         for name, each in (("the mean", without(problem)), ("the busiest hours", problem)):
             solution = optimum.solve(each, BALANCE)
             moved = int((adding(problem, solution.assignment).sum(axis=1) * problem.size_bytes).sum())
-            rate_in, rate_out = worst(problem, asked.week, solution.assignment)
+            rate_in, rate_out, above = worst(problem, asked.week, solution.assignment)
             yield (
-                f"| {seed} | {name} | {size(rate_in)}/s | {size(rate_out)}/s | {moved / 1e6:,.0f} MB | "
+                f"| {seed} | {name} | {size(rate_in)}/s | {size(rate_out)}/s | {above} | {moved / 1e6:,.0f} MB | "
                 f"{solution.least_bytes / 1e6:,.0f} MB |"
             )
     yield ""

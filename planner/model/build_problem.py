@@ -359,7 +359,14 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
     # Half the bytes to carry, where they fit.
     small = hours.max(initial=0) <= np.iinfo(np.int32).max
-    problem = replace(problem, week=hours.astype(np.int32) if small else hours, network_limit=_longs(network))
+    shares = dict(spec.traffic.consumers) if spec.traffic.nearest else {}
+    near = [shares.get(rack, 0) for rack in problem.rack_names]
+    problem = replace(
+        problem,
+        week=hours.astype(np.int32) if small else hours,
+        network_limit=_longs(network),
+        read_in_racks=_longs(near) if any(near) else None,
+    )
     found = chosen(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
     if not found:
         return problem

@@ -51,6 +51,8 @@ class Problem:
     week (2, P, 168)        bytes/s in and out of a partition in each hour of the week, by which candidates are judged;
                             None where they aren't known
     network_limit   (B,)    each broker's `capacity.network`, -1 where it states none; only with `week`
+    read_in_racks   (K,)    millionths of what is read that consumers of each rack fetch from the nearest replica
+                            (KIP-392), for `week` alone; None: all is read from leaders
     survive         what should fail without a partition going offline (`resilience.survive`)
     deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
     out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
@@ -92,6 +94,7 @@ class Problem:
     scenario_hours: LongArray | None = None
     week: LongArray | None = None
     network_limit: LongArray | None = None
+    read_in_racks: LongArray | None = None
     survive: Survive = "none"
     deferred: BoolArray | None = None
     out_of_sync: BoolArray | None = None

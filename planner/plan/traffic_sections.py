@@ -87,6 +87,10 @@ class _Judge:
         received, read = self.week.received[:, hour], self.week.read[:, hour]
         followers = np.maximum((assignment >= 0).sum(axis=1) - 1, 0)
         sent = (received * followers + read) * (leaders == broker)
+        for rack, of_rack in self.week.nearest:
+            readers = self.week.readers(rack, assignment, leaders)
+            moved = (readers == broker).astype(np.int64) - ((readers >= 0) & (leaders == broker))
+            sent += of_rack[:, hour] * moved
         rates = sent if way else received * (assignment == broker).any(axis=1)
         of_topics = np.zeros(len(names), dtype=np.int64)
         np.add.at(of_topics, self.week.problem.topic_of, rates)
@@ -192,7 +196,9 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     highest = int(max(each.max() for each in higher))
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
-    chosen = build_problem.chosen(first) if spec.week.planned_for else ()
+    of_partitions = np.stack([week.received, week.read])
+    of_leaders = build_problem.of_brokers(problem, of_partitions, *states[0])
+    chosen = build_problem.chosen(of_leaders) if spec.week.planned_for else ()
     if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000

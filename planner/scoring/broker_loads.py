@@ -85,13 +85,14 @@ class Week:
     """The hours of the week of a problem that has them, kept as assignments are replayed over them by the thousand.
 
     received, sent (P, 168): bytes/s that each replica receives, and that the leader sends where all replicas that are
-    asked for are there.
+    asked for are there. nearest: racks, each with what its consumers read (P, 168), from a replica there if one is.
     """
 
     problem: Problem
     received: LongArray
     read: LongArray
     sent: LongArray
+    nearest: tuple[tuple[int, LongArray], ...] = ()
 
     @staticmethod
     def of(problem: Problem) -> Week | None:
@@ -103,7 +104,10 @@ class Week:
     @staticmethod
     def reading(problem: Problem, received: LongArray, read: LongArray) -> Week:
         """Of what each replica receives and what consumers read of each partition, (P, hours) each."""
-        return Week(problem, received, read, received * np.maximum(problem.replication_factors - 1, 0)[:, None] + read)
+        sent = received * np.maximum(problem.replication_factors - 1, 0)[:, None] + read
+        shares = () if problem.read_in_racks is None else problem.read_in_racks.tolist()
+        nearest = tuple((rack, read * ppm // 1_000_000) for rack, ppm in enumerate(shares) if ppm)
+        return Week(problem, received, read, sent, nearest)
 
     def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
         """(2, B, 168): bytes/s in and out of every broker of the problem under an assignment (P, W), led so (P,)."""
@@ -111,7 +115,21 @@ class Week:
         sent = self.sent
         if (held != self.problem.replication_factors).any():
             sent = self.received * np.maximum(held - 1, 0)[:, None] + self.read
-        return np.stack([self._summed(assignment, self.received), self._summed(leaders[:, None], sent)])
+        out = self._summed(leaders[:, None], sent)
+        for rack, read in self.nearest:
+            readers = self.readers(rack, assignment, leaders)
+            out += self._summed(readers[:, None], read)
+            out -= self._summed(np.where(readers < 0, -1, leaders)[:, None], read)
+        return np.stack([self._summed(assignment, self.received), out])
+
+    def readers(self, rack: int, assignment: IntArray, leaders: IntArray) -> IntArray:
+        """(P,): the follower that consumers of a rack fetch from (KIP-392), -1 where they fetch from the leader: it is
+        there too, or no replica is. Of several the first counts; Kafka's choice is the one that lags least.
+        """
+        racks = self.problem.broker_racks
+        there = (assignment >= 0) & (racks[assignment] == rack)
+        followed = there.any(axis=1) & (leaders >= 0) & (racks[leaders] != rack)
+        return np.where(followed, assignment[np.arange(len(assignment)), there.argmax(axis=1)], -1)
 
     def judged(self, assignment: IntArray, leaders: IntArray | None = None) -> tuple[int, ...]:
         """HOURS of an assignment (P, W): bytes/s, and the number of hours of brokers above what they state, -1 where

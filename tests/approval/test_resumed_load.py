@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(EXAMPLES / name, root / name)
     spec = root / "hours.yaml"
     text = (EXAMPLES / "busiest-hours.yaml").read_text(encoding="utf-8")
-    spec.write_text(f"{text}growth: [{{topics: orders, per_month: 50%}}]\nlimits: {{worst_hour: 6MB/s}}\n")
+    spec.write_text(f"{text}growth: [{{topics: orders, per_month: 50%}}]\nlimits: {{worst_hour: 7MB/s}}\n")
     run("whatif", spec, "--engine", "local", "--candidates", 3, "--out", root / "whole.plan")
     return root
 
@@ -82,7 +82,7 @@ def test_without_the_profile_a_limit_on_hours_cannot_be_judged(site: Path, resum
     with pytest.raises(StalePlanError, match=r"limits on the hours of the week.*allowed: --load with the profile"):
         resume()
     spec = site / "unlimited.yaml"
-    spec.write_text((site / "hours.yaml").read_text().replace("limits: {worst_hour: 6MB/s}\n", ""))
+    spec.write_text((site / "hours.yaml").read_text().replace("limits: {worst_hour: 7MB/s}\n", ""))
     run("whatif", spec, "--engine", "local", "--candidates", 3, "--out", tmp_path / "unlimited.plan")
     rest = resume(plan=tmp_path / "unlimited.plan")
     assert (None, None) == (rest.hours, rest.cross_rack)
@@ -103,7 +103,7 @@ def test_the_limit_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -
         rows.set_column(at, rows.field(at), pa.array(doubled, rows.field(at).type)), tmp_path / "more.parquet"
     )
     with pytest.raises(
-        RefusedPlanError, match=r"limits\.worst_hour: the plan needs .* MB/s .*, allowed: at most 6 MB/s"
+        RefusedPlanError, match=r"limits\.worst_hour: the plan needs .* MB/s .*, allowed: at most 7 MB/s"
     ):
         resume("--load", tmp_path / "more.parquet")
 
@@ -134,12 +134,12 @@ def test_adopted_and_relieving_plans_read_the_spec(site: Path, tmp_path: Path) -
     )
     assert whole.cross_rack == adopted.cross_rack
     spec = site / "drained.yaml"
-    spec.write_text((site / "hours.yaml").read_text().replace("worst_hour: 6MB/s", "worst_hour: 9MB/s"))
+    spec.write_text((site / "hours.yaml").read_text().replace("worst_hour: 7MB/s", "worst_hour: 10MB/s"))
     run("drain", spec, "--broker", 1, "--for", "disk=6MB", "-o", site / "relieve.yaml")
     drained = plan_file.read(site / "relieve.plan")
     assert drained.hours is not None
     assert drained.cross_rack is not None
     assert drained.cross_rack.plan.money_per_month
-    assert [("limits.worst_hour", 9_000_000)] == [
+    assert [("limits.worst_hour", 10_000_000)] == [
         (row.key, row.limit) for row in drained.limits if row.key.startswith("limits.")
     ]

@@ -120,6 +120,32 @@ def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
 
 
 @examples(25)
+@given(problems(brokers=5, topics=2), st.integers(0, 1000))
+def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem, seed: int) -> None:
+    """From the leader where it is in their rack, else from the first replica there, else from the leader (KIP-392)."""
+    random = np.random.default_rng(seed)
+    hours = random.integers(0, 1000, (2, problem.rows, 168))
+    shares = random.integers(0, 1_000_000 // max(1, len(problem.rack_names)), len(problem.rack_names))
+    judged = replace(problem, week=hours.astype(np.int32), read_in_racks=shares)
+    week = Week.of(judged)
+    assert week is not None
+    assignment, leaders = build_problem.today(judged), judged.leaders
+    expected = build_problem.of_brokers(judged, np.stack([hours[0], 0 * hours[1]]), assignment, leaders)
+    for row, leader in enumerate(leaders.tolist()):
+        if leader < 0:
+            continue
+        left = hours[1, row].copy()
+        for rack, share in enumerate(shares.tolist()):
+            held = [broker for broker in assignment[row].tolist() if broker >= 0]
+            there = [broker for broker in held if judged.broker_racks[broker] == rack]
+            if there and judged.broker_racks[leader] != rack:
+                expected[1, there[0]] += hours[1, row] * share // 1_000_000
+                left -= hours[1, row] * share // 1_000_000
+        expected[1, leader] += left
+    assert np.array_equal(expected, week.loads(assignment, leaders))
+
+
+@examples(25)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.integers(0, 1000))
 def test_the_hours_of_the_week_are_as_by_definition(problem: Problem, seed: int) -> None:
     """Loads as counted one by one, of any assignment and leaders; then the highest, the p99, and hours above limits."""
