@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from planner.model.formats import counted
+from planner.model.formats import counted, first_names
 
 # What Kafka's reassignment JSON calls a log dir that the broker may choose by itself, or that stays as it is (KIP-113).
 ANY = "any"
@@ -249,8 +249,7 @@ def partition_name(topic: str, partition: Partition) -> str:
 
 def some(names: Sequence[str], what: str = "topic") -> str:
     """Up to three names, and how many more there are."""
-    rest = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return f"{what if len(names) == 1 else f'{what}s'} {', '.join(names[:3])}{rest}"
+    return f"{what if len(names) == 1 else f'{what}s'} {first_names(names)}"
 
 
 MIN_INSYNC = "min.insync.replicas"

@@ -7,7 +7,7 @@ terminal; whoever prints a text from the cluster escapes it for the place where 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import humanize
 
@@ -35,6 +35,11 @@ def counted(value: int, noun: str) -> str:
     """`1 replica`, `1,200 replicas`, `2 batches`; `noun` is singular."""
     ending = "" if value == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number(value)} {noun}{ending}"
+
+
+def first_names(names: Sequence[str], shown: int = 3) -> str:
+    """The first names, and how many more there are: `a, b, c and 12 more`."""
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 
 def percent(value: float | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.model.build_problem import may_move
 from planner.model.cluster import PartitionChange, down, in_force, unions
-from planner.model.formats import counted
+from planner.model.formats import counted, first_names
 from planner.model.problem import BoolArray, Problem
 from planner.model.spec import Spec
 
@@ -48,7 +48,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (
             kept,
-            f"{_number(len(kept), 'topic')} excluded by the YAML's topics key ({_some(kept)}): "
+            f"{_number(len(kept), 'topic')} excluded by the YAML's topics key ({first_names(kept)}): "
             "not moved, but counted for the balance",
         ),
         (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
@@ -106,11 +106,7 @@ def at_min_isr(spec: Spec, problem: Problem) -> Iterator[str]:
 def _topics_told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[str]:
     names = [problem.topic_names[topic] for topic in np.unique(problem.topic_of[rows]).tolist()]
     if names:
-        yield f"{counted(len(names), 'topic')} {what} ({_some(names)}): {harm}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+        yield f"{counted(len(names), 'topic')} {what} ({first_names(names)}): {harm}"
 
 
 # Kafka's switch of a topic whose older segments lie in remote storage (KIP-405).
@@ -170,6 +166,5 @@ def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionCh
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:
     """How many partitions, with the names of the first three."""
-    names = ", ".join(f"{topic}-{number}" for topic, number in partitions[:3])
-    more = f" and {len(partitions) - 3:,} more" if len(partitions) > 3 else ""
-    return f"{counted(len(partitions), 'partition')} ({names}{more})"
+    names = [f"{topic}-{number}" for topic, number in partitions]
+    return f"{counted(len(partitions), 'partition')} ({first_names(names)})"

@@ -10,7 +10,7 @@ from typing import Self
 
 from msgspec import structs
 
-from planner.model.formats import amount, counted, number, percent, ranges
+from planner.model.formats import amount, counted, first_names, number, percent, ranges
 from planner.model.spec import Spec
 from planner.plan.document import field_types
 from planner.plan.document.partition_types import TopicPartition as PartitionName
@@ -277,13 +277,13 @@ def _rebalance(group: GroupRow, planned: bool) -> str:
     moving, more = found.partitions_in_other_racks, found.topics_with_more_partitions
     reasons = []
     if moving:
-        named, count = _some([each.name for each in moving]), counted(len(moving), "partition")
+        named, count = first_names([each.name for each in moving], _NAMES_SHOWN), counted(len(moving), "partition")
         if in_broker:
             reasons.append(f"the coordinator sees the racks of {count} change, during a copy or for good: {named}")
         else:
             reasons.append(f"replicas of {count} move to other racks, and it has client.rack: {named}")
     if more:
-        reasons.append(f"topics get more partitions: {_some(more)}")
+        reasons.append(f"topics get more partitions: {first_names(more, _NAMES_SHOWN)}")
     if reasons:
         pause = f" Nobody reads {counted(found.paused, 'partition')} meanwhile." if found.paused else ""
         unpaused = " All partitions are read meanwhile." if in_broker and not found.paused else ""
@@ -291,11 +291,6 @@ def _rebalance(group: GroupRow, planned: bool) -> str:
     if not planned and (in_broker or any(each.rack is not None for each in group.members)):
         return "Partitions that move to other racks would make it rebalance, too: --plan PLAN says whether any do."
     return "The spec's changes don't make it rebalance."
-
-
-def _some(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {number(rest)} more" if rest > 0 else "")
 
 
 def _partitions(found: MemberSpread | Combination) -> str:

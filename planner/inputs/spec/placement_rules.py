@@ -8,7 +8,7 @@ part, as `key (line:column)`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -44,7 +44,6 @@ PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
 _KEYS = (*TARGET_KEYS, "broker_sets", "placement")
 # What says how many replicas a topic will have.
 _OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
-_SHOWN = 3
 
 
 @SET_RULES.reads(*TARGET_KEYS, "broker_sets", "cluster.broker_classes")
@@ -127,7 +126,7 @@ def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Itera
             both = [name for name in names if fnmatchcase(name, rule.topics) and fnmatchcase(name, first.topics)]
             if both and rule.broker_set != first.broker_set:
                 message = (
-                    f"{_some(both)} would be on {rule.broker_set!r}, and on {first.broker_set!r} by "
+                    f"{some(both)} would be on {rule.broker_set!r}, and on {first.broker_set!r} by "
                     f"{_at(document, ('placement', earlier))}; allowed: one set for each topic"
                 )
                 yield document.finding(("placement", later, "brokers"), message)
@@ -158,14 +157,14 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
         if wide:
             message = (
                 f"{need.name} {len(need.usable)} of the brokers that stay or join, too few for {most} replicas of "
-                f"{_some(wide)}; allowed: {most} brokers or more, or a smaller changes.set_replication_factor"
+                f"{some(wide)}; allowed: {most} brokers or more, or a smaller changes.set_replication_factor"
             )
             yield document.finding(need.path, message)
         elif rack_aware(document) and None not in every and len(there) < wanted:
             spread = [name for name, replicas in need.replicas.items() if min(replicas, len(every)) > len(there)]
             message = (
                 f"{need.name} brokers in {len(there)} of {len(every)} racks, too few for the rack rule and {most} "
-                f"replicas of {_some(spread)}; allowed: brokers in {wanted} racks or more, or rack_aware: disabled"
+                f"replicas of {some(spread)}; allowed: brokers in {wanted} racks or more, or rack_aware: disabled"
             )
             yield document.finding(need.path, message)
 
@@ -182,7 +181,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
             excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
             other = _at(document, next(excluded, ("topics", "include")))
             message = (
-                f"{_some(stuck)} may not move by {other}, with replicas on brokers that this doesn't let them use; "
+                f"{some(stuck)} may not move by {other}, with replicas on brokers that this doesn't let them use; "
                 "allowed: let them move, or a pattern that doesn't match them"
             )
             yield document.finding(need.path, message)
@@ -222,13 +221,6 @@ def _at(document: Document, path: Path) -> str:
     """Another place of the file, for a message."""
     place = document.place(path)
     return f"{key_text(path)} ({place.line}:{place.column})"
-
-
-def _some(names: Iterable[str]) -> str:
-    """Up to three topics, and how many more there are."""
-    every = list(names)
-    rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return f"{'topic' if len(every) == 1 else 'topics'} {', '.join(every[:_SHOWN])}{rest}"
 
 
 _CLASSES = ("cluster", "broker_classes")

@@ -23,8 +23,9 @@ from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LARGEST
 from planner.model.build_problem import may_move
-from planner.model.cluster import MIN_INSYNC, Topic
+from planner.model.cluster import MIN_INSYNC, Topic, some
 from planner.model.errors import Finding, did_you_mean
+from planner.model.formats import first_names
 
 # Rules about patterns are apart: while some state file can't be read, nobody knows whether a pattern matches a topic.
 TOPIC_RULES: RuleList[TopicRule] = RuleList()
@@ -102,11 +103,11 @@ def _unmatched(
         views = (document, *(view for _, view in variants(document)))
         names += [new.topic for view in views for new in created_topics(view)]
     known, left = set(names), set(names)
-    some = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
     for path, pattern in patterns:
         if not _matching(pattern, known):
             guess = did_you_mean(pattern, names)
-            message = f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {some}"
+            found = first_names(names, _SHOWN)
+            message = f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {found}"
             yield document.finding(path, message)
         elif first_counts:
             counted = _matching(pattern, left)
@@ -207,7 +208,7 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[Findin
         who = "broker that stays or joins is" if targets == 1 else "brokers that stay or join are"
         message = (
             f"{targets} {who} too few for {max(needs[name] for name in wide)} replicas "
-            f"of {_some(wide)}; "
+            f"of {some(wide)}; "
             "allowed: fewer brokers that leave, more that join, or a smaller set_replication_factor"
         )
         yield document.finding(leaving_path(document), message)
@@ -221,7 +222,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
     leaving = leaving_brokers(document)
     stuck = [topic.name for topic in fixed if any(leaving & set(partition.replicas) for partition in topic.partitions)]
     if stuck:
-        message = f"{_some(stuck)} may not move, but has replicas on brokers that leave; allowed: let it move"
+        message = f"{some(stuck)} may not move, but has replicas on brokers that leave; allowed: let it move"
         excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
         yield document.finding(next(excluded, ("topics", "include")), message)
     for at, change in enumerate(replication_factor_changes(document)):
@@ -233,7 +234,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
             and any(len(partition.replicas) != factor for partition in topic.partitions)
         ]
         if resized:
-            message = f"{_some(resized)} may not move by the filter in topics; allowed: a pattern of topics that may"
+            message = f"{some(resized)} may not move by the filter in topics; allowed: a pattern of topics that may"
             yield document.finding(("changes", "set_replication_factor", at, "topics"), message)
 
 
@@ -247,14 +248,8 @@ def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Fi
         if topic.deleting and any(leaving & set(partition.replicas) for partition in topic.partitions)
     ]
     if stuck:
-        message = f"{_some(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
+        message = f"{some(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
         yield document.finding(leaving_path(document), message)
-
-
-def _some(names: list[str]) -> str:
-    """Up to three names, and how many more there are."""
-    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{'topic' if len(names) == 1 else 'topics'} {', '.join(names[:3])}{rest}"
 
 
 @_reads("consumers")
@@ -298,10 +293,10 @@ def described_findings(document: Document, described: Described, assignment: Ass
             continue
         for member_path, member in document.items(*path, "members"):
             if member["id"] not in found.members:
-                some = ", ".join(sorted(found.members)[:_SHOWN])
+                examples = ", ".join(sorted(found.members)[:_SHOWN])
                 guess = did_you_mean(member["id"], found.members)
                 message = (
-                    f"{member['id']!r} isn't a member in {item['state']!r}; {guess}allowed: members such as {some}"
+                    f"{member['id']!r} isn't a member in {item['state']!r}; {guess}allowed: members such as {examples}"
                 )
                 yield document.finding((*member_path, "id"), message)
         owned = [(member, *each) for member, held in found.members.items() for each in held]

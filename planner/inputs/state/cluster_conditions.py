@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.inputs.importers.state_parts import BrokerSeen
 from planner.inputs.state.merge import Merged, rack_named
 from planner.model.cluster import CONFIGS_UNKNOWN, Broker, Config, Partition, down, partition_name, some, unions
-from planner.model.formats import counted
+from planner.model.formats import counted, first_names
 
 
 def conditions(merged: Merged) -> Iterator[str]:
@@ -67,8 +67,7 @@ def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
     topics = [topic for topic, config in effective.items() if config]
     if topics:
         keys = sorted({key for config in effective.values() for key, _ in config})
-        listed = ", ".join(keys[:2]) + (f" and {len(keys) - 2} more" if len(keys) > 2 else "")
-        of = f"{listed} ({counted(len(topics), 'topic')})"
+        of = f"{first_names(keys, 2)} ({counted(len(topics), 'topic')})"
         yield (
             f"unknown whether topics have their own {of} or inherit it: the tfvars leave these topics' configs out; "
             "add the output of kafka-configs --describe --entity-type topics --all, which says so"

@@ -30,7 +30,7 @@ from planner.inputs.importers.state_parts import (
 )
 from planner.model.cluster import MIN_INSYNC, TOPIC_ONLY, Config, Partition, largest_min_insync, some
 from planner.model.errors import Finding, ImportStateError, Place
-from planner.model.formats import counted
+from planner.model.formats import counted, first_names
 
 Key = tuple[str, int]
 
@@ -193,8 +193,7 @@ def _merged_configs(parts: Sequence[StatePart]) -> Configs:
     for each in reversed(stated):
         defaults |= each
     unlike = found.unlike
-    first = ", ".join(unlike[:3]) + (f" and {len(unlike) - 3:,} more" if len(unlike) > 3 else "")
-    disagree = f"sources disagree about the configuration of {counted(len(unlike), 'topic')} ({first})"
+    disagree = f"sources disagree about the configuration of {counted(len(unlike), 'topic')} ({first_names(unlike)})"
     seen = [*(each.get(MIN_INSYNC) for each in stated), *found.inherited.get(MIN_INSYNC, ())]
     least, notes = largest_min_insync(seen)
     all_notes = (*notes, disagree) if unlike else notes
