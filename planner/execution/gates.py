@@ -16,6 +16,7 @@ from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 # Why nothing is written: a limit of the YAML is crossed, or else a throttle can't work or a broker is cordoned.
 LIMITS = "nothing was written, because the plan exceeds these limits:"
 UNSAFE = "nothing was written, because the plan can't be applied safely:"
+ALSO_UNSAFE = "and it can't be applied safely:"
 _ALL_OF_IT = 1_000_000
 _FIELDS = {
     "eta": "eta_seconds",
@@ -93,24 +94,22 @@ def gates(
 
 
 def crossed(found: Sequence[Gate], spec: Spec, costs: Costs) -> list[str]:
-    """A line for every gate crossed, with the key to change; for a throttle that can't work; for what is cordoned."""
+    """A line for every gate crossed, with the key to change."""
     lines = [_crossed(gate) for gate in found if gate.crossed and gate.key != "limits.disk_used"]
     lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
-    lines += on_cordoned(spec, costs)
-    stuck = endless(costs.batches, spec.execution.throttle_bytes_per_sec)
-    if stuck:
-        lines.append(_never_complete(stuck, spec.execution.throttle_bytes_per_sec))
     return lines
 
 
-def on_cordoned(spec: Spec, costs: Costs) -> Iterator[str]:
-    """Brokers and log dirs that get no new replica (KIP-1066) and that the plan copies to.
+def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:
+    """A line for each broker and log dir that is cordoned and that the plan copies to; for a throttle that can't work.
 
-    Kafka itself keeps only new partitions off them: a reassignment that names them is carried out.
+    Kafka itself keeps only new partitions off what is cordoned (KIP-1066): a reassignment that names it is carried out.
     """
-    listed = {"cluster.brokers": spec.cluster.brokers, "changes.add_brokers": spec.changes.add_brokers}
-    places = {broker.id: key for key, each in listed.items() for broker in each if broker.cordoned_log_dirs}
-    brokers = {broker.id: broker for each in listed.values() for broker in each if broker.id in places}
+    joining = spec.changes.add_brokers
+    places = dict.fromkeys((broker.id for broker in spec.cluster.brokers), "cluster.brokers")
+    places |= dict.fromkeys((broker.id for broker in joining), "changes.add_brokers")
+    places |= dict.fromkeys(dict(spec.changes.replace_brokers).values(), "changes.replace_brokers")
+    brokers = {broker.id: broker for broker in (*spec.cluster.brokers, *joining) if broker.cordoned_log_dirs}
     arriving = Counter[tuple[int, str]]()
     for step in (step for batch in costs.batches for step in batch.steps):
         dirs = dict(zip(step.after, step.log_dirs, strict=False))
@@ -127,6 +126,8 @@ def on_cordoned(spec: Spec, costs: Costs) -> Iterator[str]:
             f"{places[to]}: broker {to} is cordoned ({setting}), and the plan copies {counted(count, 'replica')} "
             f"to {where}; allowed: changes that copy nothing there, or the broker without that setting"
         )
+    if stuck := endless(costs.batches, spec.execution.throttle_bytes_per_sec):
+        yield _never_complete(stuck, spec.execution.throttle_bytes_per_sec)
 
 
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:

@@ -183,13 +183,12 @@ def limits(
 def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
     """The plan, if it crosses no limit and the throttle can work; else an error, with the plan if a limit is why."""
     lines = gates.crossed([Gate(row.key, row.limit, row.value, row.broker) for row in plan.limits], spec, costs)
+    unsafe = tuple(gates.unsafe(spec, costs))
     if lines:
-        crossed = any(row.crossed for row in plan.limits)
-        heading = gates.LIMITS if crossed else gates.UNSAFE
+        raise RefusedPlanError(plan, gates.LIMITS, *lines, *([gates.ALSO_UNSAFE] if unsafe else []), *unsafe)
+    if unsafe:
         # The plan says neither that its throttle can't work nor what is cordoned: shown alone, it would seem ready.
-        if crossed:
-            raise RefusedPlanError(plan, heading, *lines)
-        raise UnsafePlanError(heading, *lines)
+        raise UnsafePlanError(gates.UNSAFE, *unsafe)
     return plan
 
 

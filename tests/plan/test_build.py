@@ -16,6 +16,7 @@ from msgspec import structs
 from plan_documents import plan_id
 from properties import examples
 
+from planner.execution import gates
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, StalePlanError, UnsafePlanError
@@ -350,3 +351,19 @@ def test_the_plan_says_from_when_and_until_when() -> None:
     assert ends == validity("2026-11-20T11:00:00+01:00", 86_400)
     endless = structs.replace(ends, valid_for_seconds=None, valid_until=None)
     assert endless == validity("2026-11-20T10:00Z", None)
+
+
+def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
+    """A cordon is no limit: it has its own heading, with and without limits above it."""
+    joining = Broker(4, cordoned_log_dirs=("*",))
+    spec = expansion(changes=Changes(add_brokers=(joining,), replace_brokers=((3, 4),)))
+    with pytest.raises(UnsafePlanError) as only_cordoned:
+        plan_of(spec)
+    with pytest.raises(plan_build.RefusedPlanError) as both:
+        plan_of(replace(spec, limits=Limits(bytes_moved=0)))
+
+    first, cordon = only_cordoned.value.lines
+    assert (gates.UNSAFE, "changes.replace_brokers: broker 4 is cordoned") == (first, cordon.partition(" (")[0])
+    heading, limit, *rest = both.value.lines
+    assert (gates.LIMITS, "limits.bytes_moved") == (heading, limit.partition(":")[0])
+    assert [gates.ALSO_UNSAFE, cordon] == rest

@@ -6,7 +6,7 @@ This is the only module of the input side that opens files; everything that it c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,15 @@ from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.load import cluster_load, profile_file
 from planner.inputs.spec import sections
-from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
+from planner.inputs.spec.build_spec import (
+    Sizes,
+    added_brokers,
+    brokers_today,
+    build_spec,
+    inline_assignment,
+    inline_sizes,
+    with_sizes,
+)
 from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
 from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
 from planner.inputs.spec.placement_rules import LEADER_RULES, LEADER_TOPIC_RULES, PLACEMENT_RULES, SET_RULES
@@ -40,7 +48,8 @@ from planner.model.spec import DescribedGroup, InputFile, Rate, Spec
 class _Topics:
     """Today's topics, None where they can't be read, and what was wrong with them.
 
-    `document` is the YAML's, with what the state files add to it.
+    `document` is the YAML's, with what the state files add to it. `cordoned` are the log dirs of each broker that get
+    nothing new.
     """
 
     document: Document
@@ -51,6 +60,7 @@ class _Topics:
     notes: tuple[str, ...] = ()
     growth: tuple[Rate, ...] = ()
     week: WeekOfLoad | None = None
+    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,14 @@ def load(path: Path) -> Spec:
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth))
     cluster, traffic = replace(spec.cluster, notes=topics.notes), sections.traffic(document)
-    return replace(spec, cluster=cluster, growth=growth, week=topics.week, traffic=traffic)
+    written_too = {broker.id for broker in added_brokers(document)}
+    # A replacement that only changes.replace_brokers names may be live, and cordoned, as well.
+    joining = (
+        each if each.id in written_too else replace(each, cordoned_log_dirs=topics.cordoned.get(each.id, ()))
+        for each in spec.changes.add_brokers
+    )
+    changes = replace(spec.changes, add_brokers=tuple(joining))
+    return replace(spec, cluster=cluster, growth=growth, week=topics.week, traffic=traffic, changes=changes)
 
 
 def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
@@ -252,9 +269,12 @@ def _merged(document: Document, read: _Parts, bad_keys: tuple[str, ...]) -> _Top
         return _Topics(_with_state(document, None), findings=(*read.findings, *error.findings))
     document = _with_state(document, None if read.findings else merged)
     notes = _notes(document, merged, bad_keys)
-    if read.findings or merged.sizes is None:
-        return _Topics(document, merged.assignment, Sizes(), read.inputs, read.findings, notes)
-    return _sized(document, merged, read.inputs, notes)
+    found = (
+        _Topics(document, merged.assignment, Sizes(), read.inputs, read.findings, notes)
+        if read.findings or merged.sizes is None
+        else _sized(document, merged, read.inputs, notes)
+    )
+    return replace(found, cordoned=merged.cordoned)
 
 
 def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -54,24 +54,24 @@ def test_state_without_sizes_has_unknown_sizes(tmp_path: Path) -> None:
 
 
 def test_cordoned_log_dirs_are_read_unless_the_yaml_states_them(tmp_path: Path) -> None:
-    """From kafka-configs --describe of brokers among the state's files; what replaces one isn't cordoned."""
+    """From kafka-configs --describe of brokers; a broker's cordon isn't that of its replacement."""
     shutil.copy(DATA / "zookeeper-3.9" / "kafka-topics-describe.txt", tmp_path / "d.txt")
     (tmp_path / "b.txt").write_text(
         "".join(
             f"Dynamic configs for broker {broker} are:\n  cordoned.log.dirs={dirs} sensitive=false synonyms={{}}\n"
-            for broker, dirs in ((1, "*"), (2, "/d1,/d2"), (7, "*"))
+            for broker, dirs in ((1, "*"), (2, "/d1,/d2"), (7, "*"), (10, "*"))
         ),
         encoding="utf-8",
     )
     text = (
         "version: 1\ncluster:\n  name: demo\n"
         '  brokers: [{id: 0}, {id: 1}, {id: 2, cordoned_log_dirs: ["/d3"]}, {id: 3}]\n'
-        "  state: {files: [d.txt, b.txt]}\nchanges: {add_brokers: [{id: 7}, {id: 8}], replace_brokers: {1: 9}}\n"
+        "  state: {files: [d.txt, b.txt]}\nchanges: {add_brokers: [{id: 7}, {id: 8}], replace_brokers: {1: 9, 3: 10}}\n"
     )
     spec = spec_of(tmp_path, text)
     assert [(), ("*",), ("/d3",), ()] == [broker.cordoned_log_dirs for broker in spec.cluster.brokers]
     joining = [(broker.id, broker.cordoned_log_dirs) for broker in spec.changes.add_brokers]
-    assert [(7, ("*",)), (8, ()), (9, ())] == joining
+    assert [(7, ("*",)), (8, ()), (9, ()), (10, ("*",))] == joining
 
 
 def test_resources_that_are_not_shipped_are_a_setup_error() -> None:
