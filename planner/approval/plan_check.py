@@ -18,12 +18,15 @@ from planner import __version__
 from planner.approval import staleness
 from planner.approval.cluster_now import Since, Sources, read_now, since
 from planner.approval.staleness import Difference, Fit, Standing
-from planner.export import folder_check
+from planner.export import folder_check, kafka_files
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
-from planner.model import amounts
+from planner.model import amounts, file_reading
 from planner.model.errors import SetupError, StalePlanError
+from planner.model.file_reading import UnreadableError
 from planner.plan import bound_file, headline, plan_file
+from planner.plan.document import codec, restart_types
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.restart_types import RestartDocument
 from planner.sweep import candidates_file, sweep_result
 
 _SHOWN = 20
@@ -62,8 +65,22 @@ class CheckedPlan:
 
     def require_approved(self) -> None:
         """StalePlanError with every refusal where there is one."""
-        if self.refusals:
-            raise StalePlanError(*(line for each in self.refusals for line in each.told()))
+        require_none(self.refusals)
+
+
+@dataclass(frozen=True)
+class CheckedRestart:
+    """A restart, the reasons not to carry it out, and the state of its folder, None for a restart.json alone."""
+
+    restart: RestartDocument
+    refusals: tuple[Refusal, ...]
+    held: FolderCheck | None
+
+
+def require_none(refusals: tuple[Refusal, ...]) -> None:
+    """StalePlanError with every refusal where there is one."""
+    if refusals:
+        raise StalePlanError(*(line for each in refusals for line in each.told()))
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,37 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
     return CheckedPlan(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)
 
 
+def check_restart(
+    path: Path, render: Callable[[RestartDocument], Mapping[str, bytes]], wanted: Wanted = Wanted()
+) -> CheckedRestart:
+    """Checks a restart.json, or a restart's folder, against the files that it gives.
+
+    The playbook itself compares the steps with the cluster, before anything restarts.
+    """
+    file = path / restart_types.FILE if path.is_dir() else path
+    try:
+        data = file_reading.read_bytes(file, file_reading.PLAN)
+    except OSError as error:
+        raise file_reading.unreadable(path, error) from None
+    except UnreadableError as error:
+        raise UnreadableError(f"{path}: can't be read as a restart: {error}") from None
+    restart = codec.decode_restart(data, str(file))
+    found, refusals = None, list[Refusal]()
+    if wanted.plan_id not in (None, restart.restart_id):
+        refusals.append(Refusal(f"{path}: is restart {restart.restart_id}, approved was {wanted.plan_id}"))
+    if path.is_dir():
+        made = {name: digest(content) for name, content in render(restart).items()}
+        # Today's replica lists aren't in restart.json, only their digest.
+        made[f"{kafka_files.ROLE}/files/{restart_types.STATES}"] = restart.states_sha256
+        made[SUMS] = digest(folder_check.sums(made))
+        found = folder_check.held(made, folder_check.entries(path))
+        if found.differences:
+            refusals.append(_changed(path, f"restart {restart.restart_id[:12]}", restart.planner_version, found))
+        if wanted.strict and found.own:
+            refusals.append(_own_files(path, found))
+    return CheckedRestart(restart, tuple(refusals), found)
+
+
 def _refusals(
     path: Path, plan: Plan, wanted: Wanted, found: FolderCheck | None, fit: Fit | None, after: Since | None
 ) -> Iterator[Refusal]:
@@ -107,7 +155,7 @@ def _refusals(
             "(planner resume)"
         )
     if found is not None and found.differences:
-        yield _changed(path, plan, found)
+        yield _changed(path, f"plan {plan.plan_id[:12]}", plan.planner_version, found)
     if fit is not None and fit.stale:
         yield Refusal(
             f"{path}: plan {plan.plan_id[:12]} doesn't fit the cluster as it is now",
@@ -115,11 +163,7 @@ def _refusals(
             "capture the state again and plan anew, or finish what was begun with planner resume",
         )
     if wanted.strict and found is not None and found.own:
-        yield Refusal(
-            f"{path}: contains files of your own, which can't be checked (--strict)",
-            tuple(map(str, found.own)),
-            _ELSEWHERE,
-        )
+        yield _own_files(path, found)
     if wanted.strict_state and fit is not None and after is not None:
         outside = (*map(str, fit.told), *(after.sentences() if after.changed else ()))
         if outside:
@@ -127,8 +171,16 @@ def _refusals(
             yield Refusal(what, outside)
 
 
-_ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"
-_MEND = "planner render writes the files of a plan.json again; another version of the planner may write other files"
+_MAKERS = {"plan": "planner render", "restart": "planner restart"}
+
+
+def _own_files(path: Path, found: FolderCheck) -> Refusal:
+    """The refusal of files that --strict doesn't take."""
+    return Refusal(
+        f"{path}: contains files of your own, which can't be checked (--strict)",
+        tuple(map(str, found.own)),
+        "keep your own files outside the folder: ansible-playbook -i INVENTORY PLAYBOOK",
+    )
 
 
 def listed(lines: tuple[str, ...]) -> Iterator[str]:
@@ -156,22 +208,27 @@ def parse_plan_id(text: str | None) -> str | None:
     return text
 
 
-def _changed(path: Path, plan: Plan, found: FolderCheck) -> Refusal:
-    """The refusal of a folder that differs from its plan.json, or that another version of the planner made."""
-    made_by = plan.planner_version
+def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> Refusal:
+    """The refusal of a folder that differs from its plan.json or restart.json, or that another planner made.
+
+    `name` is what it holds, such as "plan 1a2b".
+    """
+    kind = name.split(maxsplit=1)[0]
+    maker = _MAKERS[kind]
+    mend = f"{maker} writes the files of a {kind}.json again; another version of the planner may write other files"
     if made_by != __version__:
         # What can be said without rendering: which files aren't as the folder's own digests say.
         return Refusal(
             f"{path}: was made by planner {made_by}; this is planner {__version__}, which derives other files from "
-            "its plan.json, and can't say whether these are as they were made",
+            f"its {kind}.json, and can't say whether these are as they were made",
             tuple(map(str, folder_check.held_to_its_list(path).differences)),
-            f"check with planner {made_by}, or write the files anew with this one (planner render) and review them",
+            f"check with planner {made_by}, or write the files anew with this one ({maker}) and review them",
         )
-    what = f"{path}: not as it was made (plan {plan.plan_id[:12]})"
+    what = f"{path}: not as it was made ({name})"
     # What libraries write that need not write the same in another version.
     drawn = ("report.html", candidates_file.FILE, SUMS)
     only_drawn = all(each.path in drawn or each.path.startswith("plots/") for each in found.differences)
-    return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if only_drawn else _MEND)
+    return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{mend}" if only_drawn else mend)
 
 
 _LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")
@@ -211,21 +268,32 @@ def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -
 FORMAT_VERSION = "1.0"
 
 
-def document(checked: CheckedPlan) -> dict[str, object]:
+def document(checked: CheckedPlan | CheckedRestart) -> dict[str, object]:
     """The whole check as JSON values, also of a refused plan; `state` is null if no state was given."""
-    plan, held = checked.plan, checked.held or FolderCheck()
+    held, step, until, state = checked.held or FolderCheck(), "", None, None
+    if isinstance(checked, CheckedRestart):
+        made_by, checked_id = checked.restart.planner_version, checked.restart.restart_id
+    else:
+        plan = checked.plan
+        made_by, checked_id, step, until = (
+            plan.planner_version,
+            plan.plan_id,
+            headline.first_step(plan),
+            plan.valid_until,
+        )
+        state = None if checked.fit is None or checked.since is None else _state(checked.fit, checked.since)
     return {
         "format_version": FORMAT_VERSION,
-        "plan_id": plan.plan_id,
-        "planner_version": plan.planner_version,
-        "first_step": headline.first_step(plan) or None,
+        "plan_id": checked_id,
+        "planner_version": made_by,
+        "first_step": step or None,
+        "valid_until": until,
         "approved": not checked.refusals,
         "refusals": [str(each) for each in checked.refusals],
-        "valid_until": plan.valid_until,
         "files": held.files,
         "differences": [asdict(each) for each in held.differences],
         "operators_files": [asdict(each) for each in held.own],
-        "state": None if checked.fit is None or checked.since is None else _state(checked.fit, checked.since),
+        "state": state,
     }
 
 

@@ -18,6 +18,7 @@ from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.plan.document import codec
+from planner.plan.document.restart_types import RestartDocument
 from planner.report import markdown
 from planner.sweep import candidates_file
 from planner.whatif import failure_rows, failures_report, restart_steps
@@ -144,6 +145,11 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
     return 0
 
 
+def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
+    """The files of a restart's folder but for their digests; `states` are today's replica lists."""
+    return {**kafka_files.restart_files(made, states), "report.md": markdown.render(restart_steps.view(made)).encode()}
+
+
 @click.command()
 @click.argument("spec", metavar="SPEC", type=FILE)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write, with a playbook.")
@@ -163,11 +169,9 @@ def restart(spec: Path, out: Path | None, at_most: int | None, form: Format, det
     if out is not None:
         output_folder.check(out, output_folder.RESTART)
     made = restart_steps.document(wish, at_most)
-    shown = restart_steps.view(made)
     if out is not None:
-        files = {**kafka_files.restart_files(made, wish), "report.md": markdown.render(shown).encode()}
-        output_folder.write(out, folder_check.with_sums(files), say)
-    show_found(form, lambda: codec.as_json(made), lambda: shown)
+        output_folder.write(out, folder_check.with_sums(rendered(made, restart_steps.states(wish))), say)
+    show_found(form, lambda: codec.as_json(made), lambda: restart_steps.view(made))
     if out is not None:
         tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"
         echo_line(f"next: cd {shlex.quote(str(out / 'ansible'))} && ansible-playbook restart.yml {tasks}", err=True)

@@ -14,6 +14,7 @@ from planner.approval import plan_check, plan_diff
 from planner.approval.cluster_now import Sources
 from planner.approval.plan_check import CheckedPlan, Wanted
 from planner.cli import workflow
+from planner.cli.failures import rendered
 from planner.cli.shown import (
     FILE,
     FOLDER,
@@ -30,9 +31,11 @@ from planner.cli.shown import (
     shows_refused,
 )
 from planner.cli.shown import show as show_plan
+from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, gap_shown, number
 from planner.plan import headline, plan_file
+from planner.plan.document import restart_types
 from planner.report import run_journal
 from planner.report.terminal import Detail
 from planner.report.view import Column, Lines, Name, Section, Table, View, told
@@ -134,7 +137,8 @@ def check(
 ) -> int:
     """Check that PLAN is unchanged and fits the cluster.
 
-    Makes every file of the plan's folder again and compares; with --state or --bootstrap-servers, the cluster too.
+    Or that a restart is unchanged. Makes every file of the folder again and compares; with --state or
+    --bootstrap-servers, the cluster too.
 
     The files of a folder are made again from plan.json and compared byte for byte, whatever SHA256SUMS says; no other
     file may be there. Your own (inventory, variables, what Terraform keeps) can't be judged: each is listed with what
@@ -142,6 +146,12 @@ def check(
     has to be where the plan found it, or where one of its batches puts it. Others are listed, and the exit code is 1.
     """
     wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
+    if plan.name == restart_types.FILE or ((plan / restart_types.FILE).is_file() and not (plan / "plan.json").exists()):
+        options = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}
+        if given := [name for name, value in {**options, "--now": now is not None}.items() if value]:
+            why = "; restart.yml compares the cluster with the steps before anything restarts" if sources.any else ""
+            raise click.UsageError(f"{given[0]} is for plans, and {plan} is a restart{why}")
+        return check_restart(plan, wanted, form)
     checked = plan_check.check(plan, sources, workflow.rendered_files, wanted)
     if form == "json":
         echo_json(plan_check.document(checked))
@@ -162,16 +172,33 @@ def check(
     return 0
 
 
-def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
-    """What `check` prints of a plan that it approves: what was checked, and what couldn't be."""
-    plan, held = checked.plan, checked.held
+def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"]) -> int:
+    """Print whether a restart's folder is as its restart.json gives it."""
+    checked = plan_check.check_restart(path, rendered, wanted)
+    if form == "json":
+        echo_json(plan_check.document(checked))
+    plan_check.require_none(checked.refusals)
+    if form == "text":
+        for line in unchanged(path, f"restart {checked.restart.restart_id[:12]}", checked.held):
+            echo_line(line)
+    return 0
+
+
+def unchanged(path: Path, name: str, held: FolderCheck | None) -> Iterator[str]:
+    """What was checked of a plan or restart and its folder, and which of its files can't be."""
     of_files = f", with all of its {held.files} files" if held else ""
-    step = headline.first_step(plan)
-    yield from [step] if step else []
-    yield f"{path}: plan {plan.plan_id[:12]} is unchanged{of_files}"
+    yield f"{path}: {name} is unchanged{of_files}"
     if held and held.own:
         yield f"not checked: {len(held.own)} of the folder's files are your own; each could change what runs:"
         yield from (f"  {line}" for line in plan_check.listed(tuple(map(str, held.own))))
+
+
+def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
+    """What `check` prints of a plan that it approves: what was checked, and what couldn't be."""
+    plan = checked.plan
+    step = headline.first_step(plan)
+    yield from [step] if step else []
+    yield from unchanged(path, f"plan {plan.plan_id[:12]}", checked.held)
     yield from [f"valid until {plan.valid_until}"] if plan.valid_until else []
     if checked.fit is not None:
         yield f"fits the cluster now: {checked.fit.progress()}"

@@ -15,10 +15,9 @@ from typing import Any
 from planner.export import ansible_vars
 from planner.model.file_reading import resource
 from planner.model.generated_text import canonical_json, environment
-from planner.model.spec import Spec
 from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.restart_types import FILE, RestartDocument
+from planner.plan.document.restart_types import FILE, STATES, RestartDocument
 
 Files = dict[str, bytes]
 
@@ -119,18 +118,14 @@ _SHARED += tuple(
 )
 
 
-def restart_files(restart: RestartDocument, spec: Spec) -> Files:
-    """The output folder of a restart, relative path → bytes, sorted by path: the playbook, and what it executes."""
+def restart_files(restart: RestartDocument, states: bytes) -> Files:
+    """The output folder of a restart, relative path → bytes, sorted by path: the playbook, and what it executes.
+
+    `states` are the replica lists of today, whose digest the restart has: with any other one its steps don't hold.
+    """
     copies = {
         FILE: restart.encoded(),
-        # The replica lists of today: with any other one the steps don't hold.
-        "states.json": canonical_json(
-            {
-                f"{topic.name}-{part.id}": [ansible_vars.text_of(part.replicas)]
-                for topic in spec.cluster.topics
-                for part in topic.partitions
-            }
-        ).encode(),
+        STATES: states,
         "foretold.json": canonical_json(
             {
                 "refusing": [step.number for step in restart.refusing],
@@ -154,7 +149,10 @@ def restart_files(restart: RestartDocument, spec: Spec) -> Files:
         "kafka_bin_dir": restart.kafka_bin_dir,
         "bootstrap_servers": restart.bootstrap_servers,
         "racks_of_broker": {broker: step.rack for step in restart.steps for broker in sorted(step.brokers)},
-        "digests": {path: sha256(copies[path]).hexdigest() for path in sorted(copies)},
+        "digests": {
+            path: restart.states_sha256 if path == STATES else sha256(copies[path]).hexdigest()
+            for path in sorted(copies)
+        },
     }
     names = [("ansible", path) for path in template_paths("ansible") if path.startswith(_SHARED)]
     names += [("restart", path) for path in template_paths("restart")]

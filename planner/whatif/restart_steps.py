@@ -8,6 +8,7 @@ leaders lead again. Source: `kafka.cluster.Partition.appendRecordsToLeader` (Not
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +16,10 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
+from planner import __version__
 from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force
 from planner.model.formats import counted, number, ranges
+from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan.document.cluster_types import InputRow
@@ -48,6 +51,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
     )
     return RestartDocument(
         format_version=FORMAT_VERSION,
+        planner_version=__version__,
         restart_id="",
         cluster=spec.cluster.name,
         bootstrap_servers=spec.cluster.bootstrap_servers,
@@ -55,10 +59,21 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         inputs=tuple(InputRow(path=each.path, sha256=each.sha256) for each in spec.inputs),
         at_most=at_most,
         partitions=subject.problem.rows,
+        states_sha256=hashlib.sha256(states(spec)).hexdigest(),
         min_insync_unknown=unstated,
         steps=tuple(judge.row(place, *group) for place, group in enumerate(judge.groups(at_most), start=1)),
         notes=tuple(_notes(subject, judge, unstated)),
     ).identified()
+
+
+def states(spec: Spec) -> bytes:
+    """The role's states.json: the replica list of each partition today, as Kafka's tools print it."""
+    lists = {
+        f"{topic.name}-{part.id}": [",".join(map(str, part.replicas))]
+        for topic in spec.cluster.topics
+        for part in topic.partitions
+    }
+    return canonical_json(lists).encode()
 
 
 def _unstated(spec: Spec) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ import json, sys
 from pathlib import Path
 path = Path({path!r})
 cluster = json.loads(path.read_text())
+with Path({notes!r}).open("a") as notes:
+    print(sys.argv[1], file=notes)
 cluster["restarted"] = [*cluster.get("restarted", []), int(sys.argv[1])]
 for each in cluster["partitions"].values():
     others = [broker for broker in each["replicas"] if broker != int(sys.argv[1])]
@@ -78,7 +80,9 @@ def site(tmp_path: Path) -> Site:
     cluster = {"brokers": [*RACKS], "racks": racks, "partitions": partitions, "throttle": None, "polls": 2}
     (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
     wish = load(tmp_path / "spec.yaml")
-    output_folder.write(tmp_path / "out", kafka_files.restart_files(restart_steps.document(wish), wish))
+    output_folder.write(
+        tmp_path / "out", kafka_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
+    )
     return Site(tmp_path / "out", bin_dir)
 
 
@@ -87,7 +91,11 @@ def play(site: Site, *options: str, allow: bool = True) -> Run:
     folder = site.folder.parent
     script = folder / "restart.py"
     script.write_text(
-        RESTART.format(python=site.playbooks.programs / "python", path=str(site.bin_dir / "cluster.json"))
+        RESTART.format(
+            python=site.playbooks.programs / "python",
+            path=str(site.bin_dir / "cluster.json"),
+            notes=str(folder / "notes"),
+        )
     )
     script.chmod(0o755)
     quoted = json.dumps(f"{shlex.quote(str(script))} {{{{ item }}}}")
@@ -171,6 +179,43 @@ def test_tasks_that_return_before_anything_stopped(site: Site) -> None:
     assert "step 2 of 4 restarts" not in run.text
 
 
+NOTE = """---
+- name: Note
+  ansible.builtin.lineinfile:
+    path: {path}
+    line: "{{{{ kafka_reassign_event | to_json(sort_keys=true) }}}}"
+- name: Stop where the test wants it
+  ansible.builtin.assert:
+    that: kafka_reassign_event.event ~ kafka_reassign_event.step != stop | default('')
+"""
+
+
+def test_tasks_before_and_after_each_restart(site: Site) -> None:
+    """Before any of its brokers restarts, and when they lead again; one that fails ends the run there."""
+    folder = site.folder.parent
+    notes = folder / "notes"
+    notes.touch()
+    (folder / "note.yml").write_text(NOTE.format(path=notes))
+    hooks = [f"kafka_reassign_{when}_restart={folder / 'note.yml'}" for when in ("before", "after")]
+    given = [word for hook in hooks for word in ("-e", hook)]
+    assert 0 == play(site, *given, "--check").code
+    assert "" == notes.read_text()
+    assert 2 == play(site, *given, "-e", "stop=before_restart2").code
+    assert [1] == site.cluster["restarted"]
+    assert 2 == play(site, *given, "-e", "stop=after_restart2", "-e", "kafka_reassign_from_step=2").code
+    assert LEADERS | {"c-0": 2} == site.leaders()  # broker 4, not its preferred leader, led it
+    assert 0 == play(site, *given, "-e", "kafka_reassign_from_step=3").code
+    name = json.loads((site.folder / "restart.json").read_text())["restart_id"]
+    expected = []
+    for step, broker in enumerate((1, 4, 2, 3), start=1):
+        before, after = (
+            {"event": f"{when}_restart", "plan_id": name, "step": step, "brokers": [broker]}
+            for when in ("before", "after")
+        )
+        expected += [before, broker, after]
+    assert expected == [json.loads(line) for line in notes.read_text().splitlines()]
+
+
 def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
     """A replica list that changed since: what was foretold may not hold."""
     site.set_cluster(partitions=site.cluster["partitions"] | {"c-0": {"replicas": [2, 3], "leader": 2}})
@@ -184,6 +229,7 @@ def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
     [
         ("kafka_reassign_restart_tasks=", "the path of a file with your tasks that restart"),
         ("kafka_reassign_restart_tasks=/nowhere.yml", "/nowhere.yml isn't there; allowed: the path of a file"),
+        ("kafka_reassign_before_restart=/nowhere.yml", "/nowhere.yml isn't there; allowed: the path of a file"),
         ("kafka_reassign_from_step=5", "kafka_reassign_from_step 5 leaves no step; allowed: 1 to 4."),
     ],
 )
@@ -204,7 +250,7 @@ def test_a_changed_file_does_not_run(site: Site) -> None:
 def test_the_same_bytes_each_time(site: Site) -> None:
     """And the id is of the content."""
     wish = load(site.folder.parent / "spec.yaml")
-    again = kafka_files.restart_files(restart_steps.document(wish), wish)
+    again = kafka_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
     assert {path: (site.folder / path).read_bytes() for path in again} == again
     document = json.loads(again["restart.json"]) | {"restart_id": ""}
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""The one way between a plan and the bytes of plan.json.
+"""The one way between a plan and the bytes of plan.json, and from the bytes of restart.json to a restart.
 
 It writes the bytes of `generated_text.canonical_json`: keys sorted, indent 1. It reads a plan that fits the types and
 has the id of its content, and refuses everything else in one sentence: the file, the JSON path, the value, what is
@@ -22,8 +22,10 @@ from msgspec import inspect as types
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.generated_text import escaped, json_text
+from planner.plan.document import restart_types
 from planner.plan.document.field_types import LARGEST, Section
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.restart_types import RestartDocument
 
 FORMAT_VERSION: Final = "2.0"
 
@@ -76,6 +78,18 @@ def decode(data: bytes, source: str) -> Plan:
     return plan
 
 
+def decode_restart(data: bytes, source: str) -> RestartDocument:
+    """The restart in a file's bytes; PlannerError, which names the file as `source`, if they aren't one as made."""
+    try:
+        restart = msgspec.json.decode(data, type=RestartDocument)
+    except (ValueError, RecursionError) as error:
+        raise _refusal(data, source, str(error), RestartDocument) from None
+    if restart != restart.identified() or restart.encoded() != data:
+        what = "restart_id doesn't fit the content: the restart was changed after it was made"
+        raise StalePlanError(f"{source}: {what}")
+    return restart
+
+
 def as_json(section: Section) -> dict[str, Any]:
     """A plan, or a section of one, as JSON values."""
     document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(section))
@@ -113,23 +127,26 @@ def _written(plan: Plan) -> bytes:
     return data
 
 
-def _refusal(data: bytes, source: str, said: str) -> PlannerError:
-    """Why this planner doesn't read bytes as a plan, in the most helpful sentence that can be said."""
+def _refusal(data: bytes, source: str, said: str, kind: type[Section] = Plan) -> PlannerError:
+    """Why this planner doesn't read bytes as a plan or a restart, in the most helpful sentence that can be said."""
+    what, known, maker = "plan", FORMAT_VERSION, "whatif"
+    if kind is RestartDocument:
+        what, known, maker = "restart", restart_types.FORMAT_VERSION, "restart"
     try:
         value = json_value(data)
     except ValueError as error:
-        return PlannerError(f"{source}: can't be read as a plan: {error}; allowed: a plan.json as it was made")
+        return PlannerError(f"{source}: can't be read as a {what}: {error}; allowed: a {what}.json as it was made")
     if not isinstance(value, dict):
-        return StalePlanError(f"{source}: isn't a plan; allowed: the plan.json of a plan's folder")
+        return StalePlanError(f"{source}: isn't a {what}; allowed: the {what}.json of a {what}'s folder")
     version = value.get("format_version")
-    if version == FORMAT_VERSION:
-        wrong = str(next(misfits(value), said))
+    if version == known:
+        wrong = str(next(misfits(value, kind), said))
     elif not isinstance(version, str) or not re.fullmatch(r"[0-9]{1,6}\.[0-9]{1,6}", version):
-        wrong = f"format_version is {shown(version)}; allowed: {FORMAT_VERSION}"
-    elif tuple(map(int, version.split("."))) > tuple(map(int, FORMAT_VERSION.split("."))):
-        wrong = f"was made by a newer planner (format {version}); install the release that made the plan"
+        wrong = f"format_version is {shown(version)}; allowed: {known}"
+    elif tuple(map(int, version.split("."))) > tuple(map(int, known.split("."))):
+        wrong = f"was made by a newer planner (format {version}); install the release that made the {what}"
     else:
-        wrong = f"was made by an earlier planner (format {version}); make the plan again with planner whatif"
+        wrong = f"was made by an earlier planner (format {version}); make the {what} again with planner {maker}"
     return StalePlanError(f"{source}: {wrong}")
 
 
@@ -157,14 +174,14 @@ class Misfit(NamedTuple):
         return f"{self.path} is {self.seen}; allowed: {self.allowed}"
 
 
-def misfits(value: Any) -> Iterator[Misfit]:
-    """All the reasons why a JSON value isn't a plan, in the order of the types."""
-    return _misfits(value, _plan(), "$")
+def misfits(value: Any, kind: type[Section] = Plan) -> Iterator[Misfit]:
+    """All the reasons why a JSON value isn't a plan, or of another class, in the order of the types."""
+    return _misfits(value, _described_type(kind), "$")
 
 
 @cache
-def _plan() -> types.Type:
-    return types.type_info(Plan)
+def _described_type(kind: type[Section]) -> types.Type:
+    return types.type_info(kind)
 
 
 def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Self
+from typing import Annotated, Final, Literal, Self
 
 import msgspec
 from msgspec import structs
 
 from planner.model.generated_text import canonical_json
 from planner.plan.document.cluster_types import InputRow
-from planner.plan.document.field_types import BrokerId, Count, PartitionId, Positive, Section, Sentence, TopicName, doc
+from planner.plan.document.field_types import (
+    BrokerId,
+    Count,
+    PartitionId,
+    Positive,
+    Section,
+    Sentence,
+    Sha256,
+    TopicName,
+    doc,
+)
 
-FORMAT_VERSION = "1.0"
-# Its own file, at the top of the folder and in the role.
-FILE = "restart.json"
+FORMAT_VERSION: Final = "1.1"
+# Its own file, at the top of the folder and in the role; and the replica lists that the steps were made for.
+FILE, STATES = "restart.json", "states.json"
 
 
 class TopicPartitions(Section, frozen=True, kw_only=True):
@@ -62,18 +72,20 @@ class RestartStepRow(Section, frozen=True, kw_only=True):
 class RestartDocument(Section, frozen=True, kw_only=True):
     """The steps of a rolling restart, in order, and what they rest on."""
 
-    format_version: str
-    restart_id: Annotated[str, doc("SHA-256 of all else.")]
+    format_version: Annotated[Literal["1.1"], doc("Version of this format, major.minor.")]
+    planner_version: Annotated[str, doc("Version of the planner that made it.")]
+    restart_id: Annotated[Sha256, doc("SHA-256 of all else.")]
     cluster: Annotated[str, doc("Name of the cluster.")]
-    bootstrap_servers: tuple[str, ...]
+    bootstrap_servers: Annotated[tuple[str, ...], doc("Brokers to ask first.")]
     kafka_bin_dir: Annotated[str, doc("Folder of Kafka's tools on the admin host.")]
     inputs: Annotated[tuple[InputRow, ...], doc("The files that it was made from.")]
     at_most: Annotated[Positive | None, doc("The most brokers in a step; null for no limit.")]
     partitions: Annotated[Count, doc("Partitions of the cluster.")]
+    states_sha256: Annotated[Sha256, doc("SHA-256 of the role's states.json: the replica lists of today.")]
     min_insync_unknown: Annotated[
         tuple[TopicName, ...], doc("Topics whose min.insync.replicas no input states: 1, Kafka's default, counts.")
     ]
-    steps: tuple[RestartStepRow, ...]
+    steps: Annotated[tuple[RestartStepRow, ...], doc("The steps, in order.")]
     notes: Annotated[tuple[Sentence, ...], doc("What the figures rest on.")]
 
     def identified(self) -> Self:

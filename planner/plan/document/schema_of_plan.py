@@ -1,4 +1,6 @@
-"""The JSON Schema of plan.json, made from the types: `python -m planner.plan.document.schema_of_plan` writes it.
+"""The JSON Schemas of plan.json and restart.json, made from the types.
+
+`python -m planner.plan.document.schema_of_plan` writes them.
 
 Each class is a definition with its docstring; a class that may be null stands where it is used.
 """
@@ -13,10 +15,12 @@ from typing import Any
 from msgspec import NODEFAULT
 from msgspec import inspect as types
 
-from planner.plan.document.field_types import LARGEST
+from planner.plan.document.field_types import LARGEST, Section
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.restart_types import RestartDocument
 
-FILE = Path(__file__).parents[3] / "schemas" / "plan.schema.json"
+_SCHEMAS = Path(__file__).parents[3] / "schemas"
+FILE, RESTART_FILE = _SCHEMAS / "plan.schema.json", _SCHEMAS / "restart.schema.json"
 
 _NAMES: dict[type[types.Type], str] = {
     types.BoolType: "boolean",
@@ -30,18 +34,19 @@ _NAMES: dict[type[types.Type], str] = {
 }
 
 
-def written() -> bytes:
-    """The file's content: the same bytes for the same types."""
-    return (json.dumps(schema(), indent=1, ensure_ascii=False) + "\n").encode()
+def written(document: type[Section] = Plan) -> bytes:
+    """A schema's file: the same bytes for the same types."""
+    return (json.dumps(schema(document), indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def schema() -> dict[str, Any]:
-    """The schema of a whole plan."""
-    plan = types.type_info(Plan)
-    assert isinstance(plan, types.StructType)
+def schema(document: type[Section] = Plan) -> dict[str, Any]:
+    """The schema of a whole plan, or of a whole restart."""
+    described = types.type_info(document)
+    assert isinstance(described, types.StructType)
     definitions: dict[str, Any] = {}
-    whole = _object(plan, definitions)
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "plan.json"}
+    whole = _object(described, definitions)
+    title = "restart.json" if document is RestartDocument else "plan.json"
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return {**head, **whole, "$defs": dict(sorted(definitions.items()))}
 
 
@@ -126,3 +131,4 @@ def _allowed(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     FILE.write_bytes(written())
+    RESTART_FILE.write_bytes(written(RestartDocument))
