@@ -112,6 +112,25 @@ def test_leaders_only(operator: Operator) -> None:
     roll_back(operator, plan, before)
 
 
+def test_demoted_broker(operator: Operator) -> None:
+    """Others lead, and nothing moves, so that no leader changes when it stops; rollback lets it lead again."""
+    fill(operator, {"orders": ring([1, 2, 3, 4, 5, 6], 12, 2), "clicks.v-1": ring([4, 5, 6], 3, 3)})
+    plan = operator.plan({"demote_brokers": [4]})
+    stored = [operator.stored(broker) for broker in plan.racks]
+
+    assert 0 == plan.bytes_moved
+    before = apply(operator, plan, checked=True)
+    assert 3 == list(before.leaders.values()).count(4)
+    assert unordered(before.replicas) == unordered(operator.replicas())
+    assert stored == [operator.stored(broker) for broker in plan.racks]
+    leaders = operator.leaders()
+    operator.crash(4)
+    assert 4 not in leaders.values()
+    assert leaders == operator.leaders()
+    apply_again(operator, plan)
+    roll_back(operator, plan, before)
+
+
 def test_rollback_to_leaders_that_are_not_preferred(operator: Operator) -> None:
     """Who led without being the preferred leader when the plan was made leads again; a second rollback does nothing."""
     fill(operator, {"orders": ring([1, 2], 4, 2)})
