@@ -79,6 +79,20 @@ def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
     return "prices" if any(table.size for each in every for table in each.prices.loads) else "flow"
 
 
+UNPROVEN = "nobody knows how few bytes would do: the plan is a placement of Kafka's own, chosen from the front"
+# A heuristic, and said to be one; the bound is for all starts.
+SEARCHED = (
+    ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "
+    "this least"
+)
+# Whether what comes after bytes is proven.
+TIES = {
+    True: ". Of the plans that copy as little, none takes fewer replicas from leaders, or as many and touches fewer "
+    "partitions, or as many and spreads arrivals more evenly over brokers: proven by flows and integer programs",
+    False: ". Of the plans that copy as little, this one was chosen without a proof",
+}
+
+
 def proof(certificate: Certificate | None, forced_only: bool) -> str:
     """What is proven, and how, in a sentence; if some windows don't hold, also for which plans."""
     name = method(certificate, forced_only)

@@ -364,16 +364,6 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     )
 
 
-_UNPROVEN = "nobody knows how few bytes would do: the plan is a placement of Kafka's own, chosen from the front"
-
-
-# A heuristic, and said to be one; the bound is for all starts.
-_SEARCHED = (
-    ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "
-    "this least"
-)
-
-
 def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> BoundSection:
     """The `bound` of plan.json: the least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
@@ -382,11 +372,14 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
     method, excess = bound_file.method(certificate, forced_only), bound_file.excess(certificate)
     in_replicas = least_replicas >= 0 and not moved
     gap = bound_file.gap_percent(replicas, least_replicas) if in_replicas else bound_file.gap_percent(moved, least)
-    proof = _UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only)
-    topic_window = problem.balance.topic_replicas
-    several_starts = topic_window.kind == "spread" and topic_window.value > 1
-    if certificate is not None and gap and not forced_only and several_starts:
-        proof += _SEARCHED
+    proof = bound_file.UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only)
+    windows = (problem.balance.topic_replicas, problem.balance.replicas)
+    starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
+    if certificate is not None and gap and not forced_only and starts_of_topics:
+        proof += bound_file.SEARCHED
+    if certificate is not None and replicas:
+        # With other starts of the windows, plans that cost the same may be better by what comes after bytes.
+        proof += bound_file.TIES[proposal.ties_proven and not (gap or starts_of_topics or starts)]
     return BoundSection(
         bytes_moved=moved,
         least_bytes_moved=least,

@@ -32,13 +32,14 @@ class Candidate(NamedTuple):
 class Proposal(NamedTuple):
     """An assignment (P, W) with the least that any plan within the same windows moves, UNKNOWN without a proof.
 
-    `certificate` lets anyone work that out again, where it was asked for.
+    `certificate` lets anyone work that out again, where it was asked for. `ties_proven`: see `optimum.Solution`.
     """
 
     assignment: IntArray
     least_bytes: int = UNKNOWN
     least_replicas: int = UNKNOWN
     certificate: Certificate | None = None
+    ties_proven: bool = False
 
 
 Strategy = Callable[[Problem, Candidate], Proposal]
@@ -48,7 +49,13 @@ def _solved(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposa
     """The plan that was asked for is worth more work than those that a sweep tries beside it."""
     worth = ASKED if candidate.seed == 0 and candidate.balance == problem.balance else OTHERS
     solution = optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
-    return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas, solution.certificate)
+    return Proposal(
+        solution.assignment,
+        solution.least_bytes,
+        solution.least_replicas,
+        solution.certificate,
+        solution.ties_proven,
+    )
 
 
 def prove(problem: Problem, candidate: Candidate) -> Proposal:

@@ -46,18 +46,22 @@ class Solution:
 
     `least_replicas` likewise where no sizes are known, so that replicas are all there is to count; else -1.
     `certificate` lets anyone work out the bound again; None where it wasn't asked for and none was needed.
+    `ties_proven`: no plan of the same flow costs takes fewer replicas from leaders, then touches fewer partitions, then
+    spreads what arrives more evenly over the brokers.
     """
 
     assignment: IntArray
     least_bytes: int
     least_replicas: int
     certificate: Certificate | None = None
+    ties_proven: bool = False
 
 
 class _Asked(NamedTuple):
     """What is solved: the problem with its layout, the windows of the balance, and those of each scenario.
 
-    `of_bytes`: some of these windows are of bytes or traffic in, so that the flow alone doesn't keep them.
+    `of_bytes`: some of these windows are of bytes or traffic in, so that the flow alone doesn't keep them. `exactly`:
+    what comes after bytes is worth integer programs.
     """
 
     problem: Problem
@@ -66,6 +70,7 @@ class _Asked(NamedTuple):
     wanted: Windows
     grown: Sequence[Scenario]
     of_bytes: bool
+    exactly: bool
 
 
 def solve(
@@ -80,17 +85,21 @@ def solve(
     wanted, grown = windows(problem, balance), scenarios(replace(problem, balance=balance))
     every = (wanted, *(scenario.windows for scenario in grown))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in every)
-    asked = _Asked(problem, balance, lay_out(problem, seed, _ROOM if of_bytes else 1), wanted, grown, of_bytes)
+    asked = _Asked(
+        problem, balance, lay_out(problem, seed, _ROOM if of_bytes else 1), wanted, grown, of_bytes, worth == ASKED
+    )
     found = _cheapest(asked, Effort.of(worth, len(asked.layout.rows) * len(asked.layout.targets)))
-    assignment = today(problem)
+    assignment, ties_proven = _replicas(asked, found.best, today(problem))
     for step in STEPS:
         assignment = step(asked, found.best, assignment)
-    return _proven(asked, found, assignment, certify)
+    # Caps on leaders may move replicas afterwards, and new partitions are placed anew.
+    ties_proven = ties_proven and problem.caps is None and not problem.is_new.any()
+    return replace(_proven(asked, found, assignment, certify), ties_proven=ties_proven)
 
 
 def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
     """The flow's placement at the cheapest start of its windows, brought into the windows of bytes."""
-    problem, balance, layout, wanted, grown, of_bytes = asked
+    problem, balance, layout, wanted, grown, of_bytes, _ = asked
     return cheapest(
         problem,
         balance,
@@ -103,12 +112,15 @@ def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
     )
 
 
-def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntArray, bool]:
     """What moves where; of placements that cost the same, one that keeps more leaders and touches fewer partitions."""
     wanted, placed, evened = best
-    chosen = settled(asked.problem, asked.layout, wanted, placed) if evened is None else evened.chosen
+    if evened is None:
+        chosen, proven = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
+    else:
+        chosen, proven = evened.chosen, False
     assignment[asked.layout.rows] = chosen
-    return assignment
+    return assignment, proven
 
 
 def _leaders(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
@@ -125,9 +137,8 @@ def _new_partitions(asked: _Asked, best: Started, assignment: IntArray) -> IntAr
     return new_partition_placement.levelled(problem, assignment, best.wanted)
 
 
-# What makes an assignment (P, W), today's at first, of the cheapest placement found: one step after the other.
+# What makes an assignment (P, W) of the one with all replicas in their places: one step after the other.
 STEPS: tuple[Callable[[_Asked, Started, IntArray], IntArray], ...] = (
-    _replicas,
     _leaders,
     _new_partitions,
 )

@@ -16,12 +16,16 @@ from planner.strategies.flow.layout import Layout, Network, windowed
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Replicas of the rows that may move (M, W) as brokers of the problem, and the flow that chose them."""
+    """Replicas of the rows that may move (M, W) as brokers of the problem, and the flow that chose them.
+
+    `ties_proven`: of the flows that cost the same none is better by the second objectives.
+    """
 
     chosen: IntArray
     network: Network
     windowed: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]
     solved: min_cost_flow.Flow
+    ties_proven: bool = False
 
     def node_prices(self) -> LongArray:
         """The prices of the flow's nodes, which prove it optimal."""

@@ -8,7 +8,8 @@ Each objective is a flow of its own over the arcs that all objectives before it 
 2. Partitions that gain or lose a replica. That is a charge on a partition, however many of its replicas leave, which no
    flow has. A partition that could lose k of its replicas is charged 1/k for each of them, which is never more than the
    charge: where the flow's total, rounded up, is met, nothing is better. Else the charge is divided by what the last
-   flow took from each partition, and solved again, a few times; the best of these is kept.
+   flow took from each partition, and solved again, a few times; the best of these is kept. Whether nothing is better
+   is then for `tie_breaks` to find out.
 3. The sum of the squares of the replicas that arrive at each broker. What arrives goes through a node of its own and on
    by arcs that cost 1, 3, 5 and so on, whose sum is the square. A topic's window on a broker limits what stays there
    and what arrives together. Where that window limits nothing that the objectives above left open, both go past it,
@@ -20,6 +21,7 @@ on the arc by which a partition enters a rack. The others can't be added up and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -46,19 +48,51 @@ def leaders_today(problem: Problem) -> IntArray:
     return taken_over(problem, leaders[:, None])[:, 0]
 
 
-def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> Placed:
+@dataclass(frozen=True, eq=False)
+class OpenTies:
+    """What the flows found, units (K,) on the plain arcs, among all flows of a face that change as few leaders.
+
+    rows (K0,), open_rows (M,) row of each keep arc, and the rows that could stay as they are
+    entering (K,), brokers (K,) True where a replica arrives at a broker, and that broker
+    least, even                no flow touches fewer of those rows; True where none that touches the same is more even
+    """
+
+    face: Face
+    units: LongArray
+    rows: IntArray
+    open_rows: BoolArray
+    entering: BoolArray
+    brokers: IntArray
+    least: int
+    even: bool
+
+    def touched(self, units: LongArray) -> int:
+        """How many of the rows that could stay lose a replica."""
+        return len(np.unique(self.rows[(units[: len(self.rows)] == 0) & self.open_rows[self.rows]]))
+
+    def arrivals(self, units: LongArray) -> LongArray:
+        """(Bt,): the replicas that arrive at each broker."""
+        return _summed(self.brokers[self.entering], units[self.entering], int(self.brokers.max(initial=0)) + 1)
+
+
+# The units of a flow at least as good, and whether it is known that none is better.
+Finish = Callable[[OpenTies], tuple[LongArray, bool]]
+
+
+def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, finish: Finish | None = None) -> Placed:
     """The best placement by the objectives of all with the same cost."""
     while True:
-        units = _Face.of(problem, layout, placed).best()
+        units, proven = _Face.of(problem, layout, placed).best(finish)
         if (units == placed.solved.units).all():
-            return placed
+            return replace(placed, ties_proven=proven)
         decided, entered, arriving = placed.network.read(layout, units)
         chosen, undealt = deal(layout, decided, entered, arriving, problem.width)
         if not undealt.any():
             cells = arriving.astype(np.int64)
             np.add.at(cells, (layout.topics[decided[0]], decided[1]), 1)
             through = (cells.ravel(), cells.sum(axis=0))
-            return replace(placed, chosen=chosen, solved=replace(placed.solved, units=units, through=through))
+            solved = replace(placed.solved, units=units, through=through)
+            return replace(placed, chosen=chosen, solved=solved, ties_proven=proven)
         # Partitions that the pools' brokers can't be dealt to get arcs of their own.
         own = undealt.copy()
         own[placed.network.own[0]] = True
@@ -89,8 +123,8 @@ class _Face:
             solved = found
         return _Face(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
 
-    def best(self) -> LongArray:
-        """Units (K,) on the plain arcs of the best flow by all objectives in their order."""
+    def best(self, finish: Finish | None) -> tuple[LongArray, bool]:
+        """Units (K,) on the plain arcs of the best flow by all objectives in their order; True where none is better."""
         now = self._exact_bytes()
         aims = list(self.problem.aims)
         before = aims[: aims.index("leaders_changed")] if "leaders_changed" in aims else aims
@@ -99,8 +133,20 @@ class _Face:
         now = now._cheapest(now._leaders_dropped())
         if self.problem.forced_only:
             now = now._within_windows()
-        now = replace(now, face=_fewest_touched(now))
-        return _even_arrivals(now.layout, now.placed.network, now.face)
+        charges, layout, network = _Charges.of(now), self.layout, self.placed.network
+        face, least = _fewest_touched(now, charges)
+        units, even = _even_arrivals(layout, network, face)
+        if finish is None:
+            return units, False
+        taken = layout.replaced[np.nonzero(layout.home >= 0)]
+        entering = np.zeros(len(units), dtype=bool)
+        entering[: len(taken)], entering[network.ends[0] : network.ends[3]] = taken, True
+        entering[network.ends[0] : network.ends[1]] = False  # these go on by the arcs from pools
+        brokers = np.zeros(len(units), dtype=np.int32)
+        brokers[: len(taken)] = network.keep[1]
+        brokers[network.ends[1] : network.ends[3]] = np.concatenate([network.own[1], network.arrive[1]])
+        open_rows = charges.open_rows
+        return finish(OpenTies(now.face, units, charges.rows, open_rows, entering, brokers, least, even))
 
     def _within_windows(self) -> _Face:
         """The least excess over the windows that were open so far."""
@@ -195,11 +241,10 @@ class _Charges:
         return now._cheapest(now._unless_kept(charges, np.ones(len(self.rows), dtype=bool))).face
 
 
-def _fewest_touched(now: _Face) -> Face:
-    """The face with the fewest rows touched of those that could stay as they are."""
-    charges = _Charges.of(now)
+def _fewest_touched(now: _Face, charges: _Charges) -> tuple[Face, int]:
+    """A face with few rows touched of those that could stay as they are, and the fewest that there may be."""
     if not charges.open_rows.any():
-        return now.face
+        return now.face, 0
     best = charges.solved(now, charges.most)
     left = charges.left(best)
     least, fewest = -(-int((left * (_SHARED // charges.most)).sum()) // _SHARED), np.count_nonzero(left)
@@ -214,19 +259,20 @@ def _fewest_touched(now: _Face) -> Face:
     # Where several of a row's replicas could leave, other flows of the same charges may touch more rows.
     fixed = np.zeros(len(best.units), dtype=bool)
     fixed[: len(charges.rows)] = (charges.open_rows & (charges.most > 1))[charges.rows]
-    return best.fixed(fixed)
+    return best.fixed(fixed), least
 
 
-def _even_arrivals(layout: Layout, network: Network, face: Face) -> LongArray:
-    """Units on the plain arcs (K,) of the face's flow with the least sum of squared arrivals."""
+def _even_arrivals(layout: Layout, network: Network, face: Face) -> tuple[LongArray, bool]:
+    """Units (K,) of a flow of the face with even arrivals; True where none has a lesser sum of their squares."""
     units = face.units[: len(network.arcs.tails)]
     cells, ends = _Cells.of(layout, network, face), network.ends
     free = face.free[: len(units)]
     if not free[ends[1] : ends[3]].any():
-        return units
+        return units, True
     # Kept replicas go to the broker past windows that limit nothing; the others stay as they are.
     keeps = np.flatnonzero(free[: ends[0]])
-    keeps = keeps[cells.slack[cells.of_keep[keeps]]]
+    past = cells.slack[cells.of_keep[keeps]]
+    keeps = keeps[past]
     others = np.flatnonzero(free[ends[0] :]) + ends[0]
     # From the cells to the nodes of what arrives at their brokers, from there to the brokers, and on to the sink.
     at = np.flatnonzero(cells.high > 0)
@@ -245,7 +291,7 @@ def _even_arrivals(layout: Layout, network: Network, face: Face) -> LongArray:
     best = units.copy()
     best[keeps] = solved[: len(keeps)]
     best[others] = solved[len(keeps) : len(keeps) + len(others)]
-    return best
+    return best, bool(past.all() and (cells.high - cells.low).sum() <= ARRIVAL_STEPS)
 
 
 @dataclass(frozen=True, eq=False)
