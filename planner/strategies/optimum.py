@@ -115,12 +115,22 @@ def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
 def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntArray, bool]:
     """What moves where; of placements that cost the same, one that keeps more leaders and touches fewer partitions."""
     wanted, placed, evened = best
-    if evened is None:
-        chosen, proven = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
-    else:
-        chosen, proven = evened.chosen, False
+    chosen, proven = placed.chosen if evened is None else evened.chosen, False
+    if evened is None or (asked.exactly and _copied(asked, chosen) == _copied(asked, placed.chosen)):
+        tied, of_ties = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
+        loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown) if evened is not None else None
+        # The best of all that cost as little is the best of those within the windows of bytes, too, if it is in them.
+        if loads is None or loads.within(asked.layout.here[tied], tied >= 0):
+            chosen, proven = tied, of_ties
     assignment[asked.layout.rows] = chosen
     return assignment, proven
+
+
+def _copied(asked: _Asked, chosen: IntArray) -> int:
+    """Bytes that a placement (M, W) copies."""
+    today = asked.problem.replicas[asked.layout.rows]
+    copies = (chosen >= 0) & ~(chosen[:, :, None] == today[:, None, :]).any(axis=2)
+    return int(copies.sum(axis=1) @ asked.layout.copy_bytes)
 
 
 def _leaders(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.windows import Windows
 from planner.strategies.bounds import GRAIN
@@ -37,6 +37,14 @@ class ByteLoads:
         least, most = self.windows.astype(np.float64).clip(min=0).sum(axis=2).T
         brought = self.weights.astype(np.float64) @ factors
         return bool(((least <= brought) & (brought <= most)).all())
+
+    def within(self, brokers: IntArray, there: BoolArray) -> bool:
+        """True where replicas on these brokers (M, W), those of the mask, are inside all windows."""
+        rows, slots = np.nonzero(there)
+        load = np.zeros((len(self.weights), self.windows.shape[2]), dtype=np.int64)
+        for of, weights in zip(load, self.weights, strict=True):
+            np.add.at(of, brokers[rows, slots], weights[rows])
+        return bool(((self.windows[:, 0] <= load) & (load <= self.windows[:, 1])).all())
 
     def surely_outside(self, factors: IntArray) -> int:
         """What rows of so many replicas (M,) are outside at least, weighed: more than all windows hold, or less."""
