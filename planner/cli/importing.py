@@ -18,6 +18,7 @@ from planner.export.output_folder import replace_file
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
+from planner.inputs.spec.sections import PROFILES, REFUSED
 from planner.inputs.state.cluster_conditions import conditions
 from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import client_settings, read_live
@@ -82,6 +83,8 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     merged = merge([*parts, *(found.part for _, found in read)], to_targets=options.reassigning == "target")
     imported = _imported(merged, options)
     notes = (*merged.notes, *conditions(merged))
+    if merged.platform and not imported.profile:
+        notes += (f"no cap on replicas is published for {merged.platform}: cluster.profile is left out",)
     if options.out is None:
         count = sum(len(topic.partitions) for topic in imported.topics)
         # YAML with every partition in it takes a second or two to be read for each thousand of them.
@@ -110,7 +113,7 @@ def _found(imported: Imported) -> str:
 def _imported(merged: Merged, options: ImportOptions) -> Imported:
     """The merged state with what the YAML needs besides: a name, all brokers that hold replicas, and addresses."""
     topics = merged.assignment.topics
-    seen = {broker.id: Broker(broker.id, broker.rack) for broker in merged.brokers}
+    seen = {broker.id: Broker(broker.id, broker.rack, broker.disk_bytes) for broker in merged.brokers}
     held = {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
     brokers = tuple(
         replace(seen.get(number, Broker(number)), cordoned_log_dirs=merged.cordoned.get(number, ()))
@@ -126,6 +129,8 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
         merged.only_topics,
         targets(topics, merged.targets),
         config_defaults=merged.config_defaults,
+        # What a platform doesn't let anybody do is refused, with why, when the spec is read.
+        profile=merged.platform if merged.platform in PROFILES or merged.platform.startswith(tuple(REFUSED)) else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -128,6 +129,35 @@ def test_terraform_and_topics_to_move_add_the_wish(
         ],
     } == written["changes"]  # fmt: skip
     assert {"include": ["a"]} == written["topics"]
+
+
+def test_brokers_of_msk_are_written_whole(described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With racks, disks and the caps of their type; a spec with those of Express is refused, with why."""
+    zones = [{"mode": "data", "type": "aws_subnet", "values": {"id": "s", "availability_zone_id": "euw1-az1"}}]
+    nodes = [{"broker_id": number, "client_subnet": "s"} for number in range(10)]
+    listed = {"mode": "data", "type": "aws_msk_broker_nodes", "values": {"cluster_arn": "a", "node_info_list": nodes}}
+    for instance, refused in (("kafka.m5.large", False), ("kafka.x9.huge", False), ("express.m7g.large", True)):
+        group = {"instance_type": instance, "storage_info": [{"ebs_storage_info": [{"volume_size": 100}]}]}
+        values = {"arn": "a", "number_of_broker_nodes": 10, "broker_node_group_info": [group]}
+        cluster = {"mode": "managed", "type": "aws_msk_cluster", "values": values}
+        module = {"root_module": {"resources": [cluster, listed, *zones]}}
+        shown = {"format_version": "1.0", "terraform_version": "1.11.4", "values": module}
+        (tmp_path / "tf.json").write_text(json.dumps(shown))
+        out = tmp_path / f"{instance}.yaml"
+        with pytest.raises(SystemExit) as ended:
+            main(["import", str(described), str(tmp_path / "tf.json"), "-o", str(out)])
+        assert (0, {}) == (ended.value.code, {}), capsys.readouterr().err
+        written = yaml.safe_load(out.read_text())["cluster"]
+        brokers = [{"id": number, "rack": "euw1-az1", "capacity": {"disk": 100 << 30}} for number in range(10)]
+        assert brokers == written["brokers"]
+        told = capsys.readouterr().err
+        unknown = instance == "kafka.x9.huge"
+        assert unknown == ("no cap on replicas is published for msk.x9.huge: cluster.profile is left out" in told)
+        assert (None if unknown else f"msk.{instance.removeprefix('kafka.')}") == written.get("profile")
+        with pytest.raises(SystemExit) as ended:
+            main(["validate", str(out)])
+        assert refused == ("MSK places the replicas of Express brokers itself" in capsys.readouterr().err)
+        assert refused == bool(ended.value.code)
 
 
 def test_a_pipe_is_read(described: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,12 +72,16 @@ class Led:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSeen:
-    """A broker that is registered, with its `broker.rack`, None without one; `source` is the file, as written."""
+    """A broker that is registered, with its `broker.rack`, None without one; `source` is the file, as written.
+
+    `disk_bytes` is what it may store, None where the source doesn't say it.
+    """
 
     place: Place
     id: int
     rack: str | None
     source: str = ""
+    disk_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ class StatePart:
     `configs` are topics' own. Where `effective_configs` has something for a topic, that is in force for it too, and the
     source doesn't say whether it is the topic's own; all else that it doesn't set has Kafka's default or an inherited
     one. `config_defaults` is what brokers and the cluster set for all topics. `cordoned` are the log dirs of each
-    broker that get nothing new, `*` for all of them (`cordoned.log.dirs`, KIP-1066).
+    broker that get nothing new, `*` for all of them (`cordoned.log.dirs`, KIP-1066). `platform` is who runs the brokers
+    and their type, such as `msk.m7g.large`.
     """
 
     title: str
@@ -124,6 +129,7 @@ class StatePart:
     effective_configs: Mapping[str, Config] = field(default_factory=dict)
     config_defaults: Config = ()
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    platform: str = ""
 
 
 def largest_sizes(replicas: Iterable[tuple[tuple[str, int], int]]) -> dict[tuple[str, int], int]:

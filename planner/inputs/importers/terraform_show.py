@@ -1,6 +1,7 @@
 """What `terraform show -json` prints of a state or a plan, and how the topics declared there differ from today's.
 
-Only resources that declare topics are read. A state's resources are under `values`, a plan's changes under
+Only resources that declare topics are read, and what tells the brokers of Amazon MSK: `aws_msk_cluster`, the data
+source `aws_msk_broker_nodes` and `aws_subnet`. A state's resources are under `values`, a plan's changes under
 `resource_changes`. Everything else in them, which may hold secrets, is passed over. A plan that replaces a topic is
 refused: whoever applies it deletes the topic's data.
 Source: Terraform's JSON output format, major version 1; providers Mongey/kafka, hashicorp/aws, confluentinc/confluent.
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from planner.inputs.importers.state_parts import (
     TOPIC_NAME,
+    BrokerSeen,
     StatePart,
     TopicTarget,
     begins_object,
@@ -42,6 +44,7 @@ _TYPES = {
     # Confluent Cloud decides about replicas itself.
     "confluent_kafka_topic": _Keys("topic_name", "partitions_count", ""),
 }
+_COUNT = "number_of_broker_nodes"
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
@@ -92,9 +95,20 @@ def read_part(text: str, file: str) -> StatePart:
             findings.append(Finding(place, address, f"{found.topic} is declared twice; allowed: each topic once"))
         else:
             targets[found.topic] = found
-    if findings:
+    msk = Msk.of(value)
+    seen = tuple(msk.brokers(place))
+    if findings := [*findings, *(each for each in seen if isinstance(each, Finding))]:
         raise ImportStateError(findings)
-    return StatePart("terraform show -json", file, targets=tuple(targets.values()), configs=configs)
+    brokers = tuple(each for each in seen if isinstance(each, BrokerSeen))
+    return StatePart(
+        "terraform show -json",
+        file,
+        targets=tuple(targets.values()),
+        configs=configs,
+        brokers=brokers,
+        platform=msk.platform,
+        notes=(*msk.notes(file, len(brokers)), *_resized(value, file)),
+    )
 
 
 def _resources(value: dict[str, Any]) -> Iterator[_Resource]:
@@ -109,15 +123,113 @@ def _resources(value: dict[str, Any]) -> Iterator[_Resource]:
                 because = tuple(".".join(map(str, path))[:200] for path in paths)
                 yield _Resource(str(item.get("address"))[:200], keys, before, after, after is None, replaced, because)
         return
-    values = value.get("values")
+    for item in _of_state(value):
+        if str(item.get("type")) in _TYPES and item.get("mode") == "managed":
+            values, keys = item.get("values"), _TYPES[item["type"]]
+            yield _Resource(str(item.get("address"))[:200], keys, values, values)
+
+
+def _of_state(value: Any) -> Iterator[dict[str, Any]]:
+    """The resources and data sources of a state, in the root module and the modules inside it."""
+    values = value.get("values") if isinstance(value, dict) else None
     modules = [values.get("root_module")] if isinstance(values, dict) else []
     while modules:
         module = modules.pop(0)
         modules += items(module, "child_modules")
-        for item in items(module, "resources"):
-            if isinstance(item, dict) and str(item.get("type")) in _TYPES and item.get("mode") == "managed":
-                values, keys = item.get("values"), _TYPES[item["type"]]
-                yield _Resource(str(item.get("address"))[:200], keys, values, values)
+        yield from (item for item in items(module, "resources") if isinstance(item, dict))
+
+
+@dataclass(frozen=True)
+class Msk:
+    """The MSK cluster that Terraform knows: its values, those of its nodes, and the id of each subnet's zone.
+
+    Ids and subnets of brokers are told by `aws_msk_broker_nodes` alone, and their racks by the subnets: MSK sets
+    `broker.rack` to the id of the availability zone. The size of their volumes and their type are the cluster's.
+    """
+
+    clusters: tuple[dict[str, Any], ...]
+    nodes: tuple[dict[str, Any], ...]
+    zones: dict[Any, Any]
+
+    @staticmethod
+    def of(value: dict[str, Any]) -> Msk:
+        """Of a state, or of the state that a plan begins from."""
+        there = _of_state(value if "values" in value else value.get("prior_state"))
+        found = [(str(each.get("type")), each["values"]) for each in there if isinstance(each.get("values"), dict)]
+        return Msk(
+            tuple(each for of, each in found if of == "aws_msk_cluster" and "broker_node_group_info" in each),
+            tuple(each for of, each in found if of == "aws_msk_broker_nodes"),
+            {each.get("id"): each.get("availability_zone_id") for of, each in found if of == "aws_subnet"},
+        )
+
+    @property
+    def count(self) -> int:
+        """How many clusters there are."""
+        return len({each.get("arn") for each in self.clusters} | {each.get("cluster_arn") for each in self.nodes})
+
+    @property
+    def group(self) -> dict[str, Any]:
+        """What the brokers of the cluster have in common."""
+        return _first(self.clusters[0] if self.clusters else {}, "broker_node_group_info")
+
+    @property
+    def platform(self) -> str:
+        """The type of the brokers as `cluster.profile` calls it: `kafka.m7g.large` is `msk.m7g.large`."""
+        of = self.group.get("instance_type")
+        return f"msk.{of.removeprefix('kafka.')}" if isinstance(of, str) and self.count == 1 else ""
+
+    def brokers(self, place: Place) -> Iterator[BrokerSeen | Finding]:
+        """Each broker whose rack is known: one that isn't known must not look like none."""
+        # Terraform has the size of a volume in GiB; Express brokers have none.
+        gib = _first(_first(self.group, "storage_info"), "ebs_storage_info").get("volume_size")
+        disk = gib << 30 if type(gib) is int and 0 < gib < 1 << 20 else None
+        for node in items(self.nodes[0] if self.nodes and self.count == 1 else {}, "node_info_list"):
+            number = node.get("broker_id") if isinstance(node, dict) else None
+            # JSON's true is a number to Python.
+            if isinstance(number, bool) or not isinstance(number, int | float) or number not in range(2**31):
+                message = f"{shown(number)} isn't possible here; allowed: the id of a broker"
+                yield Finding(place, "aws_msk_broker_nodes.node_info_list.broker_id", message)
+            elif isinstance(zone := self.zones.get(node.get("client_subnet")), str):
+                yield BrokerSeen(place, int(number), zone, "", disk)
+
+    def notes(self, file: str, known: int) -> Iterator[str]:
+        """What isn't known of the brokers, where so many are."""
+        if self.count > 1:
+            yield f"{file} has {self.count} MSK clusters: their brokers aren't read from it"
+            return
+        declared = self.clusters[0].get(_COUNT) if self.clusters else None
+        if self.clusters and not self.nodes:
+            yield (
+                f"{file} has an aws_msk_cluster of {shown(declared)} brokers, but not their ids and racks; the data "
+                "source aws_msk_broker_nodes tells the ids, aws_subnet the availability zones"
+            )
+        listed = items(self.nodes[0], "node_info_list") if self.nodes else []
+        if known < len(listed):
+            yield (
+                f"{file} doesn't say in which availability zone {len(listed) - known} of {len(listed)} MSK brokers "
+                "are: they aren't read from it; aws_subnet tells the zone"
+            )
+        if self.nodes and declared not in (None, len(listed)):
+            yield f"{file} has {shown(declared)} brokers in aws_msk_cluster, {len(listed)} in aws_msk_broker_nodes"
+
+
+def _resized(value: dict[str, Any], file: str) -> Iterator[str]:
+    """What a plan does to the number of an MSK cluster's brokers."""
+    for each in items(value, "resource_changes"):
+        change = each.get("change") if isinstance(each, dict) and each.get("type") == "aws_msk_cluster" else None
+        sides = [change.get(side) for side in ("before", "after")] if isinstance(change, dict) else []
+        counts = [shown(side.get(_COUNT)) for side in sides if isinstance(side, dict)]
+        if len(set(counts)) > 1:
+            yield (
+                f"{file} changes {_COUNT} from {counts[0]} to {counts[1]}: which ids join or leave isn't known before "
+                "it was applied"
+            )
+
+
+def _first(value: Any, key: str) -> dict[str, Any]:
+    """The one block under a key, as Terraform writes blocks; empty where there is none."""
+    found = next(iter(items(value, key)), None)
+    return found if isinstance(found, dict) else {}
 
 
 def _target(resource: _Resource, place: Place) -> TopicTarget | Finding:

@@ -41,6 +41,7 @@ class Imported:
     targets: Targets = field(default_factory=Targets)
     state: Mapping[str, str | list[str]] | None = None
     config_defaults: Config = ()
+    profile: str = ""
 
 
 def text(imported: Imported) -> str:
@@ -62,11 +63,14 @@ def _lines(imported: Imported) -> Iterator[str]:
     yield from ("version: 1", "cluster:", f"  name: {_flow(imported.name)}")
     if imported.bootstrap_servers:
         yield f"  bootstrap_servers: {_flow(list(imported.bootstrap_servers))}"
+    if imported.profile:
+        yield f"  profile: {_flow(imported.profile)}"
     yield "  brokers:"
     for broker in imported.brokers:
         rack = "" if broker.rack is None else f", rack: {_flow(broker.rack)}"
         cordoned = f", cordoned_log_dirs: {_flow(list(dirs))}" if (dirs := broker.cordoned_log_dirs) else ""
-        yield f"    - {{id: {broker.id}{rack}{cordoned}}}"
+        room = "" if broker.disk_bytes is None else f", capacity: {{disk: {broker.disk_bytes}}}"
+        yield f"    - {{id: {broker.id}{rack}{room}{cordoned}}}"
     if imported.config_defaults:
         yield f"  config_defaults: {_flow(dict(imported.config_defaults))}"
     if imported.state is None:

@@ -41,7 +41,7 @@ class Merged:
 
     `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit;
     `configs_known` is False where no source says anything of configurations. `cordoned` are the log dirs of each broker
-    that get nothing new, `*` for all.
+    that get nothing new, `*` for all. `platform` is who runs the brokers and their type, if a source says so.
     """
 
     assignment: Assignment
@@ -54,6 +54,7 @@ class Merged:
     config_defaults: Config = ()
     configs_known: bool = True
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    platform: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
         configs.defaults,
         bool(configs.own or configs.defaults),
         configs.cordoned,
+        next((part.platform for part in parts if part.platform), ""),
     )
 
 
@@ -337,6 +339,8 @@ def brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tu
                 message = f"broker {broker.id} can't exist; allowed: ids from 0 to {LARGEST_ID}"
                 wrong.append(Finding(broker.place, "", message))
             first = seen.setdefault(broker.id, replace(broker, source=part.file))
+            if first.disk_bytes is None and broker.disk_bytes is not None:
+                first = seen[broker.id] = replace(first, disk_bytes=broker.disk_bytes)
             if first.rack != broker.rack:
                 notes.append(
                     f"broker {broker.id} is in rack {rack_named(broker.rack)} by {part.file}, in rack "

@@ -156,3 +156,72 @@ def test_what_is_declared_as_it_is_or_not_known_yet_changes_nothing() -> None:
     found = targets(read_topics(DESCRIBE, "d.txt"), rows)
     assert Targets() == found
     assert [] == list(target_notes(found, "p.json"))
+
+
+ARN = "arn:aws:kafka:eu-west-1:1:cluster/orders/1"
+
+
+def msk(count: int = 3, **group: Any) -> dict[str, Any]:
+    """An aws_msk_cluster, with what more its brokers have in common."""
+    volume = [{"ebs_storage_info": [{"provisioned_throughput": [], "volume_size": 1000}]}]
+    nodes = {"instance_type": "kafka.m7g.large", "az_distribution": "DEFAULT", "storage_info": volume, **group}
+    values = {"arn": ARN, "cluster_name": "orders", "number_of_broker_nodes": count, "broker_node_group_info": [nodes]}
+    return {"address": "aws_msk_cluster.orders", "mode": "managed", "type": "aws_msk_cluster", "values": values}
+
+
+def nodes_of(*ids: Any, arn: str = ARN) -> dict[str, Any]:
+    """The data source of its nodes, which are in subnets by turns; ids are numbers with a fraction there."""
+    listed = [{"broker_id": number, "client_subnet": f"subnet-{at % 3}"} for at, number in enumerate(ids)]
+    values = {"cluster_arn": arn, "node_info_list": listed}
+    return {"address": "data.x", "mode": "data", "type": "aws_msk_broker_nodes", "values": values}
+
+
+SUBNETS = tuple(
+    {"mode": mode, "type": "aws_subnet", "values": {"id": f"subnet-{at}", "availability_zone_id": f"euw1-az{at + 1}"}}
+    for at, mode in enumerate(("managed", "data", "data"))
+)
+
+
+def test_brokers_of_msk_are_in_their_zones() -> None:
+    """By the nodes and their subnets, in any module; the disk and the type are those of the cluster."""
+    part = read_part(state(msk(), *SUBNETS[:2], inner=[nodes_of(1.0, 2, 3), SUBNETS[2]]), "s.json")
+    assert [(1, "euw1-az1", 1000 << 30), (2, "euw1-az2", 1000 << 30), (3, "euw1-az3", 1000 << 30)] == [
+        (each.id, each.rack, each.disk_bytes) for each in part.brokers
+    ]
+    assert ("msk.m7g.large", ()) == (part.platform, part.notes)
+
+
+def test_what_is_not_known_of_msk_is_said() -> None:
+    """Ids without nodes, zones without subnets, a count that differs, several clusters, a plan for more brokers."""
+    expected = (
+        ([msk()], "aws_msk_cluster of 3 brokers, but not their ids and racks; the data source aws_msk_broker_nodes"),
+        ([msk(), nodes_of(1, 2, 3)], "in which availability zone 3 of 3 MSK brokers are: they aren't read from it"),
+        ([msk(6), nodes_of(1, 2, 3), *SUBNETS], "has 6 brokers in aws_msk_cluster, 3 in aws_msk_broker_nodes"),
+        ([msk(), nodes_of(1, arn="another"), *SUBNETS], "has 2 MSK clusters: their brokers aren't read from it"),
+    )
+    for resources, said in expected:
+        (note,) = read_part(state(*resources), "s.json").notes
+        assert said in note
+    change = {"before": {"number_of_broker_nodes": 3}, "after": {"number_of_broker_nodes": 6}}
+    changes = [{"address": "a", "type": "aws_msk_cluster", "change": {"actions": ["update"], **change}}]
+    before = json.loads(state(msk(), nodes_of(1, 2, 3), *SUBNETS))
+    text = {**before, "resource_changes": changes, "prior_state": {"values": before.pop("values")}}
+    del text["values"]
+    part = read_part(json.dumps(text), "p.json")
+    assert [1, 2, 3] == [each.id for each in part.brokers]
+    assert (
+        "p.json changes number_of_broker_nodes from 3 to 6: which ids join or leave isn't known before it was applied",
+    ) == (part.notes)
+
+
+@pytest.mark.parametrize("number", [None, "1", 1.5, -1, 2**31, True])
+def test_an_id_that_no_broker_has(number: Any) -> None:
+    """It names the key, and what is allowed."""
+    with pytest.raises(ImportStateError, match=r"aws_msk_broker_nodes.node_info_list.broker_id: .*the id of a broker"):
+        read_part(state(msk(), nodes_of(number), *SUBNETS), "s.json")
+
+
+def test_express_brokers_have_no_volume() -> None:
+    """Their type is told all the same: the planner says by it that MSK places their replicas."""
+    part = read_part(state(msk(instance_type="express.m7g.large", storage_info=[]), nodes_of(1), *SUBNETS), "s.json")
+    assert ("msk.express.m7g.large", [None]) == (part.platform, [each.disk_bytes for each in part.brokers])
