@@ -1,8 +1,9 @@
 """What `kafka-consumer-groups --describe` prints: offsets, `--members` (with `--verbose` or without), and `--state`.
 
-Several of them may stand in one file, one after the other. Columns are told by their headings, since versions differ:
-up to 3.9 an assignment reads `orders(0,1), payments(2)`, from 4.0 on `orders:0,1;payments:2`.
-Source: org.apache.kafka.tools.consumer.group.ConsumerGroupCommand.
+So does `kafka-share-groups --describe`, of share groups, in which several members may have one partition. Several of
+them may stand in one file, one after the other. Columns are told by their headings, since versions differ: up to 3.9
+an assignment reads `orders(0,1), payments(2)`, from 4.0 on `orders:0,1;payments:2`.
+Source: org.apache.kafka.tools.consumer.group.ConsumerGroupCommand and ShareGroupCommand.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ _OLD = re.compile(r"([^\s,;:()]+)\(([0-9,]*)\)")
 _NEW = re.compile(r"([^\s,;:()]+):([0-9,]+)(?:;|$)")
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 # What Kafka prints of a group on stderr, and what it says above its tables.
-_CHATTER = re.compile(r"^(?:Consumer group '|Warning: |Error: |\s*$)")
+_CHATTER = re.compile(r"^(?:Consumer group '|Share group '|Warning: |Error: |\s*$)")
 _HINT = "allowed: what kafka-consumer-groups --describe prints, with --members --verbose or without"
+# The one assignor of share groups (KIP-932).
+SHARED = "simple"
 MISSING = "-"
 
 
@@ -67,11 +70,18 @@ def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
 
 def _lacking(columns: Sequence[str]) -> Iterator[str]:
     """Why the lines below a heading can't be read: a column isn't in it."""
-    if not columns or "ASSIGNMENT-STRATEGY" in columns:
+    if not columns or "COORDINATOR" in columns or "START-OFFSET" in columns:
         return
     for name in ("CONSUMER-ID", *(("PARTITION",) if "TOPIC" in columns else ())):
         if name not in columns:
             yield f"the heading {' '.join(columns)[:60]!r} has no column {name}"
+
+
+def _is_share(columns: Sequence[str]) -> bool:
+    """True for a heading of kafka-share-groups; of members, old versions of kafka-consumer-groups have the same one."""
+    if "CONSUMER-ID" not in columns:
+        return "START-OFFSET" in columns or ("COORDINATOR" in columns and "ASSIGNMENT-STRATEGY" not in columns)
+    return "ASSIGNMENT" in columns and "GROUP-INSTANCE-ID" not in columns
 
 
 def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
@@ -79,6 +89,8 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
     if not columns:
         raise ValueError(f"{line[:60]!r} stands under no heading")
     words = line.split(None, len(columns) - 1)
+    if len(words) == len(columns) - 1 and _is_share(columns):
+        words.append("")  # the assignment of a member without partitions
     if len(words) < len(columns):
         raise ValueError(f"{line[:60]!r} has {len(words)} of {len(columns)} columns")
     return dict(zip(columns, words, strict=True))
@@ -87,6 +99,12 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
 def _add_row(cells: Mapping[str, str], found: dict[str, _Found]) -> None:
     """Add what one line says: a group's state, a partition with its offset, or a member."""
     group = found.setdefault(cells["GROUP"], _Found())
+    # Where old versions of kafka-consumer-groups have the same heading, their assignments look otherwise.
+    if _is_share([*cells]) and (":" in (of := cells.get("ASSIGNMENT", "")) or not of):
+        group.assignor = SHARED
+        if "CONSUMER-ID" not in cells:
+            group.topics |= {cells["TOPIC"]} if "TOPIC" in cells else set()
+            return
     if "ASSIGNMENT-STRATEGY" in cells:
         group.assignor = "" if cells["ASSIGNMENT-STRATEGY"] == MISSING else cells["ASSIGNMENT-STRATEGY"]
         return
@@ -107,7 +125,7 @@ def _add_row(cells: Mapping[str, str], found: dict[str, _Found]) -> None:
 
 def _assigned(text: str) -> Iterator[tuple[str, int]]:
     """The partitions of an assignment, in either form."""
-    if text == MISSING:
+    if text in ("", MISSING):
         return
     form = _OLD if "(" in text else _NEW
     if form.sub("", text).strip(" ,"):
@@ -125,7 +143,7 @@ def _partition(text: str) -> int:
 
 def _owned_twice(found: Mapping[str, _Found], file: str) -> Iterator[Finding]:
     """Partitions that two members of a group own: two states of it in one file."""
-    for name in sorted(found):
+    for name in sorted(name for name, group in found.items() if group.assignor != SHARED):
         owner: dict[tuple[str, int], str] = {}
         for member, held in sorted(found[name].owned.items()):
             for topic, partition in sorted(held):

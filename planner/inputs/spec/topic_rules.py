@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from fnmatch import fnmatchcase
 
+from planner.inputs.importers.consumer_groups import SHARED
 from planner.inputs.importers.state_parts import Assignment, replica_findings
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
@@ -291,6 +292,9 @@ def described_findings(document: Document, described: Described, assignment: Ass
             message = f"{item['group']!r} isn't in {item['state']!r}; {guess}allowed: {', '.join(names)}"
             yield document.finding((*path, "group"), message)
             continue
+        if found.assignor == SHARED and (written := item.get("assignor", SHARED)) != SHARED:
+            message = f"{written!r} isn't possible here, as {item['group']!r} is a share group in {item['state']!r}"
+            yield document.finding((*path, "assignor"), f"{message}; allowed: {SHARED}, or no assignor")
         for member_path, member in document.items(*path, "members"):
             if member["id"] not in found.members:
                 examples = ", ".join(sorted(found.members)[:_SHOWN])

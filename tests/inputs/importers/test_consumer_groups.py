@@ -91,6 +91,45 @@ def test_what_can_not_be_read(text, place, said):
     assert "allowed: " in str(error.value)
 
 
+SHARE = (
+    """
+GROUP           TOPIC           PARTITION  START-OFFSET  LAG
+jobs            orders          0          12            3
+jobs            parcels         0          -             -
+
+GROUP           CONSUMER-ID            HOST            CLIENT-ID       #PARTITIONS  ASSIGNMENT
+jobs            KxQ0oZBzQ5CAtSWwjvSqhQ /10.0.0.7       j-1             3            orders:0,1;parcels:0
+jobs            Yb3Zx1VYRzqvUjTd0bCXyA /10.0.0.8       j-2             1            orders:0
+jobs            zz-no-partitions       /10.0.0.9       j-3             0            """
+    + """
+
+GROUP           COORDINATOR (ID)          STATE           #MEMBERS
+jobs            kafka-1:9092  (1)         Stable          3
+"""
+)
+
+
+def test_share_groups():
+    """What kafka-share-groups --describe prints, with --members and --state: several members may have a partition."""
+    found = DescribedGroup(
+        "jobs",
+        "simple",
+        {
+            "KxQ0oZBzQ5CAtSWwjvSqhQ": (("orders", 0), ("orders", 1), ("parcels", 0)),
+            "Yb3Zx1VYRzqvUjTd0bCXyA": (("orders", 0),),
+            "zz-no-partitions": (),
+        },
+        ("orders", "parcels"),
+    )
+    assert (found,) == consumer_groups.parse(SHARE + "Share group 'none' has no active members.\n", "g")
+    verbose = SHARE.replace("#PARTITIONS  ASSIGNMENT", "#PARTITIONS  MEMBER-EPOCH  ASSIGNMENT")
+    for many in (3, 1, 0):
+        verbose = verbose.replace(f"  {many}            ", f"  {many}            4             ")
+    verbose = verbose.replace("PARTITION  START-OFFSET  LAG", "PARTITION  LEADER-EPOCH  START-OFFSET  LAG")
+    verbose = verbose.replace("0          12 ", "0          7  12 ").replace("0          -  ", "0          -  -  ")
+    assert (found,) == consumer_groups.parse(verbose, "g")
+
+
 def test_other_outputs_are_not_taken_for_it():
     """A topic's description, and nothing at all."""
     assert not consumer_groups.recognises("Topic: t\tPartitionCount: 1")

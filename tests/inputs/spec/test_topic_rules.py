@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -356,3 +357,14 @@ def test_a_state_file_is_of_the_same_group_and_cluster() -> None:
     found = list(described_findings(text, {"g.txt": [OWNED]}, ORDERS))
     assert ["consumers[0].group", "consumers[1].members[0].id", "consumers[1].state"] == [each.key for each in found]
     assert "'a' of 'g.txt' owns orders-1, which the cluster doesn't have" in found[2].message
+
+
+def test_a_share_group_has_one_assignor() -> None:
+    """What kafka-share-groups printed knows that a group is one."""
+    share = replace(OWNED, assignor="simple", members={"a": (("orders", 0),)})
+    text = groups_of("{group: g, state: g.txt, assignor: range}, {group: g, state: g.txt, assignor: simple}")
+    (found,) = described_findings(text, {"g.txt": [share]}, ORDERS)
+    assert ("consumers[0].assignor", "'range' isn't possible here, as 'g' is a share group in 'g.txt'") == (
+        found.key,
+        found.message.partition(";")[0],
+    )
