@@ -27,21 +27,28 @@ class DescribedGroup:
 
 @dataclass(frozen=True)
 class ConsumerMember:
-    """A consumer of a group: its id, shell-style patterns of the topics that it reads, its `client.rack`."""
+    """A consumer of a group: its id, shell-style patterns of the topics that it reads, its `client.rack`, and its
+    `group.instance.id` where it is a static member.
+    """
 
     id: str
     topics: tuple[str, ...]
     rack: str | None = None
+    instance: str | None = None
 
 
 @dataclass(frozen=True)
 class ConsumerGroup:
-    """A consumer group of the YAML. `assignor` is empty where it isn't said; `described`: what its state file says."""
+    """A consumer group of the YAML. `assignor` is empty where it isn't said; `described`: what its state file says.
+
+    `topic_ids`: the ids of topics, where they are said.
+    """
 
     name: str
     assignor: str = ""
     members: tuple[ConsumerMember, ...] = ()
     described: DescribedGroup | None = None
+    topic_ids: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

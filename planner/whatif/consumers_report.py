@@ -183,7 +183,7 @@ def _member(group: Group, member: str, facts: _Facts) -> MemberRow:
 
 def _assignor(group: Group, name: str, loads: Loads) -> AssignorRow:
     """The group under another assignor, from its beginning: how even, and what its worst event moves."""
-    owners = assignors.assign(name, group.counts, group.members)
+    owners = group_events.assigned(group, name, None)
     other = replace(group, assignor=name, owners=owners, observed=False)
     happened = [each for each in events(other, {}, loads) if each.what.endswith((" leaves", " joins"))]
     return AssignorRow(

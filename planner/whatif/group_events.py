@@ -28,8 +28,9 @@ _KNOWN = (*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR)
 class Group:
     """A group. `counts` are the partitions of the topics that it reads, `members` the topics of each member.
 
-    `racks` has the members with a `client.rack`. `owners` are who owns what now: read from the cluster where `observed`
-    is True, else what the assignor gives to a group that just began.
+    `racks` has the members with a `client.rack`, `instances` the static ones with their `group.instance.id`, and
+    `topic_ids` what is known of topics' ids. `owners` are who owns what now: read from the cluster where `observed` is
+    True, else what the assignor gives to a group that just began.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Group:
     owners: Ownership
     racks: Mapping[str, str] = field(default_factory=dict)
     observed: bool = False
+    instances: Mapping[str, str] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure(cluster: Cluster) -> Measure:
@@ -78,20 +81,33 @@ def resolve(declared: Sequence[ConsumerGroup], topics: Sequence[Topic]) -> tuple
             groups.append(_observed(group, group.described, counts))
             continue
         members = {member.id: _subscribed(member.topics, counts) for member in group.members}
-        racks = {member.id: member.rack for member in group.members if member.rack is not None}
-        groups.append(_with_owners(group.name, group.assignor or DEFAULT_ASSIGNOR, counts, members, racks))
+        groups.append(_with_owners(group, group.assignor or DEFAULT_ASSIGNOR, counts, members))
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
 def _with_owners(
-    name: str,
-    assignor: str,
-    counts: Mapping[str, int],
-    members: Mapping[str, tuple[str, ...]],
-    racks: Mapping[str, str],
+    declared: ConsumerGroup, assignor: str, counts: Mapping[str, int], members: Mapping[str, tuple[str, ...]]
 ) -> Group:
-    read = _read(counts, members)
-    return Group(name, assignor, read, members, assignors.assign(assignor, read, members), racks)
+    """The group with the owners that the assignor gives to one that just began."""
+    racks = {each.id: each.rack for each in declared.members if each.rack is not None and each.id in members}
+    instances = {each.id: each.instance for each in declared.members if each.instance is not None}
+    group = Group(
+        declared.name,
+        assignor,
+        _read(counts, members),
+        members,
+        {},
+        racks,
+        instances={member: instance for member, instance in instances.items() if member in members},
+        topic_ids=dict(declared.topic_ids),
+    )
+    return replace(group, owners=assigned(group, assignor, None))
+
+
+def assigned(group: Group, assignor: str, owners: Ownership | None) -> Ownership:
+    """Who owns what under an assignor that knows who owns what now, None for a group that begins."""
+    ids, static = group.topic_ids, {each: of for each, of in group.instances.items() if each in group.members}
+    return assignors.assign(assignor, group.counts, group.members, owners, topic_ids=ids, instances=static)
 
 
 def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, int]) -> Group:
@@ -102,12 +118,10 @@ def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, 
         member: _subscribed(declared[member].topics, counts) if member in declared else topics
         for member in found.members
     }
-    racks = {member: rack for member in members if member in declared and (rack := declared[member].rack) is not None}
     assignor = group.assignor or (found.assignor if found.assignor in _KNOWN else DEFAULT_ASSIGNOR)
     owners = {member: list(held) for member, held in found.members.items()}
-    if not any(owners.values()):
-        return _with_owners(found.name, assignor, counts, members, racks)
-    return Group(found.name, assignor, _read(counts, members), members, owners, racks, observed=True)
+    begun = _with_owners(group, assignor, counts, members)
+    return replace(begun, owners=owners, observed=True) if any(owners.values()) else begun
 
 
 def _subscribed(patterns: Iterable[str], counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -158,8 +172,7 @@ def events(group: Group, grown: Mapping[str, int], loads: Loads) -> tuple[GroupE
 
 def reassigned(group: Group) -> Group:
     """The group with the owners that its assignor gives, knowing who owns what now."""
-    owners = assignors.assign(group.assignor, group.counts, group.members, group.owners)
-    return replace(group, owners=owners, observed=False)
+    return replace(group, owners=assigned(group, group.assignor, group.owners), observed=False)
 
 
 def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, Group]]:

@@ -8,8 +8,10 @@ from fractions import Fraction
 import pytest
 from clusters import no_racks, spec_of
 
+from planner.model.cluster import Partition, Topic
 from planner.model.spec import ConsumerGroup, ConsumerMember, DescribedGroup, NewPartitions
 from planner.whatif import assignors, group_events
+from planner.whatif.assignors import assign
 from planner.whatif.group_events import (
     Group,
     changed,
@@ -17,6 +19,7 @@ from planner.whatif.group_events import (
     loads,
     measure,
     read_in_rack,
+    reassigned,
     resolve,
     seen_by_brokers,
     spread,
@@ -166,3 +169,20 @@ def test_a_described_groups_owners_are_the_clusters_own() -> None:
     assert "range" == other.assignor
     (begun,) = resolve([ConsumerGroup("g", "", (), replace(found, members={"m": (), "n": ()}))], TOPICS)
     assert (False, 3) == (begun.observed, sum(map(len, begun.owners.values())))
+
+
+def test_topic_ids_and_static_members_count_in_the_brokers_assignors() -> None:
+    """Of what is written of a group; the assignors' own tests hold what they make of it."""
+    topics = [Topic(name, tuple(Partition(number, (1,), 1) for number in range(3))) for name in ("a", "b")]
+    members = (ConsumerMember("m1", ("*",)), ConsumerMember("m2", ("*",), None, "first"))
+    listed = (members[0], replace(members[1], instance=None))
+    plain, static = (resolve([ConsumerGroup("g", "server-range", each)], topics)[0] for each in (listed, members))
+    more, fewer = [("a", 0), ("a", 1), ("b", 0), ("b", 1)], [("a", 2), ("b", 2)]
+    assert [more, fewer] == [sorted(plain.owners[member]) for member in ("m1", "m2")]
+    assert [fewer, more] == [sorted(static.owners[member]) for member in ("m1", "m2")]
+    ids = (("a", "zzzzzzzzzzzzzzzzzzzzzA"), ("b", "AAAAAAAAAAAAAAAAAAAAAg"))
+    (told,) = resolve([ConsumerGroup("g", "uniform", members, None, ids)], topics)
+    expected = assign("uniform", told.counts, told.members, topic_ids=dict(ids))
+    assert dict(ids) == told.topic_ids
+    assert expected == told.owners
+    assert assign("uniform", told.counts, told.members, told.owners, topic_ids=dict(ids)) == reassigned(told).owners

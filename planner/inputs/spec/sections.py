@@ -286,11 +286,13 @@ def groups(document: Document, described: Described) -> tuple[ConsumerGroup, ...
             width = len(str(listed))
             listed = [{"id": f"consumer-{number:0{width}}"} for number in range(1, listed + 1)]
         members = tuple(
-            ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack")) for each in listed
+            ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack"), each.get("instance"))
+            for each in listed
         )
         in_file = described.get(item.get("state", ""), ())
         group = next((one for one in in_file if one.name == item["group"]), None)
-        found.append(ConsumerGroup(item["group"], item.get("assignor", ""), members, group))
+        ids = tuple((item.get("topic_ids") or {}).items())
+        found.append(ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids))
     return tuple(found)
 
 

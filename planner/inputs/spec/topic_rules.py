@@ -254,13 +254,20 @@ def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Fi
 
 
 @_reads("consumers")
-def _groups_sound(document: Document, _: Assignment) -> Iterator[Finding]:
-    """Groups and members once each, and each member with topics."""
+def _groups_sound(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Groups and members once each, each member with topics, and ids of topics that there are."""
+    known = {topic.name for topic in assignment.topics}
     names = (((*path, "group"), item["group"]) for path, item in document.items("consumers"))
     yield from repeated(document, names, "each group once")
     for path, item in document.items("consumers"):
         if "members" not in item and "state" not in item:
             yield document.finding(path, "has neither members nor state; allowed: at least one of them")
+        topic_ids = item.get("topic_ids") or {}
+        told = (((*path, "topic_ids", name), each) for name, each in topic_ids.items())
+        yield from repeated(document, told, "another id for each topic")
+        for name in sorted(topic_ids.keys() - known):
+            message = f"topic {name!r} doesn't exist; {did_you_mean(name, known)}allowed: topics of the cluster"
+            yield document.finding((*path, "topic_ids", name), message)
         if isinstance(item.get("members"), int):
             if "topics" not in item:
                 message = "has a number of members and no topics; allowed: topics that all of them read"
@@ -269,6 +276,8 @@ def _groups_sound(document: Document, _: Assignment) -> Iterator[Finding]:
         members = list(document.items(*path, "members"))
         ids = (((*member_path, "id"), member["id"]) for member_path, member in members)
         yield from repeated(document, ids, "each member once")
+        static = ((*member_path, "instance") for member_path, member in members if "instance" in member)
+        yield from repeated(document, ((at, document.get(*at)) for at in static), "each static member once")
         for member_path, member in members:
             if "topics" not in member and "topics" not in item:
                 message = "has no topics, nor has its group; allowed: topics of the member, or of the group"

@@ -343,6 +343,14 @@ def test_every_pattern_of_a_group_has_its_place() -> None:
             ["consumers[0].members[0]", "consumers[0].members[1].id"],
         ),
         ("{group: g, state: g.txt}", []),
+        (
+            "{group: g, topics: [o], members: [{id: a, instance: i}, {id: b, instance: i}]}",
+            ["consumers[0].members[1].instance"],
+        ),
+        (
+            f"{{group: g, topics: [o], members: 1, topic_ids: {{orders: {'A' * 21}g, order: {'A' * 21}g}}}}",
+            ["consumers[0].topic_ids.order", "consumers[0].topic_ids.order"],
+        ),
     ],
 )
 def test_what_a_group_lacks_or_has_twice_is_told(text: str, keys: list[str]) -> None:
