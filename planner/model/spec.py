@@ -27,9 +27,7 @@ class DescribedGroup:
 
 @dataclass(frozen=True)
 class ConsumerMember:
-    """A consumer of a group: its id, shell-style patterns of the topics that it reads, its `client.rack`, and its
-    `group.instance.id` where it is a static member.
-    """
+    """A consumer of a group: its id, patterns of topics that it reads, its `client.rack`, its `group.instance.id`."""
 
     id: str
     topics: tuple[str, ...]
@@ -39,10 +37,7 @@ class ConsumerMember:
 
 @dataclass(frozen=True)
 class ConsumerGroup:
-    """A consumer group of the YAML. `assignor` is empty where it isn't said; `described`: what its state file says.
-
-    `topic_ids`: the ids of topics, where they are said.
-    """
+    """A group of the YAML: its `assignor` and `topic_ids` where they are said, and what its state file says."""
 
     name: str
     assignor: str = ""
