@@ -133,6 +133,8 @@ def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]
             "the rate in Kafka's own documentation, because not every broker states capacity.network",
         )
     known = measured(problem) == len(MEASURES)
-    users = "clients and replication leave" if known else "are there, with no rates stated (cluster.rates),"
     share = "a quarter" if quarter else "the lowest default, although that is more than a quarter"
-    return rate, f"{share} of the {size(left[least])}/s that {users} of broker {least}'s network"
+    network = f"broker {least}'s network"
+    if known:
+        return rate, f"{share} of the {size(left[least])}/s that clients and replication leave of {network}"
+    return rate, f"{share} of {network} of {size(left[least])}/s; what clients use isn't known (no cluster.rates)"

@@ -149,10 +149,10 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         scenarios=_scenarios(problem, proposal.assignment),
         limits=limits(spec, winner, costs, bound, () if left else made_of["brokers"]),
         warnings=(
+            *log_dirs_section.warnings(spec, dirs),
             *plan_warnings.warnings(spec, problem, changed),
             *gates.overfull_today(spec, costs),
             *batch_costs.warnings(spec, costs.batches),
-            *log_dirs_section.warnings(spec, dirs),
         ),
     )
     return Planned(within_limits(finished(made), spec, costs), file)

@@ -310,7 +310,9 @@ def pace(plan: Plan) -> str:
     last = "the last is" if waiting == 1 else f"the last {number(waiting)} are"
     shown = counted(len(batches), "batch") + (f" ({last} skipped without leaders)" if waiting else "")
     if not any(row.replicas_moved for row in batches) and not (plan.log_dirs and plan.log_dirs.moves):
-        return f"{shown}, nothing to copy"
+        most = max((len(row.elect) for row in batches), default=0)
+        each = f" of at most {counted(most, 'election')}" if most and len(batches) > 1 else ""
+        return f"{shown}{each}, nothing to copy"
     if throttle is None:
         return f"{shown}, not throttled"
     known = [seconds for seconds in times if seconds is not None]

@@ -90,7 +90,7 @@ def facts(plan: Plan) -> Facts:
         ("Leaders", requested.elections(plan) if verdict.replicas_copied(plan) else ""),
         ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
-        ("Needed", _needed(plan) if does else ""),
+        ("Alternative", _needed(plan) if does else ""),
         ("Proof", verdict.proof(plan) if verdict.replicas_copied(plan) else verdict.proof_in_brokers(plan)),
         ("Kafka's tool", verdict.kafkas_tool(plan)),
         (
@@ -151,7 +151,7 @@ def _needed(plan: Plan) -> str:
     if not given or given.enough_bytes_moved is None or given.enough_replicas_moved is None or not above:
         return ""
     copies = f"{size(given.enough_bytes_moved)} ({counted(given.enough_replicas_moved, 'replica')})"
-    return f"a plan as even as this one copies {copies}: {size(above)} less"
+    return f"a plan as even as this one copies {copies}, {size(above)} less: planner whatif finds one"
 
 
 def _changes(plan: Plan) -> Value:

@@ -42,7 +42,7 @@ _NEVER_WRAPPED, _NAMES = 16, 24
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
 # Of a plan, unless all is asked for.
-_NOTES_SHOWN, _LONGEST_NOTE = 3, 160
+_NOTES_SHOWN, _LONGEST_NOTE = 4, 160
 _ROWS_SHOWN = 30
 _MORE = "planner show --verbose lists them"
 

@@ -215,8 +215,17 @@ def refused_next(plan: Plan) -> str:
     crossed = {gate.key for gate in plan.limits if gate.crossed}
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
-    raised = " and ".join(f"{gate.key} to {_enough(plan, gate)}" for gate in plan.limits if gate.crossed)
+    raised = " and ".join(
+        f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in plan.limits if gate.crossed
+    )
     return f"nothing was written: raise {raised}, or ask for less{step}; then run planner whatif again"
+
+
+def _as_today(plan: Plan, gate: LimitRow) -> str:
+    """That today's cluster is beyond a limit too: no smaller change helps then."""
+    today = next((term.today for term in plan.terms if f"limits.{term.name}" == gate.key), None)
+    exceeded = gate.key.endswith(("_offline", "_refused")) and today is not None and today > gate.limit
+    return f" ({amount(today, '')} today already)" if exceeded else ""
 
 
 def _enough(plan: Plan, gate: LimitRow) -> str:
@@ -292,7 +301,10 @@ def fullest(plan: Plan) -> str:
         return holds_most(plan, "replicas")
     of_disks = by_disk(plan)
     unknown = ""
-    if not of_disks and not plan.log_dirs and any(batch.replicas_moved for batch in plan.batches):
+    dirs = [each for broker in plan.log_dirs.brokers for each in broker.log_dirs] if plan.log_dirs else []
+    of_dirs = bool(dirs) and all(each.disk_bytes or each.error for each in dirs)
+    fills = any(batch.replicas_moved for batch in plan.batches) or dirs or plan.new_partitions
+    if fills and not of_disks and not of_dirs:
         some = "some " * any(broker.disk_bytes for broker in plan.brokers)
         unknown = f"; {some}disk sizes unknown: free space not checked"
 

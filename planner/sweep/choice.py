@@ -246,7 +246,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            what = f"the most even plan tried{others} that the budget pays for"
+            what = f"the most even plan tried{others} within the budget"
             return f"{what}: copies {moved}, {above}"
         case "most_even_within_bytes":
             return f"the most even plan tried{others} that copies at most {stated(rule.value)}: copies {moved}, {above}"

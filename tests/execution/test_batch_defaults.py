@@ -83,14 +83,14 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
     ("given", "rate", "why"),
     [
         ({}, 50, KAFKAS),
-        ({"networks": (125, 125, 125)}, 31, "a quarter of the 125 MB/s that are there, with no rates stated (clu"),
+        ({"networks": (125, 125, 125)}, 31, "a quarter of broker 1's network of 125 MB/s; what clients use isn't"),
         # Two partitions of 1 MB/s: each broker is written 2, and sends 1 to a follower.
         ({"networks": (125, 125, 125), "rate": 1}, 30, "a quarter of the 123 MB/s that clients and replication leave"),
         ({"networks": (125, 60, 125), "rate": 1}, 14, "a quarter of the 58.0 MB/s that clients and replication leave"),
         # Each broker leads one, after the plan broker 3, too: 1 to a follower, 30 to consumers.
         ({"networks": (125, 125, 80), "rate": 1, "read": 30}, 12, "a quarter of the 49.0 MB/s that clients and repl"),
         ({"networks": (1250, 1250, None)}, 50, "the rate in Kafka's own documentation, because not every"),
-        ({"networks": (100, 100, None)}, 25, "a quarter of the 100 MB/s"),
+        ({"networks": (100, 100, None)}, 25, "a quarter of broker 1's network of 100 MB/s"),
         # 30 MB/s are written to a partition that moves: more than half of 50.
         ({"rate": 30}, 110, f"{KAFKAS}; and 60.0 MB/s on top, which producers write to partitions that move"),
         # Nothing is left of the network: the least there is, above what producers write.

@@ -241,7 +241,8 @@ def test_broken_full_and_unknown_log_dirs_are_named() -> None:
     spec = _parsed(text)
     plan = plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=cluster)))
     assert [
-        f"log dir /d3 of broker 1 has an error ({STORAGE}) and gets nothing",
+        "log dir /d3 of broker 1 has an error (KafkaStorageException): it gets nothing, "
+        "and its replicas stay out of sync until it is repaired",
         "log dirs of broker 2 aren't planned: its log dirs aren't known; Kafka chooses there",
         "log dir /d2 of broker 1 gets 39 bytes, and has room for 10 before anything leaves it",
     ] == [warning for warning in plan["warnings"] if "log dir" in warning]

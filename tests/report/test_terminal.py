@@ -201,7 +201,7 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
     assert text.startswith("Refused: 1 of 1 limit is exceeded (limits.bytes_moved: 2 B, at most 1 B); ")
     assert re.search(r"\ncopied +24.0 GB  at most 1 B \(exceeded\)\n", text)
     assert "\nnot met: topic replicas (racks" in text
-    assert "warning: w2\nwarning: 6 more; planner show --verbose lists them" in text
+    assert "warning: w3\nwarning: 5 more; planner show --verbose lists them" in text
 
 
 def test_the_next_command_names_the_folder() -> None:

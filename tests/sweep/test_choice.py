@@ -152,12 +152,12 @@ def test_why_says_the_numbers() -> None:
     ] == [choose([swept(spec(rule), row)]).why for rule in rules]
     budget = spec(budget=Budget(replicas_moved=3))
     assert (
-        "the most even plan tried that the budget pays for: copies 50 B, "
+        "the most even plan tried within the budget: copies 50 B, "
         "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)"
         == (choose([swept(budget, row)]).why)
     )
     unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
-    assert "that the budget pays for: copies 3 replicas, " in choose([swept(unsized, row)]).why
+    assert "within the budget: copies 3 replicas, " in choose([swept(unsized, row)]).why
 
 
 def test_rules_that_nothing_keeps() -> None:
