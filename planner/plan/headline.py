@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planner.model.formats import above_bound, counted, gap_shown, number, printable, size, stated, words
+from planner.model.formats import above_bound, brokers, counted, gap_shown, number, printable, size, stated, words
 from planner.plan.document.cluster_types import LogDirsSection
 from planner.plan.document.comparison_types import BoundSection
 from planner.plan.document.plan_types import Plan
@@ -302,6 +302,20 @@ def chosen(plan: Plan) -> str:
 def brokers_down(plan: Plan) -> list[int]:
     """The brokers that stay and seem to be down: the playbooks start only once all that stay are live."""
     return [broker.id for broker in plan.brokers if broker.seems_down and broker.role == "stays"]
+
+
+def before_anything(plan: Plan) -> str:
+    """What to repair before the plan is applied, or a better one is made; empty where nothing is."""
+    if down := brokers_down(plan):
+        it = "it" if len(down) == 1 else "them"
+        return f"start {brokers(down)}, or remove or replace {it} in changes and plan again"
+    of_brokers = plan.log_dirs.brokers if plan.log_dirs else ()
+    failed = [(each.path, broker.id) for broker in of_brokers for each in broker.log_dirs if each.error]
+    if not failed:
+        return ""
+    more = f" and {counted(len(failed) - 1, 'other')}" if len(failed) > 1 else ""
+    dir_of = f"log dir {printable(failed[0][0], 60)} of broker {failed[0][1]}"
+    return f"better repair {dir_of}{more}, wait until all replicas are in sync, capture the state and plan again"
 
 
 def has_something_to_do(plan: Plan) -> bool:

@@ -44,7 +44,10 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             "more bytes move than this plan says",
         ),
         (lagging, f"{_number(lagging, 'partition')} under-replicated: batches wait until new replicas are in sync"),
-        (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
+        (
+            grown,
+            f"{_number(grown, 'topic')} with more partitions, which can't be taken back: keys map to other partitions",
+        ),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (
             kept,

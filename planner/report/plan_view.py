@@ -108,16 +108,15 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
     limited: tuple[tuple[Value, ...], ...] = ()
     if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
         told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the"
-        limited = ((f"{told} end, also where the run fails.",),)
+        limited = ((f"{told} end, even if the run fails.",),)
     log_dirs = ", and moves replicas back to their log dirs" * bool(plan.log_dirs and plan.log_dirs.moves)
     back = verdict.copied_back(plan)
     no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
-    down = headline.brokers_down(plan)
-    starts = ((f"First: start {formats.brokers(down)}, or remove or replace it in changes and plan again.",),)
+    first = headline.before_anything(plan)
     lines: tuple[tuple[Value, ...], ...] = (
         written,
         *no_addresses,
-        *(starts if down else ()),
+        *(((f"First: {first}.",),) if first else ()),
         (f"Dry run{where}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
         *limited,

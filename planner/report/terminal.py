@@ -242,8 +242,8 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", plan_view.NO_ADDRESSES))
         keeps = "; new topics and partitions stay" * bool(plan.new_topics)
-        if down := headline.brokers_down(plan):
-            facts.append(("First", f"start {formats.brokers(down)}, or remove or replace it in changes and plan again"))
+        if first := headline.before_anything(plan):
+            facts.append(("First", first))
         facts += [
             ("Next", f"{play} apply.yml --check"),
             ("Then", "ansible-playbook apply.yml, then verify.yml"),

@@ -240,21 +240,21 @@ def _enough(plan: Plan, gate: LimitRow) -> str:
 
 
 def copied_back(plan: Plan) -> str:
-    """What a rollback of the whole plan copies: `back up to 2.12 TB (112 replicas)`, or `nothing`."""
+    """What a rollback of the whole plan copies at most: `2.12 TB (112 replicas) at most`, or `nothing`."""
     gone = [(len(set(row.replicas_before) - set(row.replicas)), row.size_bytes or 0) for row in plan.partitions]
     told = list[str]()
     if replicas := sum(count for count, _ in gone):
-        told.append(f"{_up_to(plan, sum(count * held for count, held in gone), replicas)} between brokers")
+        told.append(f"{_copied(plan, sum(count * held for count, held in gone), replicas)} between brokers")
     if plan.log_dirs and plan.log_dirs.moves:
-        told.append(f"{_up_to(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
+        told.append(f"{_copied(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
     if len(told) == 1:
-        return "back " + told[0].removesuffix(" between brokers")
-    return f"back {' and '.join(told)}" if told else "nothing"
+        told = [told[0].removesuffix(" between brokers")]
+    return f"{' and '.join(told)} at most" if told else "nothing"
 
 
-def _up_to(plan: Plan, size_bytes: int, replicas: int) -> str:
+def _copied(plan: Plan, size_bytes: int, replicas: int) -> str:
     held = counted(replicas, "replica")
-    return f"up to {size(size_bytes)} ({held})" if plan.cluster.sizes_known else f"up to {held}"
+    return f"{size(size_bytes)} ({held})" if plan.cluster.sizes_known else held
 
 
 def leaving(plan: Plan) -> str:
@@ -274,7 +274,8 @@ def leaving(plan: Plan) -> str:
         first = formats.printable(f"{waiting[0].topic}-{waiting[0].partition}", 60)
         kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' * (len(waiting) > 1)})"
         return f"{who}: keep {'its' if len(ids) == 1 else 'their'} data, {kept} can't be copied until a replica is back"
-    return f"{who}: empty afterwards, can be stopped after verify.yml"
+    needs = "needs it" if len(ids) == 1 else "needs them"
+    return f"{who}: empty afterwards, can be stopped after verify.yml; rollback.yml {needs} running"
 
 
 def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:

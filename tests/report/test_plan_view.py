@@ -51,7 +51,7 @@ def test_the_rollback_copies_back_only_what_the_plan_removes() -> None:
         return terminal.line(lines.lines[-1])
 
     plan = small()
-    assert rollback(plan).endswith("old replica list and leader; it copies back up to 24.0 GB (2 replicas).")
+    assert rollback(plan).endswith("old replica list and leader; it copies 24.0 GB (2 replicas) at most.")
     reordered = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
     assert rollback(plan | {"partitions": reordered}).endswith("old replica list and leader; it copies nothing.")
 

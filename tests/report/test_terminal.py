@@ -204,6 +204,19 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
     assert "warning: w3\nwarning: 5 more; planner show --verbose lists them" in text
 
 
+def test_a_failed_log_dir_is_to_be_repaired_first() -> None:
+    """The plan can be applied without it, and a later one can also use its room."""
+    load = {"replicas": 1, "size_bytes": 9}
+    failed = {"path": "/c", "error": "KafkaStorageException", "disk_bytes": None, "bytes_in": 0, "bytes_out": 0}
+    failed |= {"least_bytes": None, "most_bytes": None, "before": load, "after": load}
+    moved = {"bytes_moved": 0, "least_bytes_moved": 0}
+    brokers = [{"id": 1, "within": True, "log_dirs": [failed], **moved}]
+    rest = {"wanted": "10%", "gap_percent": 0.0, "replicas_moved": 0, "left_out": [], "moves": []}
+    text = shown(small(log_dirs={"brokers": brokers, **moved, **rest}))
+
+    assert "\nFirst     better repair log dir /c of broker 1, wait until all replicas are in sync, " in text
+
+
 def test_the_next_command_names_the_folder() -> None:
     """As a shell takes it; nothing is to be typed where nothing is to be done, or where there is no folder."""
     assert "\nNext      cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(
