@@ -206,4 +206,4 @@ def test_disk_gate(operator: Operator, capsys: pytest.CaptureFixture[str]) -> No
         codes.append((ended.value.code, path.with_suffix(".plan").exists()))
     assert [(3, False), (0, True)] == codes
     refusal = " ".join(capsys.readouterr().err.split())
-    assert "nothing was written, because the plan crosses these limits: limits.disk_used: broker 1 holds 6" in refusal
+    assert "nothing was written, because the plan exceeds these limits: limits.disk_used: broker 1 holds 6" in refusal
