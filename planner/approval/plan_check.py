@@ -22,7 +22,6 @@ from planner.export import folder_check, kafka_files
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import amounts, file_reading
 from planner.model.errors import SetupError, StalePlanError
-from planner.model.file_reading import UnreadableError
 from planner.plan import bound_file, headline, plan_file
 from planner.plan.document import codec, restart_types
 from planner.plan.document.plan_types import Plan
@@ -118,13 +117,7 @@ def check_restart(
 
     The playbook itself compares the steps with the cluster, before anything restarts.
     """
-    file = path / restart_types.FILE if path.is_dir() else path
-    try:
-        data = file_reading.read_bytes(file, file_reading.PLAN)
-    except OSError as error:
-        raise file_reading.unreadable(path, error) from None
-    except UnreadableError as error:
-        raise UnreadableError(f"{path}: can't be read as a restart: {error}") from None
+    file, data = file_reading.read_made(path, restart_types.FILE, "a restart")
     restart = codec.decode_restart(data, str(file))
     found, refusals = None, list[Refusal]()
     if wanted.plan_id not in (None, restart.restart_id):

@@ -109,6 +109,20 @@ def read_bytes(path: Path, kind: Kind, *, piped: bool = False) -> bytes:
     return data
 
 
+def read_made(path: Path, name: str, what: str) -> tuple[Path, bytes]:
+    """A plan.json or restart.json, given by its path or its folder's: the file and its bytes, up to a plan's size.
+
+    `what` it can't be read as, if it can't: UnreadableError.
+    """
+    try:
+        file = path / name if path.is_dir() else path
+        return file, read_bytes(file, PLAN)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except UnreadableError as error:
+        raise UnreadableError(f"{path}: can't be read as {what}: {error}") from None
+
+
 def json_value(data: bytes | str) -> Any:
     """The value of a JSON text. ValueError, in one sentence, for what isn't JSON or can't be written again as UTF-8."""
     try:

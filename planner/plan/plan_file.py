@@ -8,7 +8,6 @@ from typing import Any
 
 from planner.model import file_reading
 from planner.model.errors import StalePlanError
-from planner.model.file_reading import UnreadableError
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.partition_types import PartitionRow
@@ -17,13 +16,7 @@ from planner.plan.document.plan_types import Plan
 
 def read(path: Path) -> Plan:
     """The plan; PlannerError if the file isn't a plan of this format, was changed, or contradicts itself."""
-    try:
-        file = path / "plan.json" if path.is_dir() else path
-        data = file_reading.read_bytes(file, file_reading.PLAN)
-    except OSError as error:
-        raise file_reading.unreadable(path, error) from None
-    except UnreadableError as error:
-        raise UnreadableError(f"{path}: can't be read as a plan: {error}") from None
+    file, data = file_reading.read_made(path, "plan.json", "a plan")
     plan = codec.decode(data, str(file))
     wrong = next(contradictions(plan), None)
     if wrong is not None:

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from plan_documents import Document, change, new_partitions, typed
+from plan_documents import Document, typed
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
 from planner.model.generated_text import markdown_code, markdown_text
-from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.report import markdown
 from planner.report.markdown import Room
 from planner.report.view import Column, Facts, Lines, Name, Section, Strong, Table, View
@@ -298,51 +297,6 @@ def test_github_and_gitlab_render_it(plan: Document) -> None:
     assert {"<details>", "</details>"} == {line.splitlines()[0] for line in html}
     assert all(re.fullmatch(r"<details>\n<summary>[^<>\n]+</summary>|</details>", block) for block in html)
     assert html.count("</details>") * 2 == len(html)
-
-
-def test_terraform_is_told_what_changes_for_it() -> None:
-    """The order of operations and the rule that ignores a throttle, only where a topic is declared anew."""
-    topic = {**small()["topics"][0], "name": "orders", "replication_factor_before": [2], "replication_factor": 3}
-    raised = change("orders", 5, [1, 2], [1, 2, 4])
-    mixed = {**topic, "name": "mixed", "replication_factor_before": [1, 2], "replication_factor": None}
-    plan = small(topics=[topic, mixed])
-    written = markdown.report(typed(plan | {"partitions": [*plan["partitions"], raised]}))
-    rule = next(token.content for token in parse(written) if token.type == "fence" and token.info == "hcl")
-
-    assert "<summary>Terraform</summary>" in written
-    assert "1 topic with another replication factor; 1 topic left out" in written
-    assert all(f'config["{key}"]' in rule for key in THROTTLE_CONFIGS)
-    assert "Terraform" not in markdown.report(typed(small()))
-    assert "the old tfvars would undo the new replication factors.\n" in written
-    assert "import the new topics" not in written
-
-
-@pytest.mark.parametrize(
-    ("before", "said", "unsaid"),
-    [
-        (2, "would delete each topic that has more partitions now, with its data", "import the new topics"),
-        (0, "import the new topics", "the old tfvars"),
-    ],
-)
-def test_terraform_is_told_of_new_partitions_and_topics(before: int, said: str, unsaid: str) -> None:
-    """With the old number of partitions a provider would replace the topic; nothing is copied, so nothing throttled."""
-    made = {
-        "topic": "orders",
-        "partitions_before": before,
-        "partitions": 3,
-        "replication_factor": 2,
-        "config": {},
-        "replicas": [[1, 2]] * (3 - before),
-        "replica_assignment": ",".join(["1:2"] * 3),
-    }
-    topic = {**small()["topics"][0], "name": "orders", "partitions": 3, "replication_factor": 2}
-    topic |= {"replication_factor_before": [2] if before else []}
-    plan = small(topics=[topic], new_partitions=new_partitions(made), partitions=[], batches=[])
-    written = markdown.report(typed(plan))
-
-    assert said in written
-    assert unsaid not in written
-    assert "ignore_changes" not in written
 
 
 def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
