@@ -30,6 +30,7 @@ from planner.model.errors import (
     ImportStateError,
     InfeasibleError,
     Place,
+    SetupError,
     UnsafePlanError,
     capped,
     did_you_mean,
@@ -233,6 +234,8 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 
     ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a gate or the budget is crossed.
     """
+    if spec.apart:
+        raise SetupError("a reassignment can't be adopted with apart; allowed: a spec without this key")
     whole = replace(spec, budget=NO_BUDGET)
     placed = place(given, build_problem.build(whole), spec_file)
     solved = proven(placed)

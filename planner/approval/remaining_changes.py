@@ -12,7 +12,7 @@ from planner.approval.staleness import PlanOnCluster, Standing, name_of, path_of
 from planner.export.ansible_vars import text_of
 from planner.export.folder_check import digest
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import ANY, Broker, Cluster, Partition, PartitionChange, Reason, Topic
+from planner.model.cluster import ANY, Apart, Broker, Cluster, Partition, PartitionChange, Reason, Topic
 from planner.model.errors import StalePlanError
 from planner.model.formats import counted, printable
 from planner.model.spec import (
@@ -185,9 +185,8 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
     topics = tuple(_topic(rows.get(name), now, now.topics[name]) for name in sorted(now.topics))
     holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
-    sizes = now.sizes or {}
+    sizes, stated = now.sizes or {}, plan.execution
     unsized = sum((topic.name, each.id) not in sizes for topic in topics for each in topic.partitions)
-    stated = plan.execution
     return Spec(
         cluster=Cluster(
             name=plan.cluster.name,
@@ -202,6 +201,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),
         placement=tuple(Placement(**asdict(rule)) for rule in plan.spec.placement or ()),
         leader_racks=tuple(LeaderRacks(**asdict(rule)) for rule in plan.spec.leader_racks or ()),
+        apart=tuple(Apart(**asdict(rule)) for rule in plan.spec.apart or ()),
         rack_aware=plan.rack_aware,
         balance=Balance(**{name: Tolerance.parse(text) for name, text in asdict(plan.balance.wanted).items()}),
         resilience=plan.spec.survive,

@@ -12,7 +12,7 @@ import numpy as np
 from planner.model.cluster import Broker, Partition, Topic, in_force, min_insync_replicas
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, hour_name
 from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced, uneven_racks
-from planner.model.spec import Changes, Placement, Spec, TopicFilter
+from planner.model.spec import Changes, Spec, TopicFilter
 
 
 def build(spec: Spec) -> Problem:
@@ -59,19 +59,18 @@ def _without_hours(spec: Spec) -> Problem:
         scenario_ppm=_scenario_ppm(spec, topics, topic_of),
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
-        allowed=allowed_brokers(spec.placement, topics, ids),
+        allowed=allowed_brokers(spec, topics, ids),
+        apart=_apart(spec, topics),
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
-    if not worse.any():
-        return problem
     return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
 
 
 def before(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, without any change."""
     still = replace(spec.sweep, growth=(), variants=())
-    still_led = replace(spec, sweep=still, week=None, placement=(), leader_racks=())
+    still_led = replace(spec, sweep=still, week=None, placement=(), leader_racks=(), apart=())
     return build(replace(still_led, changes=Changes(rebalance="none")))
 
 
@@ -97,12 +96,30 @@ def may_move(topics: TopicFilter, name: str) -> bool:
     return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
 
 
-def allowed_brokers(rules: Sequence[Placement], topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
+def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray | None:
+    """(G, T): `Problem.apart`; a topic that is being deleted is kept apart from none."""
+    if not spec.apart:
+        return None
+    sides = [
+        [
+            next((side for side, pattern in enumerate(rule.topics) if fnmatchcase(topic.name, pattern)), -1)
+            if not topic.deleting
+            else -1
+            for topic in topics
+        ]
+        for rule in spec.apart
+    ]
+    return np.array(sides, dtype=np.int32)
+
+
+def allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
     """(T, B): the brokers of `ids` (B,) that each topic may use; None without rules.
 
-    A topic that no rule matches may use all brokers but those of exclusive sets; one that is being deleted, every one.
+    A topic that no rule of `placement` matches may use all brokers but those of exclusive sets; one that is being
+    deleted, every one. Topics that are apart use their side, where sides are chosen.
     """
-    if not rules:
+    rules, split = spec.placement, [rule for rule in spec.apart if rule.sides]
+    if not (rules or split):
         return None
     reserved = np.isin(ids, [broker for rule in rules if rule.exclusive for broker in rule.brokers])
     allowed = np.ones((len(topics), len(ids)), dtype=bool)
@@ -110,6 +127,9 @@ def allowed_brokers(rules: Sequence[Placement], topics: Sequence[Topic], ids: In
         own = next((rule for rule in rules if fnmatchcase(topic.name, rule.topics)), None)
         if not topic.deleting:
             allowed[at] = ~reserved if own is None else np.isin(ids, own.brokers)
+            for pattern, side in (pair for rule in split for pair in zip(rule.topics, rule.sides, strict=True)):
+                if fnmatchcase(topic.name, pattern):
+                    allowed[at] &= np.isin(ids, side)
     return allowed
 
 

@@ -338,3 +338,12 @@ def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tu
     listed = ", ".join(map(str, numbers))
     note = f"brokers don't agree on the {MIN_INSYNC} that topics inherit ({listed}): {numbers[-1]} counts here"
     return {MIN_INSYNC: str(numbers[-1])}, (note,) if len(numbers) > 1 else ()
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Topics of two patterns share no broker; `sides`: those of each once chosen, `proven`: no others copy less."""
+
+    topics: tuple[str, ...]
+    sides: tuple[tuple[int, ...], ...] = ()
+    proven: bool | None = None

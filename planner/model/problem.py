@@ -61,6 +61,7 @@ class Problem:
                             on brokers to be demoted; None: there are no such rules
     caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED where it states
                             none; None: no broker states any
+    apart           (G, T)  for each group of `apart`, the side that each topic is on, -1 for none; None: no groups
     """
 
     broker_ids: IntArray
@@ -101,6 +102,7 @@ class Problem:
     allowed: BoolArray | None = None
     leader_ranks: IntArray | None = None
     caps: LongArray | None = None
+    apart: IntArray | None = None
 
     @property
     def rows(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
-from planner.model.cluster import Broker, Cluster, Config
+from planner.model.cluster import Apart, Broker, Cluster, Config
 from planner.model.load_history import WeekOfLoad
 
 
@@ -64,9 +64,7 @@ class BatchRules:
     @property
     def bytes_per_broker(self) -> int | None:
         """The most bytes that a batch copies to, or from, a broker, with what producers write there meanwhile."""
-        if self.seconds is None or self.bytes_per_sec is None:
-            return None
-        return self.seconds * self.bytes_per_sec
+        return None if self.seconds is None or self.bytes_per_sec is None else self.seconds * self.bytes_per_sec
 
 
 @dataclass(frozen=True)
@@ -387,6 +385,7 @@ class Spec:
     week: WeekOfLoad | None = None
     placement: tuple[Placement, ...] = ()
     leader_racks: tuple[LeaderRacks, ...] = ()
+    apart: tuple[Apart, ...] = ()
     sizing: Sizing | None = None
     traffic: RackTraffic = field(default_factory=RackTraffic)
 

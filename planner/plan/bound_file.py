@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.model.cluster import Apart
 from planner.model.errors import StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.formats import size
@@ -93,18 +94,24 @@ TIES = {
 }
 
 
-def proof(certificate: Certificate | None, forced_only: bool) -> str:
-    """What is proven, and how, in a sentence; if some windows don't hold, also for which plans."""
-    name = method(certificate, forced_only)
+def proof(certificate: Certificate | None, forced_only: bool, apart: Sequence[Apart] = ()) -> str:
+    """What is proven, and how, in a sentence; if some windows don't hold, also for which plans; and whether it holds
+    for one split of the brokers among topics that are apart.
+    """
+    name, split = method(certificate, forced_only), ""
+    if apart and certificate is not None:
+        split = ", for every split of the brokers among topics that are apart that is as even as this one"
+    if any(not rule.proven for rule in apart) and certificate is not None:
+        split = ", for this split of the brokers among topics that are apart; with another one less may move"
     if certificate is None or certificate.outside is None:
-        return METHODS[name]
+        return f"{METHODS[name]}{split}"
     found = excess(certificate)
     assert found is not None
     how = _HOW[name].removesuffix(", and")
     return (
         f"{how}; the windows can't all be shown to hold, so this is about all plans with these racks and replication "
         f"factors that are outside of them by no more than this one, whichever brokers carry it ({_outside(found)}): "
-        "none of them moves less"
+        f"none of them moves less{split}"
     )
 
 

@@ -6,9 +6,9 @@ canonical JSON, so that any change shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from msgspec import convert, structs
 
@@ -61,6 +61,7 @@ from planner.plan.document.partition_types import (
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import (
     Aim,
+    ApartRow,
     ChangesSection,
     LeaderRacksRow,
     PlacementRuleRow,
@@ -76,7 +77,7 @@ from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
 from planner.sweep import choice
 from planner.sweep.candidates import KNOBS, of_row
-from planner.sweep.choice import Chosen, Swept
+from planner.sweep.choice import Chosen, Row, Swept
 from planner.sweep.evaluate import planned_for
 
 
@@ -127,9 +128,8 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
     spec = replace(spec, execution=batch_defaults.settled(spec, problem, proposal.assignment, changed))
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
-    costs = costed(spec, problem, changed)
-    bound = _bound(problem, winner, proposal, file)
-    led = leaders_after(problem, proposal.assignment)
+    costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
+    bound = _bound(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
     made = Plan(
@@ -164,7 +164,7 @@ def finished(plan: Plan) -> Plan:
 
 
 def limits(
-    spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection, brokers: Sequence[BrokerRow]
+    spec: Spec, winner: Row, costs: Costs, bound: BoundSection, brokers: Sequence[BrokerRow]
 ) -> tuple[LimitRow, ...]:
     """The `limits` of plan.json, crossed ones included; UnsafePlanError where one can't be judged.
 
@@ -287,6 +287,7 @@ def asked(spec: Spec) -> Asked:
             limits=SpecLimits(**asdict(spec.limits)),
             placement=tuple(PlacementRuleRow(**asdict(rule)) for rule in spec.placement) or None,
             leader_racks=tuple(LeaderRacksRow(**asdict(rule)) for rule in spec.leader_racks) or None,
+            apart=convert([asdict(rule) for rule in spec.apart], tuple[ApartRow, ...]) or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
             **traffic_sections.stated(spec),
         ),
@@ -364,7 +365,7 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     )
 
 
-def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> BoundSection:
+def _bound(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file: bytes | None) -> BoundSection:
     """The `bound` of plan.json: the least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
     least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
@@ -372,7 +373,9 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
     method, excess = bound_file.method(certificate, forced_only), bound_file.excess(certificate)
     in_replicas = least_replicas >= 0 and not moved
     gap = bound_file.gap_percent(replicas, least_replicas) if in_replicas else bound_file.gap_percent(moved, least)
-    proof = bound_file.UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only)
+    proof = (
+        bound_file.UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only, spec.apart)
+    )
     windows = (problem.balance.topic_replicas, problem.balance.replicas)
     starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
     if certificate is not None and gap and not forced_only and starts_of_topics:

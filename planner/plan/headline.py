@@ -103,6 +103,11 @@ def looser(plan: Plan) -> bool:
     return bool(of.missed) and (of.asked != of.wanted or picked)
 
 
+def of_split(plan: Plan) -> str:
+    """Where topics are apart and not every split of the brokers was compared: that the least is that of one."""
+    return " for this split of the brokers" if any(not rule.proven for rule in plan.spec.apart or ()) else ""
+
+
 def racks(plan: Plan) -> Iterator[str]:
     """The partitions that stay spread over the racks less evenly than they could be."""
     broken = next((term.plan for term in plan.terms if term.name == "rack_spread_broken"), None)
@@ -255,7 +260,7 @@ def _compared(plan: Plan) -> str:
     reached = " at this looser balance" if looser(plan) else ""
     if plan.bound.excess and not plan.balance.relaxed:
         reached = " of the plans that exceed the disk limits least"
-    return f", {gap_to_least(plan.bound, reached)}"
+    return f", {gap_to_least(plan.bound, reached + of_split(plan))}"
 
 
 def _inside(plan: Plan) -> str:

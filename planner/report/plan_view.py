@@ -150,6 +150,7 @@ def _found(plan: Plan) -> Facts:
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
         ("Placement", Sentence(requested.placement(plan), _LONGEST_FACT) if plan.spec.placement else ""),
+        ("Apart", Sentence(requested.apart(plan), _LONGEST_FACT) if plan.spec.apart else ""),
         ("Caps", Sentence(caps, _LONGEST_FACT) if (caps := requested.caps(plan)) else ""),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),

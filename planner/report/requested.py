@@ -74,6 +74,18 @@ def leader_racks(plan: Plan) -> str:
     return "; ".join(printable(text, 120) for text in rules)
 
 
+def apart(plan: Plan) -> str:
+    """Topics that share no broker, with the brokers that each has: `orders on brokers 1, 2; payments on brokers 3, 4`;
+    and what the choice of these brokers is worth.
+    """
+    groups = [
+        "; ".join(f"{topics} on {brokers(sorted(ids))}" for topics, ids in zip(rule.topics, rule.sides, strict=True))
+        + ("" if rule.proven else " (other splits of the brokers may copy less)")
+        for rule in plan.spec.apart or ()
+    ]
+    return "; ".join(printable(text, 240) for text in groups)
+
+
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
 

@@ -84,6 +84,7 @@ def facts(plan: Plan) -> Facts:
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(requested.changes(plan.changes, 6), _LONGEST_WISHES)),
         ("Placement", Sentence(requested.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
+        ("Apart", Sentence(requested.apart(plan), _LONGEST_WISHES) if plan.spec.apart else ""),
         ("Caps", Sentence(caps, _LONGEST_WISHES) if (caps := requested.caps(plan)) else ""),
         ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),

@@ -156,7 +156,8 @@ def proof(plan: Plan) -> str:
     less = f"less than {size(bound.least_bytes_moved)}"
     if not plan.cluster.sizes_known:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
-    only = "for this step alone, " if plan.unfinished else ""
+    split = headline.of_split(plan)
+    only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
     if bound.excess:
         close = "misses the balance targets by more" if plan.balance.relaxed else "exceeds the disk limits by more"
         return f"{only}every plan that copies {less} {close}"
@@ -164,9 +165,9 @@ def proof(plan: Plan) -> str:
         return f"{only}no plan that ends as even as this one copies {less}"
     if plan.changes.rebalance != "all":
         repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
-        return f"no plan that makes these changes{repairs} copies {less}"
+        return f"{only}no plan that makes these changes{repairs} copies {less}"
     rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
-    return f"no plan that meets the targets{rule} copies {less}"
+    return f"{only}no plan that meets the targets{rule} copies {less}"
 
 
 def proof_in_brokers(plan: Plan) -> str:

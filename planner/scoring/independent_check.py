@@ -38,6 +38,7 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
     found: list[Violation] = []
     for name, broken in broken_rules(problem, assignment).items():
         found += [_violation(problem, name, row, assignment[row]) for row in np.flatnonzero(broken)[:at_most]]
+    found += _on_one_broker(problem, assignment, at_most)
     if (most := caps(problem)) is None:
         return tuple(found)
     # A broker over a cap is a violation at the last partition that the assignment puts there.
@@ -53,6 +54,27 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
                 message = f"broker {problem.broker_ids[broker]} would have {count}; allowed: at most {cap}"
                 found.append(Violation(rule, topic, number, message))
     return tuple(found)
+
+
+def _on_one_broker(problem: Problem, assignment: IntArray, at_most: int) -> list[Violation]:
+    """The first partitions that share a broker with a topic that `apart` keeps them apart from, for each of its groups.
+
+    What waits for a later step, or may not move, is where it is today.
+    """
+    found: list[Violation] = []
+    due = np.ones(problem.rows, dtype=bool) if problem.deferred is None else ~problem.deferred
+    for of_topic in () if problem.apart is None else problem.apart:
+        sides, keys = of_topic[problem.topic_of], problem.partition_keys
+        held = (assignment >= 0) & (assignment < len(problem.broker_ids)) & (due & (sides >= 0))[:, None]
+        holds = np.zeros((len(problem.broker_ids), max(int(of_topic.max()) + 1, 1)), dtype=bool)
+        rows, columns = np.nonzero(held)
+        holds[assignment[rows, columns], sides[rows]] = True
+        mixed = np.append(holds.sum(axis=1) > 1, False)
+        broken = (mixed[np.where(held, assignment, -1)]).any(axis=1) & problem.movable
+        for row in np.flatnonzero(broken)[:at_most]:
+            message = f"replicas {_ids(problem, assignment[row])}; allowed: no broker with topics that apart parts"
+            found.append(Violation("apart", keys[row][0], keys[row][1], message))
+    return found
 
 
 def caps(problem: Problem) -> LongArray | None:

@@ -145,3 +145,9 @@ class Effort:
     def part(self, share: float) -> Effort:
         """A share of what is left."""
         return Effort(int(max(self.left, 0) * share), self)
+
+
+# `apart`: ways to split the brokers among topics that share none, up to which all are compared; 15 brokers in two
+# sides. And how many of them are solved, the ones first that have to copy least: with more, the plan may not be proven
+# the least of all sides.
+MOST_SPLITS, SPLITS_SOLVED = 40_000, 64

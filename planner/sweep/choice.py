@@ -21,7 +21,7 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes, Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.catalog import UNKNOWN
-from planner.sweep import budget_steps
+from planner.sweep import broker_sides, budget_steps
 from planner.sweep.candidates import Candidates, candidates
 from planner.sweep.sweep_result import FRONTS, SURVIVE_COLUMNS, SweepResult, front, moved_column, ranking, ranking_of
 
@@ -58,7 +58,7 @@ def alternatives(spec: Spec) -> tuple[Alternative, ...]:
     named += [(variant.name, variant.changes) for variant in spec.sweep.variants]
     found = []
     for name, changes in named:
-        its_spec = replace(spec, changes=changes)
+        its_spec = broker_sides.with_sides(replace(spec, changes=changes))
         problem = budget_steps.first_step(build_problem.build(its_spec))
         found.append(Alternative(name, its_spec, problem, candidates(problem, spec.sweep, len(named))))
     return tuple(found)

@@ -24,7 +24,7 @@ from plan_documents import typed
 from planner.approval.remaining_changes import rest_of
 from planner.approval.remaining_changes import spec_of as spec_of_rest
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
+from planner.model.cluster import Apart, Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
 from planner.model.errors import StalePlanError
 from planner.model.spec import (
     BatchRules,
@@ -188,6 +188,7 @@ def spec_with_everything() -> Spec:
         valid_for_seconds=3600,
         placement=(Placement("y*", "of y", (3, 4, 5)), Placement("x", "of x", (3, 5), exclusive=False)),
         leader_racks=(LeaderRacks("x", ("b", "a")), LeaderRacks("*", ("a",))),
+        apart=(Apart(("q", "z"), ((3, 4), (5,)), proven=False),),
     )
 
 

@@ -212,9 +212,10 @@ def test_a_proof_says_what_was_only_searched(spread: int, searched: bool) -> Non
 
 def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
     """A placement of Kafka's has no least that a search could have missed."""
-    problem = build(expansion(balance=balance_of("none", "none", 2)))
+    spec = expansion(balance=balance_of("none", "none", 2))
+    problem = build(spec)
     proposal = Proposal(problem.replicas)
-    bound = plan_build._bound(problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
+    bound = plan_build._bound(spec, problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
     assert "nobody knows" in bound.proof
     assert "searched" not in bound.proof
 

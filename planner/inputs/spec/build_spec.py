@@ -12,7 +12,7 @@ from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.spec import sections
 from planner.inputs.yaml_source import Document, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
-from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, Config, LogDirs, Partition, Topic
+from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
 from planner.model.spec import (
     AIMS,
     Changes,
@@ -74,6 +74,7 @@ def build_spec(
         topics=topic_filter(document),
         placement=placement(document),
         leader_racks=leader_racks(document),
+        apart=tuple(Apart(tuple(each)) for each in document.get("apart") or ()),
         rack_aware=rack_aware(document),
         balance=sections.balance(document, sizes.known),
         log_dirs=sections.tolerance(document),
@@ -265,15 +266,8 @@ def _inline_entry(document: Document, topic_at: int, topic: str, number: int) ->
     item = document.get(*path)
     replicas = tuple(item["replicas"])
     leader, load = item.get("leader", replicas[0]), _load(item)
-    partition = Partition(
-        id=number,
-        replicas=replicas,
-        leader=None if leader == "none" else leader,
-        isr=tuple(item["isr"]) if "isr" in item else None,
-        size_bytes=load[0],
-        bytes_in_per_sec=load[1],
-        bytes_out_per_sec=load[2],
-    )
+    isr = tuple(item["isr"]) if "isr" in item else None
+    partition = Partition(number, replicas, None if leader == "none" else leader, isr, *load)
     return AssignmentEntry(document.place(path), key_text(path), topic, partition)
 
 

@@ -150,6 +150,16 @@ class TrafficRow(Section, frozen=True, kw_only=True):
     ]
 
 
+class ApartRow(Section, frozen=True, kw_only=True):
+    """Topics of which no two patterns' share a broker, and the brokers that each has."""
+
+    topics: Annotated[tuple[str, ...], doc("Shell-style patterns of topic names.")]
+    sides: Annotated[
+        tuple[tuple[BrokerId, ...], ...], doc("The brokers that each pattern's topics have: chosen for the plan.")
+    ]
+    proven: Annotated[bool, doc("Whether no other sides, as even, let a plan copy less.")]
+
+
 class SpecSection(Section, frozen=True, kw_only=True):
     """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
 
@@ -165,6 +175,9 @@ class SpecSection(Section, frozen=True, kw_only=True):
     leader_racks: Annotated[
         tuple[LeaderRacksRow, ...] | None, doc("Racks that topics are led in; left out without such rules.")
     ] = None
+    apart: Annotated[tuple[ApartRow, ...] | None, doc("Topics that share no broker; left out without such rules.")] = (
+        None
+    )
     racks_before: Annotated[
         Mapping[BrokerKey, str | None] | None,
         doc("Today's broker.rack of the brokers that changes.set_racks names, null without one; left out without any."),
