@@ -30,7 +30,6 @@ from planner.model.errors import (
     ImportStateError,
     InfeasibleError,
     Place,
-    SetupError,
     UnsafePlanError,
     capped,
     did_you_mean,
@@ -46,7 +45,7 @@ from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.catalog import Candidate, Proposal, prove
-from planner.sweep import budget_steps, choice, evaluate, sweep_result
+from planner.sweep import broker_sides, budget_steps, choice, evaluate, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidates, Run, generated
 from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
@@ -234,9 +233,11 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 
     ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a gate or the budget is crossed.
     """
-    if spec.apart:
-        raise SetupError("a reassignment can't be adopted with apart; allowed: a spec without this key")
     whole = replace(spec, budget=NO_BUDGET)
+    if spec.apart:
+        # Which brokers each side has shows in the reassignment; what has to move because of that isn't known before.
+        free = replace(build_problem.build(whole), rebalance="all")
+        whole = broker_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
     placed = place(given, build_problem.build(whole), spec_file)
     solved = proven(placed)
     own = row_of(placed, solved[-1])

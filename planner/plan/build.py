@@ -75,7 +75,7 @@ from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import Relaxed, relaxed
 from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
-from planner.sweep import choice
+from planner.sweep import broker_sides, choice
 from planner.sweep.candidates import KNOBS, of_row
 from planner.sweep.choice import Chosen, Row, Swept
 from planner.sweep.evaluate import planned_for
@@ -127,6 +127,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
     spec = replace(spec, execution=batch_defaults.settled(spec, problem, proposal.assignment, changed))
+    spec = replace(spec, apart=broker_sides.as_planned(spec, problem, winner["scenarios"]))
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
     bound = _bound(spec, problem, winner, proposal, file)

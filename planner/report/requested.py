@@ -76,14 +76,16 @@ def leader_racks(plan: Plan) -> str:
 
 def apart(plan: Plan) -> str:
     """Topics that share no broker, with the brokers that each has: `orders on brokers 1, 2; payments on brokers 3, 4`;
-    and what the choice of these brokers is worth.
+    what the choice of these brokers is worth, and how far a first step is from it.
     """
+    waiting = plan.unfinished.partitions if plan.unfinished else 0
+    yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
     groups = [
         "; ".join(f"{topics} on {brokers(sorted(ids))}" for topics, ids in zip(rule.topics, rule.sides, strict=True))
         + ("" if rule.proven else " (other splits of the brokers may copy less)")
         for rule in plan.spec.apart or ()
     ]
-    return "; ".join(printable(text, 240) for text in groups)
+    return "; ".join(printable(text, 240) for text in groups) + yet
 
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -57,7 +57,7 @@ def rack_rule(problem: Problem) -> RackRule:
         count = len(sizes[0])
         sizes += [np.bincount(rack_of[brokers], minlength=count) for brokers in sets.brokers]
         kinds = (sets.of_topic[problem.topic_of] + 1) * factors + kinds
-    bounds = [_per_rack(each, factor) for each in sizes for factor in range(factors)]
+    bounds = [per_rack(each, factor) for each in sizes for factor in range(factors)]
     least, most = (np.array([bound[side] for bound in bounds], dtype=np.int32) for side in (0, 1))
     return RackRule(rack_of.astype(np.int32), sizes[0].astype(np.int32), least, most, kinds)
 
@@ -88,16 +88,15 @@ def _topics_by(usable: BoolArray | None) -> TopicsBySet | None:
     return TopicsBySet(brokers, of_topic.reshape(-1).astype(np.int32))
 
 
-def _per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
-    """Least and most replicas (R,) in racks of these sizes at the most even spread of `factor` replicas."""
-    level = 0
-    while np.minimum(sizes, level).sum() < factor:
-        level += 1
-        if level > factor:
-            break
+def per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
+    """Least and most replicas (…, R) in racks of these sizes (…, R) at the most even spread of `factor` replicas."""
+    level = np.zeros((*sizes.shape[:-1], 1), dtype=np.int64)
+    for _ in range(factor + 1):
+        level += np.minimum(sizes, level).sum(axis=-1, keepdims=True) < factor
     most = np.minimum(sizes, level)
     # Where the last level is filled completely, least is most; else shares would come out as if there was a choice.
-    return most if most.sum() == factor else np.minimum(sizes, max(level - 1, 0)), most
+    filled = most.sum(axis=-1, keepdims=True) == factor
+    return np.where(filled, most, np.minimum(sizes, np.maximum(level - 1, 0))), most
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,6 @@ class Effort:
 
 
 # `apart`: ways to split the brokers among topics that share none, up to which all are compared; 15 brokers in two
-# sides. And how many of them are solved, the ones first that have to copy least: with more, the plan may not be proven
-# the least of all sides.
-MOST_SPLITS, SPLITS_SOLVED = 40_000, 64
+# sides. And how many of them are solved, the most promising first: with more, the plan may not be proven the least of
+# all sides. Where there are more ways, how often the likely one may be improved.
+MOST_SPLITS, SPLITS_SOLVED, SPLIT_IMPROVEMENTS = 40_000, 64, 200

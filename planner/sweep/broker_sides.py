@@ -2,13 +2,12 @@
 
 A plan without the rule proves nothing about one with it, since topics are balanced over the brokers that they may use.
 So a split is chosen first, and all that follows takes it as given: the problem's `allowed` has it, and the bound is
-that of the split. Splits are planned one by one, those first that have to copy least, until no other can be better.
+that of the split. Splits are planned one by one, the most promising first, until no other can be better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -18,172 +17,302 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.build_problem import build
+from planner.model.cluster import Apart
 from planner.model.errors import InfeasibleError
-from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem, misplaced
 from planner.model.spec import Spec
-from planner.scoring.fair_shares import disk_weights
+from planner.scoring.fair_shares import RackRule, ShareFilling, disk_weights, per_rack, rack_rule, water_filled
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
-from planner.strategies.work_limits import MOST_SPLITS, SPLITS_SOLVED
+from planner.strategies.work_limits import MOST_SPLITS, SPLIT_IMPROVEMENTS, SPLITS_SOLVED
+from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS
+
+# (N, G, Bt): for each split and group, the side of each target broker.
+Sides = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Ways to split the target brokers among the sides of one group of `apart`.
+    """Ways to split the target brokers among the sides of each group.
 
-    `side_of` (N, Bt): the side of each broker. `fullest` (N,): replicas per weight of the side that is fullest.
+    `lacking` (N,): how many brokers and racks are missing where topics have to be, and how many replicas that may not
+    move are on another side's brokers; a plan exists only where it is 0. `uneven` (N, 2): in per cent of what an even
+    cluster has, the share of the fullest broker, then what the emptiest lacks; 0 where evenness isn't asked for.
     `outside` (N,): bytes, or replicas where no sizes are known, on brokers of other sides: a plan copies no less.
     """
 
-    side_of: NDArray[np.int8]
-    fullest: FloatArray
+    side_of: Sides
+    lacking: LongArray
+    uneven: LongArray
     outside: LongArray
+
+    def order(self) -> IntArray:
+        """The splits from the most promising on."""
+        return np.lexsort((self.outside, self.uneven[:, 1], self.uneven[:, 0], self.lacking)).astype(np.int32)
+
+    def key(self, at: int) -> tuple[int, ...]:
+        """What `order` sorts by: less is better."""
+        return int(self.lacking[at]), *map(int, self.uneven[at]), int(self.outside[at])
 
 
 class _Tried(NamedTuple):
     """A split that was planned: less is better of `rank`; the bytes (replicas) copied, the least that it must copy."""
 
-    rank: tuple[float, ...]
+    rank: tuple[int, ...]
+    uneven: tuple[int, ...]
     copied: int
     least: int
+    exact: bool
     spec: Spec
 
-    def settled(self, level: float, outside: int, *, even: bool) -> bool:
-        """True where no split that is as full and copies no less than `outside`, or any after it, can be better."""
-        if level > self.rank[0]:
-            return True
-        exact = self.rank[1] == 0 and not (even and self.rank[2])
-        return exact and (outside >= self.copied if even else outside > self.copied)
+    def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool) -> bool:
+        """True where no split as uneven that copies no less than `outside`, or any after it, can be better."""
+        if not self.exact:
+            return False
+        return uneven > self.uneven or (outside >= self.copied if even else outside > self.copied)
 
 
 def with_sides(spec: Spec) -> Spec:
     """The spec with the sides of `apart` chosen: each target broker belongs to one side of each group.
 
-    Where everything may move, sides whose fullest broker holds least come first, then the least excess, then the fewest
-    bytes; else only the bytes, then the excess. All splits are compared up to MOST_SPLITS, cheapest bound first, until
-    no other can be better; else there is one, by what brokers hold. InfeasibleError where no side has enough brokers.
+    Splits whose plan breaks no rule and misses no window come first. Of these the ones that leave brokers most even
+    where everything may move, then the fewest bytes. All are compared up to MOST_SPLITS, the most promising planned
+    first, until no other can be better; beyond, there is one. InfeasibleError where no split leaves enough brokers.
     """
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
-    problem = build(spec)
-    sides, count = [len(rule.topics) for rule in spec.apart], int(problem.targets.sum())
-    whole = prod(each**count for each in sides) <= MOST_SPLITS
-    groups = [
-        splits(problem, of_topic, every_split(each, count) if whole else likely_split(problem, of_topic, each))
-        for each, of_topic in zip(sides, problem.apart if problem.apart is not None else (), strict=True)
-    ]
-    ids, even, tried = problem.broker_ids[problem.targets], problem.rebalance == "all", list[_Tried]()
-    for number, (level, outside, chosen) in enumerate(cheapest_first(problem, groups)):
+    problem, sides = build(spec), [len(rule.topics) for rule in spec.apart]
+    whole = prod(each ** int(problem.targets.sum()) for each in sides) <= MOST_SPLITS
+    found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
+    tried, refused = list[_Tried](), list[InfeasibleError]()
+    even = problem.rebalance == "all"
+    for number, at in enumerate(found.order()):
+        lacking, *uneven, outside = found.key(at)
         best = min(tried, default=None, key=lambda each: each.rank)
-        if best is not None and best.settled(level, outside, even=even):
+        if lacking or (best is not None and best.settled(tuple(uneven), outside, even=even)):
             break
         if number >= SPLITS_SOLVED:
             whole = False
             break
-        named = [
-            replace(rule, sides=tuple(tuple(ids[side_of == side].tolist()) for side in range(len(rule.topics))))
-            for rule, side_of in zip(spec.apart, chosen, strict=True)
-        ]
-        narrowed = build(split := replace(spec, apart=tuple(named)))
-        with suppress(InfeasibleError):
-            found = solve(narrowed, narrowed.balance)
-            scores = score(ScoringBasis.of(narrowed), found.assignment)
-            moved, least_of = scores.replicas_moved, found.least_replicas
-            if problem.sizes_known:
-                moved, least_of = scores.bytes_moved, found.least_bytes
-            excess, copied = int(scores.excess[0]), int(moved[0])
-            rank = (level, int(scores.violations[0]), *((excess, copied) if even else (copied, excess)))
-            tried.append(_Tried(rank, copied, least_of, split))
+        try:
+            tried.append(_tried(split_by(spec, problem, found.side_of[at]), tuple(uneven)))
+        except InfeasibleError as error:
+            refused.append(error)
+    if refused and not tried:
+        raise refused[0]
     if not tried:
-        why = "apart: no split of the brokers leaves each topic enough of them and enough racks"
+        few = "no split" if whole else "none of the splits that were tried"
+        why = f"apart: {few} of the brokers leaves each topic enough of them and enough racks"
         raise InfeasibleError(f"{why}; allowed: more brokers, or fewer replicas")
     best = min(tried, key=lambda each: each.rank)
-    surely = whole and best.rank[1] == 0 and not (even and best.rank[2]) and best.least == min(x.least for x in tried)
+    alike = [each.least for each in tried if each.uneven <= best.uneven]
+    surely = whole and best.exact and best.least == min(alike)
     return replace(best.spec, apart=tuple(replace(rule, proven=surely) for rule in best.spec.apart))
 
 
-def cheapest_first(problem: Problem, groups: Sequence[Splits]) -> Iterator[tuple[float, int, list[NDArray[np.int8]]]]:
-    """Splits of all groups together, each with how full its fullest side is, and the least that it copies."""
-    if not all(len(each.side_of) for each in groups):
-        return
-    at = np.indices([len(each.side_of) for each in groups]).reshape(len(groups), -1)
-    fullest = np.max([each.fullest[mine] for each, mine in zip(groups, at, strict=True)], axis=0)
-    fullest = np.round(fullest if problem.rebalance == "all" else np.zeros_like(fullest), 9)
-    # A replica may be in the way of two groups and is copied once.
-    outside = np.max([each.outside[mine] for each, mine in zip(groups, at, strict=True)], axis=0)
-    for number in np.lexsort((outside, fullest)):
-        chosen = [each.side_of[mine[number]] for each, mine in zip(groups, at, strict=True)]
-        yield float(fullest[number]), int(outside[number]), chosen
-
-
-def every_split(sides: int, count: int) -> NDArray[np.int8]:
-    """(N, Bt): all ways to split so many brokers among so many sides."""
-    return np.array(list(product(range(sides), repeat=count)), dtype=np.int8)
-
-
-def likely_split(problem: Problem, of_topic: IntArray, sides: int) -> NDArray[np.int8]:
-    """(1, Bt): in each rack, brokers for each side by its replicas, those first that hold most of what it has."""
-    held, stuck, usable = held_by_side(problem, of_topic, sides)
-    side_of_row = of_topic[problem.topic_of]
-    replicas = [int(problem.replication_factors[side_of_row == side].sum()) for side in range(sides)]
-    racks = problem.broker_racks[problem.targets] if problem.racks_matter else np.zeros(held.shape[1], dtype=np.int32)
-    side_of = np.full(held.shape[1], -1, dtype=np.int8)
-    for rack in np.unique(racks):
-        here = np.flatnonzero(racks == rack)
-        room = [max(1, len(here) * each // max(sum(replicas), 1)) for each in replicas]
-        room[replicas.index(max(replicas))] += max(len(here) - sum(room), 0)
-        pairs = sorted(
-            product(here.tolist(), range(sides)),
-            key=lambda pair: (not stuck[pair[1], pair[0]], not usable[pair[1], pair[0]], -int(held[pair[1], pair[0]])),
-        )
-        for broker, side in pairs:
-            if side_of[broker] < 0 and (room[side] > 0 or stuck[side, broker]):
-                side_of[broker], room[side] = side, room[side] - 1
-    # What no side has room for goes to the one with most replicas.
-    return np.where(side_of < 0, replicas.index(max(replicas)), side_of)[None].astype(np.int8)
-
-
-def held_by_side(problem: Problem, of_topic: IntArray, sides: int) -> tuple[LongArray, BoolArray, BoolArray]:
-    """(sides, Bt) each: what target brokers hold of a side that has to leave other sides' brokers, replicas without
-    sizes; True where a partition that may not move has a replica; True where all of the side's topics may be.
+def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...]:
+    """`spec.apart` for a plan of this problem at its balance and scenarios: other splits were compared for the whole
+    change at the balance asked for, not for a first step or another plan of the front.
     """
-    held = np.zeros((sides, len(problem.targets)), dtype=np.int64)
-    stuck = np.zeros(held.shape, dtype=bool)
-    usable = np.ones(held.shape, dtype=bool)
+    whole = problem.deferred is None and problem.balance == spec.balance
+    whole = whole and scenarios == (ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
+    return tuple(replace(rule, proven=bool(rule.proven) and whole) for rule in spec.apart)
+
+
+def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
+    """The spec with the sides that an assignment (P, W) has, which keeps the rule; brokers that it leaves free are
+    given to the sides that need them most.
+    """
+    sides = [len(rule.topics) for rule in spec.apart]
+    stays = replace(problem, replicas=assignment, leaders=assignment[:, 0], movable=np.zeros(problem.rows, dtype=bool))
+    few = prod(each ** int(problem.targets.sum()) for each in sides) <= MOST_SPLITS
+    found = judged(stays, every_split(problem, sides)) if few else improved(stays, sides)
+    return split_by(spec, problem, found.side_of[found.order()[0]])
+
+
+def split_by(spec: Spec, problem: Problem, side_of: NDArray[np.int8]) -> Spec:
+    """The spec with the sides of a split (G, Bt)."""
+    ids = problem.broker_ids[problem.targets]
+    rules = [
+        replace(rule, sides=tuple(tuple(ids[mine == side].tolist()) for side in range(len(rule.topics))), proven=False)
+        for rule, mine in zip(spec.apart, side_of, strict=True)
+    ]
+    return replace(spec, apart=tuple(rules))
+
+
+def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
+    """The plan of a split; InfeasibleError without one."""
+    problem = build(spec)
+    if (left := misplaced(problem, problem.replicas) & ~problem.movable).any():
+        stays = "{}-{}".format(*problem.partition_keys[int(np.argmax(left))])
+        raise InfeasibleError(f"apart: {stays} may not move, and shares a broker; allowed: let it move")
+    found, even = solve(problem, problem.balance), problem.rebalance == "all"
+    scores = score(ScoringBasis.of(problem), found.assignment)
+    moved, least = scores.replicas_moved, found.least_replicas
+    if problem.sizes_known:
+        moved, least = scores.bytes_moved, found.least_bytes
+    broken, excess, copied = int(scores.violations[0]), int(scores.excess[0]), int(moved[0])
+    rank = (broken, excess, *uneven, copied) if even else (broken, copied, excess)
+    return _Tried(rank, uneven, copied, least, broken == 0 and not (even and excess), spec)
+
+
+def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
+    """(N, G, Bt): all ways to split the target brokers among so many sides of each group."""
+    count = int(problem.targets.sum())
+    groups = [np.array(list(product(range(each), repeat=count)), dtype=np.int8) for each in sides]
+    at = np.indices([len(each) for each in groups]).reshape(len(groups), -1)
+    return np.stack([each[mine] for each, mine in zip(groups, at, strict=True)], axis=1)
+
+
+def improved(problem: Problem, sides: Sequence[int]) -> Splits:
+    """One split: the likely one, improved by giving brokers to other sides, and by swapping two brokers' sides, while
+    that helps.
+    """
+    best = judged(problem, likely_split(problem, sides))
+    for _ in range(SPLIT_IMPROVEMENTS):
+        near = judged(problem, _neighbors(problem, best.side_of[0], sides))
+        at = near.order()[0]
+        if near.key(at) >= best.key(0):
+            break
+        best = judged(problem, near.side_of[at : at + 1])
+    return best
+
+
+def _neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int]) -> Sides:
+    """(N, G, Bt): this split (G, Bt) with one broker on another side, or with one broker's and another's sides swapped:
+    of each broker, with the one in its rack that leaves least to be copied.
+    """
+    found, racks = [], _racks(problem)
+    for group, count in enumerate(sides):
+        mine, held = side_of[group].astype(np.int64), _held(problem, group, count)[0]
+        brokers = np.arange(len(mine))
+        for broker, side in product(range(len(mine)), range(count)):
+            if side != mine[broker]:
+                found.append((group, [broker], [side]))
+        # What each broker holds of its own side, and of the other's: held there, it need not be copied.
+        stays = held[mine, brokers]
+        gain = held[mine[None, :], brokers[:, None]] + held[mine[:, None], brokers[None, :]] - stays[:, None] - stays
+        gain[(racks[:, None] != racks) | (mine[:, None] == mine)] = np.iinfo(np.int64).min
+        for broker, other in enumerate(gain.argmax(axis=1).tolist()):
+            if gain[broker, other] > 0:
+                found.append((group, [broker, other], [int(mine[other]), int(mine[broker])]))
+    near = np.repeat(side_of[None], len(found), axis=0)
+    for at, (group, changed, to) in enumerate(found):
+        near[at, group, changed] = to
+    return near
+
+
+def likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
+    """(1, G, Bt): in each rack, brokers for each side by its replicas, those first that hold most of what it has."""
+    racks, groups = _racks(problem), []
+    for group, count in enumerate(sides):
+        held, stuck = _held(problem, group, count)
+        of_topic = np.full(len(problem.topic_names), -1) if problem.apart is None else problem.apart[group]
+        side_of_row = of_topic[problem.topic_of]
+        replicas = [int(problem.replication_factors[side_of_row == side].sum()) for side in range(count)]
+        most = replicas.index(max(replicas))
+        side_of = np.full(len(racks), -1, dtype=np.int8)
+        for rack in np.unique(racks):
+            here = np.flatnonzero(racks == rack)
+            room = [max(1, len(here) * each // max(sum(replicas), 1)) for each in replicas]
+            room[most] += max(len(here) - sum(room), 0)
+            pairs = sorted(
+                product(here.tolist(), range(count)),
+                key=lambda pair: (not stuck[pair[1], pair[0]], -int(held[pair[1], pair[0]])),
+            )
+            for broker, side in pairs:
+                if side_of[broker] < 0 and (room[side] > 0 or stuck[side, broker]):
+                    side_of[broker], room[side] = side, room[side] - 1
+        groups.append(np.where(side_of < 0, most, side_of))
+    return np.stack(groups)[None].astype(np.int8)
+
+
+def _racks(problem: Problem) -> IntArray:
+    """(Bt,): the rack of each target broker; one rack where racks don't matter."""
+    racks = problem.broker_racks[problem.targets]
+    return racks if problem.racks_matter else np.zeros_like(racks)
+
+
+def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArray]:
+    """(sides, Bt) each: what target brokers hold of a side that has to leave other sides' brokers, replicas without
+    sizes; how many replicas of a partition that may not move.
+    """
+    held, stuck = (np.zeros((sides, len(problem.targets)), dtype=np.int64) for _ in range(2))
+    if problem.apart is None:
+        return held, stuck
     sizes = problem.size_bytes if problem.sizes_known else np.ones(problem.rows, dtype=np.int64)
     kept = (problem.replicas >= 0).sum(axis=1) <= problem.replication_factors
-    side_of_row = of_topic[problem.topic_of]
+    side_of_row = problem.apart[group][problem.topic_of]
     for column in problem.replicas.T:
         rows = np.flatnonzero((column >= 0) & (side_of_row >= 0))
         np.add.at(held, (side_of_row[rows], column[rows]), np.where(kept, sizes, 0)[rows])
         # A partition without a leader moves once it is forced to.
         rows = rows[~problem.movable[rows] & (problem.leaders[rows] >= 0)]
-        stuck[side_of_row[rows], column[rows]] = True
-    if problem.allowed is not None:
-        for side in range(sides):
-            usable[side] = problem.allowed[of_topic == side].all(axis=0)
-    return held[:, problem.targets], stuck[:, problem.targets], usable[:, problem.targets]
+        np.add.at(stuck, (side_of_row[rows], column[rows]), 1)
+    return held[:, problem.targets], stuck[:, problem.targets]
 
 
-def splits(problem: Problem, of_topic: IntArray, side_of: NDArray[np.int8]) -> Splits:
-    """Of these splits (N, Bt) the ones that leave each topic of each side enough brokers, and enough racks."""
-    sides, weighing = int(of_topic.max()) + 1, disk_weights(problem)
-    held, stuck, _ = held_by_side(problem, of_topic, sides)
-    kept, fullest = np.ones(len(side_of), dtype=bool), np.zeros(len(side_of))
-    racks = problem.broker_racks[problem.targets] if problem.racks_matter else np.zeros(len(weighing), dtype=np.int32)
-    factors = problem.replication_factors
-    for side in range(sides):
-        mine = side_of == side
-        kept &= ~(~mine & stuck[side]).any(axis=1)
-        for topic in np.flatnonzero(of_topic == side):
-            usable = (
-                np.ones(len(racks), dtype=bool) if problem.allowed is None else problem.allowed[topic, problem.targets]
-            )
-            most = int(factors[problem.topic_of == topic].max(initial=0))
-            there = [(mine & usable & (racks == rack)).any(axis=1) for rack in np.unique(racks)]
-            kept &= ((mine & usable).sum(axis=1) >= most) & (np.sum(there, axis=0) >= min(most, len(np.unique(racks))))
-        replicas = int(factors[of_topic[problem.topic_of] == side].sum())
-        fullest = np.maximum(fullest, replicas / np.maximum(mine @ weighing, 1))
-    fullest = np.maximum(fullest, int(factors.sum()) / max(int(weighing.sum()), 1))
-    outside = held.sum() - sum((side_of == side) @ held[side] for side in range(sides))
-    return Splits(side_of[kept], fullest[kept], outside[kept])
+def judged(problem: Problem, side_of: Sides) -> Splits:
+    """What these splits (N, G, Bt) leave to each topic, how even that is, and what has to be copied at least."""
+    lacking, outside = np.zeros((2, len(side_of)), dtype=np.int64)
+    for group in range(side_of.shape[1]):
+        held, stuck = _held(problem, group, int(side_of[:, group].max(initial=0)) + 1)
+        elsewhere = np.stack([side_of[:, group] != side for side in range(len(held))])
+        # More than all that brokers and racks may lack.
+        lacking += np.einsum("snb,sb->n", elsewhere, stuck) * (2 * problem.width * len(problem.topic_names) + 1)
+        # A replica may be in the way of two groups and is copied once.
+        outside = np.maximum(outside, np.einsum("snb,sb->n", elsewhere, held))
+    racks, weighing = rack_rule(problem), disk_weights(problem)
+    measures: list[LongArray] = [np.ones(problem.rows, dtype=np.int64)]
+    if problem.balance.disk.kind != "none" and problem.sizes_known:
+        measures.append(problem.size_bytes)
+    shares = np.zeros((len(measures), len(side_of), len(weighing)))
+    for rows, usable, of_side in _kinds(problem):
+        mine = np.repeat(usable[None], len(side_of), axis=0)
+        for group, side in enumerate(of_side):
+            mine &= (side_of[:, group] == side) | (side < 0)
+        sizes = np.stack([mine[:, racks.rack_of == rack].sum(axis=1) for rack in range(len(racks.sizes))], axis=1)
+        most = int(problem.replication_factors[rows].max(initial=0))
+        lacking += np.maximum(most - sizes.sum(axis=1), 0)
+        lacking += np.maximum(min(most, len(racks.sizes)) - (sizes > 0).sum(axis=1), 0)
+        for at, values in enumerate(measures):
+            shares[at] += _shares(problem.replication_factors[rows], values[rows], mine * weighing, sizes, racks)
+    uneven = np.zeros((len(side_of), 2), dtype=np.int64)
+    if problem.rebalance == "all":
+        # Of what a broker would have if all were alike by weight.
+        even = np.maximum(shares.sum(axis=2, keepdims=True), 1) * weighing / weighing.sum()
+        level = np.rint(shares / even * 100).astype(np.int64)
+        uneven = np.stack([level.max(axis=(0, 2)), 100 - level.min(axis=(0, 2))], axis=1)
+    return Splits(side_of, lacking, uneven, outside)
+
+
+def _kinds(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]]:
+    """Topics that may use the same brokers in every split: their partitions, the target brokers that rules of placement
+    let them use (Bt,), and their side in each group, -1 for none.
+    """
+    topics, brokers = len(problem.topic_names), int(problem.targets.sum())
+    usable = np.ones((topics, brokers), dtype=bool) if problem.allowed_targets is None else problem.allowed_targets
+    sides = np.zeros((0, topics), dtype=np.int32) if problem.apart is None else problem.apart
+    kinds, of_topic = np.unique(np.concatenate([sides.T, usable], axis=1), axis=0, return_inverse=True)
+    rows = [np.flatnonzero(of_topic.reshape(-1)[problem.topic_of] == at) for at in range(len(kinds))]
+    return [
+        (mine.astype(np.int32), kind[len(sides) :].astype(bool), tuple(kind[: len(sides)].tolist()))
+        for kind, mine in zip(kinds, rows, strict=True)
+    ]
+
+
+def _shares(factors: IntArray, values: LongArray, weighing: LongArray, sizes: LongArray, racks: RackRule) -> FloatArray:
+    """(N, Bt): the fair shares of partitions with these factors and this much in each replica, for brokers of weights
+    (N, Bt), 0 where they may not be, and so many brokers in racks (N, R). As in `fair_shares`, but to a millionth.
+    """
+    # So that totals times weights fit 64 bits.
+    scale = max(int((values * factors).sum()) // 1_000_000, 1)
+    total, least, most, cap = 0, np.zeros_like(sizes), np.zeros_like(sizes), 0
+    for factor in np.unique(factors).tolist():
+        held = int(values[factors == factor].sum()) // scale
+        low, high = per_rack(sizes, factor)
+        total, least, most, cap = total + held * factor, least + held * low, most + held * high, cap + held
+    columns = (np.full((len(sizes), 1), each, dtype=np.int64) for each in (total, cap))
+    totals, caps = columns
+    found = water_filled(ShareFilling(totals, least, most, caps, weighing, racks))
+    return np.asarray(found.count / found.parts * scale, dtype=np.float64)

@@ -1,39 +1,34 @@
-"""The rules of a spec about `broker_sets` and `placement`, about `rebalance: racks`, and about who leads.
+"""The rules of a spec about `broker_sets`, `placement` and `apart`, about `rebalance: racks`, and about who leads.
 
-Sets exist, are large enough and don't contradict each other. Brokers that are demoted stay and keep their replicas; so
-each of their partitions needs a replica elsewhere to lead it. A message names the other place of the file that takes
-part, as `key (line:column)`.
+Sets exist, are large enough and don't contradict each other; topics that share no broker find brokers. Brokers that are
+demoted stay and keep their replicas; so each of their partitions needs a replica elsewhere to lead it. A message names
+the other place of the file that takes part, as `key (line:column)`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from itertools import product
+from typing import NamedTuple
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
-    added_partitions,
     broker_set,
     brokers_today,
     created_topics,
     joining_brokers,
-    leaving_brokers,
     placement,
     rack_aware,
-    rebalance,
-    replacements,
     replication_factor_changes,
     target_brokers,
     topic_filter,
 )
-from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed
-from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes
-from planner.inputs.yaml_source import Document, Path, key_text
-from planner.model.amounts import parse_bytes
+from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of
+from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
 from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
@@ -43,7 +38,7 @@ PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
 
 _KEYS = (*TARGET_KEYS, "broker_sets", "placement")
 # What says how many replicas a topic will have.
-_OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
+OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
 
 
 @SET_RULES.reads(*TARGET_KEYS, "broker_sets", "cluster.broker_classes")
@@ -75,7 +70,9 @@ def _racks_to_repair(document: Document) -> Iterator[Finding]:
         return
     path, rest = ("changes", "rebalance"), "allowed: all, leaders, none"
     if not rack_aware(document):
-        message = f"'racks' repairs what breaks the rack rule, which {_at(document, ('rack_aware',))} disables; {rest}"
+        message = (
+            f"'racks' repairs what breaks the rack rule, which {place_of(document, ('rack_aware',))} disables; {rest}"
+        )
         yield document.finding(path, message)
     elif all(broker.rack is None for broker in target_brokers(document)):
         message = f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
@@ -111,7 +108,7 @@ def _exclusive_sets_are_apart(document: Document) -> Iterator[Finding]:
             reported.add(pair)
             message = (
                 f"{rule.broker_set!r} and {alone.broker_set!r} have broker {listed(common)} in common, and "
-                f"{_at(document, ('placement', other))} keeps {alone.broker_set!r} for its own topics; "
+                f"{place_of(document, ('placement', other))} keeps {alone.broker_set!r} for its own topics; "
                 "allowed: sets without a common broker, or exclusive: false"
             )
             yield document.finding(("placement", mine, "brokers"), message)
@@ -127,7 +124,7 @@ def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Itera
             if both and rule.broker_set != first.broker_set:
                 message = (
                     f"{some(both)} would be on {rule.broker_set!r}, and on {first.broker_set!r} by "
-                    f"{_at(document, ('placement', earlier))}; allowed: one set for each topic"
+                    f"{place_of(document, ('placement', earlier))}; allowed: one set for each topic"
                 )
                 yield document.finding(("placement", later, "brokers"), message)
 
@@ -144,7 +141,7 @@ class _Need:
     replicas: dict[str, int]
 
 
-@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *_OF_REPLICAS, "rack_aware")
+@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "rack_aware")
 def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """A set has a broker for each replica of its topics, and as many racks as the rack rule needs."""
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
@@ -169,7 +166,7 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
             yield document.finding(need.path, message)
 
 
-@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *_OF_REPLICAS, "topics")
+@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics")
 def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Topics that may not move have no replica outside of the brokers that they may use."""
     chosen = topic_filter(document)
@@ -179,7 +176,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
         stuck = [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]
         if stuck:
             excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
-            other = _at(document, next(excluded, ("topics", "include")))
+            other = place_of(document, next(excluded, ("topics", "include")))
             message = (
                 f"{some(stuck)} may not move by {other}, with replicas on brokers that this doesn't let them use; "
                 "allowed: let them move, or a pattern that doesn't match them"
@@ -187,25 +184,150 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
             yield document.finding(need.path, message)
 
 
+# Brokers or racks, how many are needed, and how many are there.
+_Lack = tuple[str, int, int]
+
+
+class _Side(NamedTuple):
+    """Topics of a pattern of `apart`: the pattern's path and its name in a message; for each set of brokers that its
+    topics may use the most replicas, and whose they are; and partitions that may not move, by their brokers.
+    """
+
+    path: Path
+    name: str
+    needs: dict[frozenset[int], tuple[int, str]]
+    stuck: dict[int, str]
+
+    @property
+    def most(self) -> int:
+        """The most replicas of one partition."""
+        return max((factor for factor, _ in self.needs.values()), default=0)
+
+
+def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, list[_Side]]]:
+    """The groups of `apart`, with the sides of each."""
+    factors, rules, chosen = replicas_after(document, assignment), placement(document), topic_filter(document)
+    targets, here = frozenset(broker.id for broker in target_brokers(document)), set(chosen.on_brokers)
+    reserved = {broker for rule in rules if rule.exclusive for broker in rule.brokers}
+    for at, group in enumerate(document.get("apart") or ()):
+        sides = []
+        for number, pattern in enumerate(group):
+            side = _Side(("apart", at, number), "", {}, {})
+            for name in sorted(name for name in factors if fnmatchcase(name, pattern)):
+                own = next((rule for rule in rules if fnmatchcase(name, rule.topics)), None)
+                usable = targets - reserved if own is None else targets & set(own.brokers)
+                side.needs[usable] = max(side.needs.get(usable, (0, "")), (factors[name], name), key=lambda e: e[0])
+            for topic in assignment.topics:
+                if topic.deleting or not fnmatchcase(topic.name, pattern):
+                    continue
+                for row in topic.partitions:
+                    near = not here or bool(here.intersection(row.replicas))
+                    if not (may_move(chosen, topic.name) and near):
+                        side.stuck.update(dict.fromkeys(row.replicas, f"{topic.name}-{row.id}"))
+            sides.append(side._replace(name=f"{pattern!r}, {place_of(document, side.path)},"))
+        yield ("apart", at), sides
+
+
+@PLACEMENT_RULES.reads("apart", *_KEYS, *OF_REPLICAS, "topics")
+def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Each topic is on one side of a group, and partitions that stay share no broker with another side's."""
+    names = replicas_after(document, assignment)
+    for path, sides in _sides(document, assignment):
+        patterns = document.get(*path)
+        for later, side in enumerate(sides):
+            for earlier, other in enumerate(sides[:later]):
+                both = [n for n in names if fnmatchcase(n, patterns[later]) and fnmatchcase(n, patterns[earlier])]
+                if both:
+                    message = f"{patterns[later]!r} matches {min(both)!r}, as {other.name[:-1]} does"
+                    yield document.finding(side.path, f"{message}; allowed: patterns without a common topic")
+                elif common := sorted(side.stuck.keys() & other.stuck.keys()):
+                    filters = ("on_brokers", "exclude", "include")
+                    key = next((each for each in filters if document.get("topics", each)), "include")
+                    message = (
+                        f"{side.stuck[common[0]]} and {other.stuck[common[0]]} of {other.name} are both on broker "
+                        f"{common[0]}, and {place_of(document, ('topics', key))} lets neither move; "
+                        "allowed: let one of them move, or leave one of them out"
+                    )
+                    yield document.finding(side.path, message)
+
+
+@PLACEMENT_RULES.reads("apart", *_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware")
+def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Brokers, and racks, for each side at once: none has two sides, and each side has as many as its replicas need."""
+    racks = {broker.id: broker.rack for broker in target_brokers(document)}
+    every = set(racks.values()) if rack_aware(document) and None not in racks.values() else {""}
+
+    def short(brokers: Set[int], needed: Sequence[int]) -> _Lack | None:
+        """What these brokers lack for sides with so many replicas."""
+        if sum(needed) > len(brokers):
+            return "brokers", sum(needed), len(brokers)
+        here = Counter(racks[broker] if len(every) > 1 else "" for broker in brokers)
+        room = sum(min(each, len(needed)) for each in here.values())
+        wanted = sum(min(each, len(every)) for each in needed)
+        return ("brokers in different racks", wanted, room) if room < wanted else None
+
+    for path, sides in _sides(document, assignment):
+        usable = frozenset().union(*(brokers for side in sides for brokers in side.needs))
+        if lack := short(usable, [side.most for side in sides]):
+            what, needed, there = lack
+            of_each = " and ".join(f"{side.most} for {side.name[:-1]}" for side in sides)
+            where = place_of(document, ("placement",) if document.get("placement") else ("cluster", "brokers"))
+            message = f"needs {needed} {what}, {of_each}; {where} leaves {there}, as no broker has two sides"
+            yield document.finding(path, f"{message}; allowed: more brokers, or fewer replicas")
+            continue
+        for later, side in enumerate(sides):
+            for other in sides[:later]:
+                yield from _pair(document, side, other, short)
+
+
+def _pair(
+    document: Document,
+    side: _Side,
+    other: _Side,
+    short: Callable[[Set[int], Sequence[int]], tuple[str, int, int] | None],
+) -> Iterator[Finding]:
+    """One finding where rules of placement leave two sides too few brokers, or partitions that stay do."""
+    for (mine, (most, name)), (theirs, (others, another)) in product(side.needs.items(), other.needs.items()):
+        if lack := short(mine | theirs, (most, others)):
+            what, needed, there = lack
+            message = (
+                f"{name!r} and {another!r} of {other.name} need {needed} {what}, and "
+                f"{place_of(document, ('placement',))} leaves them {there}; allowed: larger broker_sets, or others"
+            )
+            yield document.finding(side.path, message)
+            return
+    for one, two in ((side, other), (other, side)):
+        for brokers, (most, name) in one.needs.items():
+            if lack := short(brokers - two.stuck.keys(), (most,)):
+                what, needed, there = lack
+                topics = place_of(document, ("topics",))
+                message = (
+                    f"{name!r} of {one.name} needs {needed} {what}, and {min(two.stuck.values())} of {two.name} and "
+                    f"others that {topics} doesn't let move leave it {there}; allowed: let them move"
+                )
+                yield document.finding(side.path, message)
+                return
+
+
 def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
     """The needs of each rule's topics; then those of all other topics, on brokers that exclusive sets leave to them."""
     rules, targets = placement(document), [broker.id for broker in target_brokers(document)]
-    left = _replicas(document, assignment)
+    left = replicas_after(document, assignment)
     for at, rule in enumerate(rules):
         mine = {name: left.pop(name) for name in sorted(left) if fnmatchcase(name, rule.topics)}
         usable = tuple(broker for broker in targets if broker in rule.brokers)
-        where = _at(document, ("broker_sets", rule.broker_set))
+        where = place_of(document, ("broker_sets", rule.broker_set))
         yield _Need(("placement", at, "brokers"), f"{rule.broker_set!r}, {where}, has", usable, mine)
     alone = [(at, rule) for at, rule in enumerate(rules) if rule.exclusive]
     if alone:
         reserved = {broker for _, rule in alone for broker in rule.brokers}
         usable = tuple(broker for broker in targets if broker not in reserved)
-        sets = {rule.broker_set: _at(document, ("broker_sets", rule.broker_set)) for _, rule in alone}
+        sets = {rule.broker_set: place_of(document, ("broker_sets", rule.broker_set)) for _, rule in alone}
         named = ", ".join(f"{name!r}, {where}," for name, where in sets.items())
         yield _Need(("placement", alone[0][0], "exclusive"), f"{named} leaves all other topics", usable, left)
 
 
-def _replicas(document: Document, assignment: Assignment) -> dict[str, int]:
+def replicas_after(document: Document, assignment: Assignment) -> dict[str, int]:
     """The most replicas that a partition of each topic will have; without topics that are being deleted."""
     changes = replication_factor_changes(document)
     kept = {
@@ -215,115 +337,6 @@ def _replicas(document: Document, assignment: Assignment) -> dict[str, int]:
     }
     asked = {name: change.replication_factor for change in changes for name in kept if fnmatchcase(name, change.topics)}
     return kept | asked | {new.topic: new.replication_factor for new in created_topics(document)}
-
-
-def _at(document: Document, path: Path) -> str:
-    """Another place of the file, for a message."""
-    place = document.place(path)
-    return f"{key_text(path)} ({place.line}:{place.column})"
-
-
-_CLASSES = ("cluster", "broker_classes")
-
-
-@SET_RULES.reads("cluster.profile")
-def _profile_is_known(document: Document) -> Iterator[Finding]:
-    name = document.get("cluster", "profile")
-    if name is None or name in PROFILES:
-        return
-    why = next((why for begins, why in REFUSED.items() if name.startswith(begins)), None)
-    allowed = f"allowed: {', '.join(PROFILES)}"
-    message = f"{name!r} isn't known; {did_you_mean(name, PROFILES)}{allowed}"
-    yield document.finding(("cluster", "profile"), message if why is None else f"{why}: there is nothing to plan")
-
-
-@SET_RULES.reads("cluster.brokers", "changes.add_brokers", "cluster.broker_classes", "cluster.state", "cluster.load")
-def _caps_matter(document: Document) -> Iterator[Finding]:
-    """No broker leads more partitions than it holds."""
-    classes: list[tuple[Path, Any]] = [
-        ((*_CLASSES, name), each) for name, each in (document.get(*_CLASSES) or {}).items()
-    ]
-    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
-        classes += [((*path, "capacity"), item.get("capacity") or {}) for path, item in document.items(*prefix)]
-    for path, stated in classes:
-        replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
-        if replicas is not None and leaders is not None and leaders >= replicas:
-            message = f"{leaders} changes nothing beside {_at(document, (*path, 'max_replicas'))} of {replicas}"
-            yield document.finding((*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders")
-        if (most := stated.get("max_disk")) is not None and not knows_sizes(document):
-            message = f"{most!r} can't be kept without sizes; allowed: cluster.state.sizes, or no max_disk"
-            yield document.finding((*path, "max_disk"), message)
-        elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
-            message = f"{most!r} changes nothing beside {_at(document, (*path, 'disk'))} of {stated['disk']!r}"
-            yield document.finding((*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk")
-
-
-@PLACEMENT_RULES.reads(*TARGET_KEYS, *_OF_REPLICAS, "changes.add_partitions", "rack_aware")
-def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """All that has to be placed fits under the caps together, in each rack as much as the rack rule puts there."""
-    factors, targets = _replicas(document, assignment), target_brokers(document)
-    known = {topic.name: len(topic.partitions) for topic in assignment.topics if topic.name in factors}
-    more = {new.topic: new.count for new in added_partitions(document, assignment.topics)}
-    made = {new.topic: new.count for new in created_topics(document)}
-    counts = Counter[int]()
-    for name, count in (known | more | made).items():
-        counts[factors[name]] += count
-    for key, what, total in (
-        ("max_replicas", "replicas", sum(factor * count for factor, count in counts.items())),
-        ("max_leaders", "leaders", sum(counts.values())),
-    ):
-        caps = {broker.id: getattr(broker, key) for broker in targets}
-        if None not in caps.values() and sum(caps.values()) < total:
-            message = f"the brokers that stay or join have room for {sum(caps.values())} {what}, and there are {total}"
-            yield _capped(document, min(caps), key, message, "higher caps, or more brokers")
-    racks = {broker.rack for broker in targets}
-    for rack in sorted(racks - {None}, key=str) if rack_aware(document) and None not in racks else ():
-        here = {broker.id: broker.max_replicas for broker in targets if broker.rack == rack}
-        needed = sum(min(len(here), factor // len(racks)) * count for factor, count in counts.items())
-        room = sum(cap or 0 for cap in here.values())
-        if None not in here.values() and room < needed:
-            message = (
-                f"the brokers of rack {rack!r} have room for {room} replicas, and the rack rule puts {needed} there"
-            )
-            yield _capped(document, min(here), "max_replicas", message, "higher caps, or more brokers in the rack")
-
-
-@PLACEMENT_RULES.reads(*TARGET_KEYS, *_OF_REPLICAS, "topics", "changes.rebalance", "placement")
-def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """A broker may hold what can't leave it: replicas of fixed topics, or all where nothing moves that needn't."""
-    chosen, mode = topic_filter(document), rebalance(document.get("changes") or {})
-    unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
-    fixed, every = Counter[int](), Counter[int]()
-    leaving = leaving_brokers(document)
-    for topic in assignment.topics:
-        for row in topic.partitions:
-            every.update(row.replicas if not leaving & set(row.replicas) else ())
-            fixed.update(row.replicas if topic.deleting or not may_move(chosen, topic.name) else ())
-    for broker in target_brokers(document):
-        cap = broker.max_replicas
-        if cap is not None and fixed[broker.id] > cap:
-            other = _at(document, ("topics", "exclude" if document.get("topics", "exclude") else "include"))
-            message = f"broker {broker.id} holds {fixed[broker.id]} replicas that may not move by {other}, above {cap}"
-            yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or topics that let them move")
-        elif cap is not None and unforced and every[broker.id] > cap:
-            other = _at(document, ("changes", "rebalance"))
-            message = f"broker {broker.id} holds {every[broker.id]} replicas, above {cap}, and {other} lets none leave"
-            yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or rebalance: all")
-
-
-# What makes replicas move, whatever `rebalance` says.
-_FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("placement",))
-
-
-def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> Finding:
-    """A finding where a broker's cap is written: at itself or whom it replaces, in its class, or in the profile."""
-    names = {broker, *(old for old, new in replacements(document) if new == broker)}
-    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
-        for path, item in document.items(*prefix):
-            for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
-                if item["id"] in names and key in (document.get(*place) or {}):
-                    return document.finding((*place, key), f"{message}; allowed: {allowed}")
-    return document.finding(("cluster", "profile"), f"{message}; allowed: {allowed}")
 
 
 LEADER_RULES: RuleList[DocumentRule] = RuleList()

@@ -138,3 +138,9 @@ def listed(ids: Iterable[int]) -> str:
 def leaving_path(document: Document) -> Path:
     """The key of `changes` that makes brokers leave."""
     return ("changes", "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers")
+
+
+def place_of(document: Document, path: Path) -> str:
+    """Another place of the file, for a message."""
+    place = document.place(path)
+    return f"{key_text(path)} ({place.line}:{place.column})"

@@ -67,37 +67,6 @@ def _apart_matches(document: Document, assignment: Assignment) -> Iterator[Findi
     return _unmatched(document, assignment, patterns, with_created=True)
 
 
-@PATTERN_RULES.reads("apart", *TARGET_KEYS, "changes.create_topics", _FACTORS, "topics")
-def _apart_can_be_kept(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Each topic is on one side, there are brokers for all sides, and topics that stay share none today."""
-    factors = {each.name: max(len(one.replicas) for one in each.partitions) for each in assignment.topics}
-    factors = {each.name: factors[each.name] for each in assignment.topics if not each.deleting}
-    for change in replication_factor_changes(document):
-        factors |= {name: change.replication_factor for name in factors if fnmatchcase(name, change.topics)}
-    factors |= {new.topic: new.replication_factor for new in created_topics(document)}
-    chosen, brokers = topic_filter(document), len(target_brokers(document))
-    held = {each.name: {b for one in each.partitions for b in one.replicas} for each in assignment.topics}
-    for at, group in enumerate(document.get("apart") or ()):
-        matched = [_matching(pattern, set(factors)) for pattern in group]
-        needed = sum(max((factors[name] for name in each), default=0) for each in matched)
-        if needed > brokers:
-            message = f"needs {needed} brokers, as no side has fewer than its replicas, and {brokers} stay or join"
-            yield document.finding(("apart", at), f"{message}; allowed: more brokers, or fewer replicas")
-        for later, names in enumerate(matched):
-            for earlier, others in enumerate(matched[:later]):
-                first = document.place(("apart", at, earlier))
-                other = f"apart[{at}][{earlier}] ({first.line}:{first.column})"
-                if both := sorted(names & others):
-                    message = f"matches {both[0]!r}, as {other} does; allowed: patterns without a common topic"
-                    yield document.finding(("apart", at, later), message)
-                stay = [{each for each in side if not may_move(chosen, each)} for side in (names - others, others)]
-                pairs = ((one, two) for one in sorted(stay[0]) for two in sorted(stay[1]))
-                shared = next((pair for pair in pairs if held.get(pair[0], set()) & held.get(pair[1], set())), None)
-                if shared:
-                    message = f"{shared[0]!r} shares a broker with {shared[1]!r} of {other}, and neither may move"
-                    yield document.finding(("apart", at, later), f"{message}; allowed: let one of them move")
-
-
 @PATTERN_RULES.reads("cluster.rates")
 def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
     return _unmatched(document, assignment, _topics_of(document, "cluster", "rates"), first_counts=True)

@@ -1,0 +1,198 @@
+"""The rules of a spec about what brokers can carry: caps, also those of a profile, and what is to be bought.
+
+`sizing`: classes and prices exist, a range has numbers, and racks are left to survive. `traffic` and `prices`: what
+crosses racks needs racks and rates, and shares are of everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from planner.inputs.importers.state_parts import Assignment
+from planner.inputs.spec.build_spec import (
+    TARGET_KEYS,
+    added_partitions,
+    brokers_today,
+    created_topics,
+    leaving_brokers,
+    rack_aware,
+    rebalance,
+    replacements,
+    target_brokers,
+    topic_filter,
+)
+from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
+from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of
+from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, share_ppm
+from planner.inputs.yaml_source import Document, Path
+from planner.model.amounts import parse_bytes
+from planner.model.build_problem import may_move
+from planner.model.errors import Finding, did_you_mean
+
+CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
+CAPACITY_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+
+
+@CAPACITY_RULES.reads("sizing", "cluster.broker_classes")
+def _classes_exist(document: Document) -> Iterator[Finding]:
+    stated, known = document.get("sizing") or {}, tuple(document.get("cluster", "broker_classes") or {})
+    if stated and not known:
+        message = "no class of brokers is stated; allowed: cluster.broker_classes with what may be bought"
+        yield document.finding(("sizing",), message)
+        return
+    named: list[tuple[Path, str]] = [(("classes", at), name) for at, name in enumerate(stated.get("classes", ()))]
+    for path, name in [*named, *((("prices", name), name) for name in stated.get("prices", ()))]:
+        if name not in known:
+            message = (
+                f"{name!r} isn't in cluster.broker_classes; {did_you_mean(name, known)}allowed: {', '.join(known)}"
+            )
+            yield document.finding(("sizing", *path), message)
+
+
+@CAPACITY_RULES.reads("sizing", BROKERS)
+def _numbers_make_sense(document: Document) -> Iterator[Finding]:
+    """The fewest brokers aren't more than the most, and a rack can fail only where others are left."""
+    stated = document.get("sizing") or {}
+    least, _, most = str(stated.get("brokers_per_rack", "1")).partition("..")
+    if most and int(least) > int(most):
+        message = f"'{least}..{most}' has no number; allowed: the fewest before the most, such as {most}..{least}"
+        yield document.finding(("sizing", "brokers_per_rack"), message)
+    racks = set(stated.get("racks", ())) or {each.rack for each in brokers_today(document) if each.rack is not None}
+    if stated.get("survive") == "rack" and len(racks) < 2:
+        message = f"'rack' can't be survived with {len(racks) or 'no'} rack; allowed: broker, none, or more racks"
+        yield document.finding(("sizing", "survive"), message)
+
+
+@CAPACITY_RULES.reads("sizing", "cluster.state", "cluster.rates", "cluster.load", "cluster.topics")
+def _loads_are_known(document: Document) -> Iterator[Finding]:
+    known = knows_sizes(document) or knows_traffic(document, "network_in")
+    if document.get("sizing") is not None and not known:
+        message = (
+            "brokers can't be sized without sizes or rates; allowed: cluster.state.sizes, cluster.load or cluster.rates"
+        )
+        yield document.finding(("sizing",), message)
+
+
+@CAPACITY_RULES.reads(
+    "traffic", "prices", *TARGET_KEYS, "cluster.state", "cluster.rates", "cluster.load", "cluster.topics"
+)
+def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
+    """What crosses racks can't be told without them; consumers in a rack without brokers are possible."""
+    for key in ("traffic", "prices"):
+        if not document.get(key):
+            continue
+        if any(broker.rack is None for broker in target_brokers(document)):
+            message = "what crosses racks is unknown without a rack for every broker; allowed: racks, or without this"
+            yield document.finding((key,), message)
+        if not knows_traffic(document, "network_in") and not knows_traffic(document, "network_out"):
+            message = "what crosses racks is unknown without rates; allowed: rates (cluster.load), or without this"
+            yield document.finding((key,), message)
+    shares = [share_ppm(share) for share in (document.get("traffic", "consumers") or {}).values()]
+    if shares and sum(shares) != 1_000_000:
+        message = f"the shares of all racks together are {sum(shares) / 10_000:g}%; allowed: 100%"
+        yield document.finding(("traffic", "consumers"), message)
+
+
+_CLASSES = ("cluster", "broker_classes")
+
+
+@CAPACITY_RULES.reads("cluster.profile")
+def _profile_is_known(document: Document) -> Iterator[Finding]:
+    name = document.get("cluster", "profile")
+    if name is None or name in PROFILES:
+        return
+    why = next((why for begins, why in REFUSED.items() if name.startswith(begins)), None)
+    allowed = f"allowed: {', '.join(PROFILES)}"
+    message = f"{name!r} isn't known; {did_you_mean(name, PROFILES)}{allowed}"
+    yield document.finding(("cluster", "profile"), message if why is None else f"{why}: there is nothing to plan")
+
+
+@CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "cluster.state", "cluster.load")
+def _caps_matter(document: Document) -> Iterator[Finding]:
+    """No broker leads more partitions than it holds."""
+    classes: list[tuple[Path, Any]] = [
+        ((*_CLASSES, name), each) for name, each in (document.get(*_CLASSES) or {}).items()
+    ]
+    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
+        classes += [((*path, "capacity"), item.get("capacity") or {}) for path, item in document.items(*prefix)]
+    for path, stated in classes:
+        replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
+        if replicas is not None and leaders is not None and leaders >= replicas:
+            message = f"{leaders} changes nothing beside {place_of(document, (*path, 'max_replicas'))} of {replicas}"
+            yield document.finding((*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders")
+        if (most := stated.get("max_disk")) is not None and not knows_sizes(document):
+            message = f"{most!r} can't be kept without sizes; allowed: cluster.state.sizes, or no max_disk"
+            yield document.finding((*path, "max_disk"), message)
+        elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
+            message = f"{most!r} changes nothing beside {place_of(document, (*path, 'disk'))} of {stated['disk']!r}"
+            yield document.finding((*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk")
+
+
+@CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "changes.add_partitions", "rack_aware")
+def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """All that has to be placed fits under the caps together, in each rack as much as the rack rule puts there."""
+    factors, targets = replicas_after(document, assignment), target_brokers(document)
+    known = {topic.name: len(topic.partitions) for topic in assignment.topics if topic.name in factors}
+    more = {new.topic: new.count for new in added_partitions(document, assignment.topics)}
+    made = {new.topic: new.count for new in created_topics(document)}
+    counts = Counter[int]()
+    for name, count in (known | more | made).items():
+        counts[factors[name]] += count
+    for key, what, total in (
+        ("max_replicas", "replicas", sum(factor * count for factor, count in counts.items())),
+        ("max_leaders", "leaders", sum(counts.values())),
+    ):
+        caps = {broker.id: getattr(broker, key) for broker in targets}
+        if None not in caps.values() and sum(caps.values()) < total:
+            message = f"the brokers that stay or join have room for {sum(caps.values())} {what}, and there are {total}"
+            yield _capped(document, min(caps), key, message, "higher caps, or more brokers")
+    racks = {broker.rack for broker in targets}
+    for rack in sorted(racks - {None}, key=str) if rack_aware(document) and None not in racks else ():
+        here = {broker.id: broker.max_replicas for broker in targets if broker.rack == rack}
+        needed = sum(min(len(here), factor // len(racks)) * count for factor, count in counts.items())
+        room = sum(cap or 0 for cap in here.values())
+        if None not in here.values() and room < needed:
+            message = (
+                f"the brokers of rack {rack!r} have room for {room} replicas, and the rack rule puts {needed} there"
+            )
+            yield _capped(document, min(here), "max_replicas", message, "higher caps, or more brokers in the rack")
+
+
+@CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "topics", "changes.rebalance", "placement")
+def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """A broker may hold what can't leave it: replicas of fixed topics, or all where nothing moves that needn't."""
+    chosen, mode = topic_filter(document), rebalance(document.get("changes") or {})
+    unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
+    fixed, every = Counter[int](), Counter[int]()
+    leaving = leaving_brokers(document)
+    for topic in assignment.topics:
+        for row in topic.partitions:
+            every.update(row.replicas if not leaving & set(row.replicas) else ())
+            fixed.update(row.replicas if topic.deleting or not may_move(chosen, topic.name) else ())
+    for broker in target_brokers(document):
+        cap = broker.max_replicas
+        if cap is not None and fixed[broker.id] > cap:
+            other = place_of(document, ("topics", "exclude" if document.get("topics", "exclude") else "include"))
+            message = f"broker {broker.id} holds {fixed[broker.id]} replicas that may not move by {other}, above {cap}"
+            yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or topics that let them move")
+        elif cap is not None and unforced and every[broker.id] > cap:
+            other = place_of(document, ("changes", "rebalance"))
+            message = f"broker {broker.id} holds {every[broker.id]} replicas, above {cap}, and {other} lets none leave"
+            yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or rebalance: all")
+
+
+# What makes replicas move, whatever `rebalance` says.
+_FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("placement",))
+
+
+def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> Finding:
+    """A finding where a broker's cap is written: at itself or whom it replaces, in its class, or in the profile."""
+    names = {broker, *(old for old, new in replacements(document) if new == broker)}
+    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
+        for path, item in document.items(*prefix):
+            for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
+                if item["id"] in names and key in (document.get(*place) or {}):
+                    return document.finding((*place, key), f"{message}; allowed: {allowed}")
+    return document.finding(("cluster", "profile"), f"{message}; allowed: {allowed}")
