@@ -234,7 +234,7 @@ def unlike_shares(plan: Plan, asked: str, held: Sequence[float | None]) -> str:
         return ""
     if plan.changes.demote_brokers or requested.caps(plan):
         return " by broker"
-    if plan.spec.placement:
+    if plan.spec.placement or plan.spec.apart:
         return " by broker set"
     return " by capacity" if any(broker.disk_bytes for broker in plan.brokers) else " by rack"
 

@@ -251,7 +251,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
             # Shares are unlike by rules of placement or caps, those of leaders also by rules on who leads.
-            unlike = bool(plan.spec.placement or capped or ("leaders" in window and ranked))
+            unlike = bool(plan.spec.placement or plan.spec.apart or capped or ("leaders" in window and ranked))
             allowed = sentences.target(getattr(asked, window), by_share=unlike)
             if window not in missed:
                 allowed += sentences.unlike_shares(plan, getattr(asked, window), after)

@@ -148,6 +148,8 @@ class Effort:
 
 
 # `apart`: ways to split the brokers among topics that share none, up to which all are compared; 15 brokers in two
-# sides. And how many of them are solved, the most promising first: with more, the plan may not be proven the least of
-# all sides. Where there are more ways, how often the likely one may be improved.
-MOST_SPLITS, SPLITS_SOLVED, SPLIT_IMPROVEMENTS = 40_000, 64, 200
+# sides. How many of them are solved, the most promising first, at least and at most, with so many partitions in all:
+# what isn't solved may copy less, and the plan says so. And where there are more ways, how often the likely one is
+# improved.
+MOST_SPLITS, SPLIT_IMPROVEMENTS = 40_000, 200
+SPLITS_SOLVED, SPLIT_PARTITIONS = (3, 64), 10_000

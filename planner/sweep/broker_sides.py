@@ -24,7 +24,7 @@ from planner.model.spec import Spec
 from planner.scoring.fair_shares import RackRule, ShareFilling, disk_weights, per_rack, rack_rule, water_filled
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
-from planner.strategies.work_limits import MOST_SPLITS, SPLIT_IMPROVEMENTS, SPLITS_SOLVED
+from planner.strategies.work_limits import MOST_SPLITS, SPLIT_IMPROVEMENTS, SPLIT_PARTITIONS, SPLITS_SOLVED
 from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS
 
 # (N, G, Bt): for each split and group, the side of each target broker.
@@ -84,14 +84,17 @@ def with_sides(spec: Spec) -> Spec:
     problem, sides = build(spec), [len(rule.topics) for rule in spec.apart]
     whole = prod(each ** int(problem.targets.sum()) for each in sides) <= MOST_SPLITS
     found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
+    if len(found.side_of) == 1 and not found.lacking[0]:
+        return split_by(spec, problem, found.side_of[0])
     tried, refused = list[_Tried](), list[InfeasibleError]()
-    even = problem.rebalance == "all"
+    even, (fewest, most) = problem.rebalance == "all", SPLITS_SOLVED
+    most = max(min(most, SPLIT_PARTITIONS // max(problem.rows, 1)), fewest)
     for number, at in enumerate(found.order()):
         lacking, *uneven, outside = found.key(at)
         best = min(tried, default=None, key=lambda each: each.rank)
         if lacking or (best is not None and best.settled(tuple(uneven), outside, even=even)):
             break
-        if number >= SPLITS_SOLVED:
+        if number >= most:
             whole = False
             break
         try:

@@ -20,7 +20,7 @@ from planner.approval.cluster_now import Now
 from planner.cli import workflow
 from planner.inputs.spec import reading
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import Broker
+from planner.model.cluster import Apart, Broker
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Limits, Spec
@@ -196,6 +196,20 @@ def test_one_that_breaks_a_rule_is_refused(tmp_path):
     """Two replicas in a rack."""
     with pytest.raises(InfeasibleError, match="x-0: rack spread"):
         _adopted(tmp_path, spec_of({1: "a", 2: "b", 3: "b"}, LISTS), [("x", 0, [2, 3])])
+
+
+def test_topics_that_are_apart(tmp_path):
+    """Sides are those of the reassignment, one that mixes topics is refused, and no other sides are spoken of."""
+    lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}
+    spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=10, apart=(Apart(("x", "y")),), changes=Changes(rebalance="none"))
+    plan = _adopted(tmp_path, spec, [("y", 0, [4, 3])]).planned.plan
+    assert (((1, 2), (3, 4)), False, 10) == (
+        plan.spec.apart[0].sides,
+        plan.spec.apart[0].proven,
+        plan.bound.bytes_moved,
+    )
+    with pytest.raises(InfeasibleError, match="y-1: apart: replicas"):
+        _adopted(tmp_path, spec, [("y", 0, [4, 3]), ("y", 1, [3, 2])])
 
 
 def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):

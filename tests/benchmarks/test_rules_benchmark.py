@@ -14,8 +14,10 @@ SPEC = cases.to_spec(cases.make("expand-small"))
 def test_each_rule_is_in_the_problem(name: str) -> None:
     """It is switched on, and without it nothing is."""
     without, problem = build(SPEC), build(rules.RULES[name](SPEC))
-    assert (without.caps, without.allowed, without.leader_ranks, without.rebalance) == (None, None, None, "all")
-    switched = (problem.caps is not None, problem.allowed is not None, problem.leader_ranks is not None)
+    assert (without.caps, without.allowed, without.leader_ranks, without.apart) == (None, None, None, None)
+    assert without.rebalance == "all"
+    rules_of_brokers = (problem.caps, problem.allowed, problem.leader_ranks, problem.apart)
+    switched = [each is not None for each in rules_of_brokers]
     assert 1 == sum(switched) + (problem.rebalance == "racks")
 
 

@@ -7,15 +7,24 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from clusters import assignment_of, no_racks, spec_of
+from clusters import assignment_of, balance_of, no_racks, placed_specs, spec_of, specs
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.build_problem import build, today
-from planner.model.cluster import Apart
+from planner.model.cluster import Apart, Broker
 from planner.model.errors import InfeasibleError
-from planner.model.spec import Changes, Spec, TopicFilter
+from planner.model.spec import Budget, Changes, Spec, Sweep, TopicFilter
+from planner.plan import build as plan
+from planner.report import requested
 from planner.scoring import independent_check
+from planner.scoring.fair_shares import fair_shares
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import Solution, solve
-from planner.sweep.broker_sides import with_sides
+from planner.sweep import choice
+from planner.sweep.broker_sides import every_split, judged, split_by, with_sides
+from planner.sweep.evaluate import run
 
 GROUP = (Apart(("orders", "payments")),)
 
@@ -112,3 +121,130 @@ def test_no_brokers_for_a_side() -> None:
     lists = {"orders": ([1, 2],), "payments": ([1, 2],)}
     with pytest.raises(InfeasibleError, match="apart"):
         with_sides(spec_of({1: "a", 2: "b", 3: "a"}, lists, apart=GROUP))
+
+
+@st.composite
+def apart_specs(draw: st.DrawFn) -> Spec:
+    """Any spec with two topics or more, with rules of placement or without, of which the first two share no broker."""
+    spec = draw(st.one_of(specs(rebalance=("all", "none", "racks")), placed_specs(rebalance=("all", "none", "racks"))))
+    assume(len(spec.cluster.topics) > 1)
+    return replace(spec, apart=(Apart(("t0", "t[12]")),))
+
+
+@examples(150)
+@given(apart_specs())
+def test_every_plan_keeps_the_rule(spec: Spec) -> None:
+    """No broker has both; each target broker is on one side; nothing that may not move is in the way."""
+    try:
+        sided, _ = solved(spec)
+    except InfeasibleError:
+        assume(False)
+    (rule,) = sided.apart
+    targets = build(sided).broker_ids[build(sided).targets].tolist()
+    assert sorted(targets) == sorted([*rule.sides[0], *rule.sides[1]])
+
+
+@examples(60)
+@given(apart_specs())
+def test_splits_are_ranked_by_fair_shares(spec: Spec) -> None:
+    """How uneven a split is follows from the fair shares of its own problem, by racks, sets and weights."""
+    spec = replace(spec, changes=replace(spec.changes, rebalance="all"))
+    problem = build(spec)
+    found = judged(problem, every_split(problem, [2]))
+    for at in [at for at in range(len(found.side_of)) if not found.lacking[at]][::7]:
+        fair = fair_shares(build(split_by(spec, problem, found.side_of[at]))).replicas
+        shares = np.asarray(fair.count[0] / fair.parts[0], dtype=float)
+        level = shares / max(shares.sum(), 1) * len(shares) * 100
+        assert abs(level.max() - found.uneven[at, 0]) <= 0.51
+        assert abs(100 - level.min() - found.uneven[at, 1]) <= 0.51
+
+
+def test_fewest_bytes_of_all_as_even() -> None:
+    """Where everything may move: no plan within the windows of any split at least as even copies less than proven."""
+    rng, agreed = np.random.default_rng(21), 0
+    brokers = (1, 2, 3, 4)
+    for _ in range(12):
+        before = [tuple(rng.choice(brokers, 2, replace=False).tolist()) for _ in range(4)]
+        sizes = {name: rng.integers(1, 50, 2).tolist() for name in ("orders", "payments")}
+        lists = {"orders": before[:2], "payments": before[2:]}
+        spec = spec_of(no_racks(*brokers), lists, sizes=sizes, apart=GROUP, balance=balance_of(1, 1, 1, "none"))
+        sided, solution = solved(spec)
+        if not sided.apart[0].proven:
+            continue
+        problem = build(spec)
+        splits = judged(problem, every_split(problem, [2]))
+        least = min(
+            _least_within(split_by(spec, problem, splits.side_of[at]))
+            for at in splits.order()
+            if not splits.lacking[at] and (splits.uneven[at] <= splits.uneven[splits.order()[0]]).all()
+        )
+        assert least == int(score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0]), spec
+        agreed += 1
+    assert agreed >= 8
+
+
+def _least_within(spec: Spec) -> int:
+    """The fewest bytes of all plans within the windows of a spec whose sides are chosen."""
+    problem = build(spec)
+    basis, least = ScoringBasis.of(problem), 10**9
+    assert problem.allowed is not None
+    usable = [np.flatnonzero(problem.allowed[topic]).tolist() for topic in problem.topic_of]
+    for plan_of in product(*([list(p) for p in product(each, repeat=2) if p[0] != p[1]] for each in usable)):
+        found = score(basis, np.array(plan_of, dtype=np.int32))
+        if not (found.violations[0] or found.excess[0]):
+            least = min(least, int(found.bytes_moved[0]))
+    return least
+
+
+def test_a_side_that_cannot_spread_over_racks_loses() -> None:
+    """Two brokers in rack a and two in b: each side has one of both, though today both topics are in one rack."""
+    lists = {"orders": ([1, 2], [2, 1]), "payments": ([3, 4], [4, 3])}
+    sided, _ = solved(spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, apart=GROUP))
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    assert [{"a", "b"}] * 2 == [{racks[broker] for broker in side} for side in sided.apart[0].sides]
+
+
+def planned(spec: Spec) -> plan.Plan:
+    """The plan of a spec."""
+    swept = [
+        choice.Swept(each.name, each.spec, each.problem, run(each.problem, each.candidates))
+        for each in choice.alternatives(replace(spec, sweep=Sweep(candidates=20)))
+    ]
+    return plan.planned(swept).plan
+
+
+def test_a_first_step_does_not_claim_to_keep_the_rule() -> None:
+    """What waits for a later step still shares brokers; the plan says so, and claims no proof for other splits."""
+    lists = {"orders": [[1], [1], [2], [2]], "payments": [[1], [1], [2], [2]]}
+    spec = spec_of(no_racks(1, 2), lists, sizes=10, apart=GROUP)
+    whole = planned(spec)
+    assert requested.apart(whole).startswith("orders on ")
+    assert "not yet" not in requested.apart(whole)
+    step = planned(replace(spec, budget=Budget(bytes_moved=20)))
+    assert step.unfinished is not None
+    assert "not yet: 2 partitions left to change" in requested.apart(step)
+    assert step.spec.apart is not None
+    assert [False] == [rule.proven for rule in step.spec.apart]
+
+
+def test_more_brokers_than_are_compared_are_improved() -> None:
+    """Three racks of unlike size and stray replicas: the one split that is tried leaves each side its racks."""
+    racks = {**dict.fromkeys(range(10), "a"), **dict.fromkeys(range(10, 14), "b"), 14: "c", 15: "c"}
+    lists = {
+        "orders": [[at % 10, 10 + at % 4, 14] for at in range(12)],
+        "payments": [[(at + 1) % 10, 10 + (at + 1) % 4, 14] for at in range(6)],
+    }
+    sided, solution = solved(spec_of(racks, lists, apart=GROUP))
+    orders, payments = (set(side) for side in sided.apart[0].sides)
+    assert (14 in orders) != (15 in orders)
+    assert len(payments) >= 3
+    assert 0 == score(ScoringBasis.of(build(sided)), solution.assignment).violations[0]
+
+
+def test_a_broker_that_joins_is_on_a_side_too() -> None:
+    """It takes over what one topic has where both were."""
+    lists = {"orders": ([1],), "payments": ([1],)}
+    changes = Changes(add_brokers=(Broker(2),))
+    sided, solution = solved(spec_of(no_racks(1), lists, apart=GROUP, changes=changes))
+    assert {1, 2} == {broker for side in sided.apart[0].sides for broker in side}
+    assert solution.least_bytes == 1

@@ -376,33 +376,3 @@ def test_a_share_group_has_one_assignor() -> None:
         found.key,
         found.message.partition(";")[0],
     )
-
-
-def test_topics_that_cannot_be_apart(tmp_path: Path) -> None:
-    """A pattern without topics, a topic on two sides, too few brokers, and topics that stay on one broker together."""
-    text = """version: 1
-cluster:
-  name: small
-  brokers: [{id: 1}, {id: 2}, {id: 3}]
-  topics:
-    - {name: orders, partitions: [{replicas: [1, 2]}]}
-    - {name: payments, partitions: [{replicas: [1, 2]}]}
-    - {name: refunds, partitions: [{replicas: [3]}]}
-topics: {exclude: [orders, payments]}
-apart:
-  - [orders, payments]
-  - [refunds, "ref*"]
-  - [click, refunds]
-"""
-    found = findings(tmp_path, text)
-    assert summary(found, tmp_path) == [
-        "s.yaml:11:5 apart[0]",
-        "s.yaml:11:14 apart[0][1]",
-        "s.yaml:12:15 apart[1][1]",
-        "s.yaml:13:6 apart[2][0]",
-    ]
-    said = [finding.message for finding in found]
-    assert said[0].startswith("needs 4 brokers, as no side has fewer than its replicas, and 3 stay or join")
-    assert "'payments' shares a broker with 'orders' of apart[0][0] (11:6), and neither may move" in said[1]
-    assert "matches 'refunds', as apart[1][0] (12:6) does" in said[2]
-    assert "'click' matches no topic" in said[3]

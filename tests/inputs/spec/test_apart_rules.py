@@ -1,0 +1,103 @@
+"""Topics that share no broker: what contradicts that in the YAML has its place, the other place, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bad_cluster_specs import findings, summary
+
+from planner.inputs.spec.reading import load
+
+
+def said(tmp_path: Path, racks: str, rules: str, lists: tuple[str, str, str] = ("1, 2", "1, 2", "3")) -> list[str]:
+    """The findings: brokers 1 to 5 are in these racks, the topics have one partition each, `rules` begin in line 8."""
+    brokers = ", ".join(f"{{id: {at}, rack: {rack}}}" for at, rack in enumerate(racks, 1))
+    topics = "".join(
+        f"    - {{name: {name}, partitions: [{{replicas: [{each}]}}]}}\n"
+        for name, each in zip(("orders", "payments", "refunds"), lists, strict=True)
+    )
+    text = f"version: 1\ncluster:\n  name: c\n  brokers: [{brokers}]\n  topics:\n{topics}{rules}"
+    found = findings(tmp_path, text)
+    return [f"{place} {finding.message}" for place, finding in zip(summary(found, tmp_path), found, strict=True)]
+
+
+CASES = [
+    (
+        "aba",
+        "apart: [[orders, payments]]\n",
+        "s.yaml:9:9 apart[0] needs 4 brokers, 2 for 'orders', apart[0][0] (9:10) and 2 for 'payments', apart[0][1] "
+        "(9:18); cluster.brokers (4:3) leaves 3, as no broker has two sides; allowed: more brokers, or fewer replicas",
+    ),
+    (
+        "abaaa",
+        "apart: [[orders, payments]]\n",
+        "s.yaml:9:9 apart[0] needs 4 brokers in different racks, 2 for 'orders', apart[0][0] (9:10) and 2 for "
+        "'payments', apart[0][1] (9:18); cluster.brokers (4:3) leaves 3, as no broker has two sides; allowed: more "
+        "brokers, or fewer replicas",
+    ),
+    (
+        "ababa",
+        'broker_sets: {few: [1, 2, 3]}\nplacement: [{topics: "*", brokers: few}]\napart: [[orders, payments]]\n',
+        "s.yaml:11:9 apart[0] needs 4 brokers, 2 for 'orders', apart[0][0] (11:10) and 2 for 'payments', apart[0][1] "
+        "(11:18); placement (10:1) leaves 3, as no broker has two sides; allowed: more brokers, or fewer replicas",
+    ),
+    (
+        "ababa",
+        'broker_sets: {few: [1, 2, 3]}\nplacement: [{topics: "[op]*", brokers: few, exclusive: false}]\n'
+        "apart: [[orders, payments, refunds]]\n",
+        "s.yaml:11:18 apart[0][1] 'payments' and 'orders' of 'orders', apart[0][0] (11:10), need 4 brokers, and "
+        "placement (10:1) leaves them 3; allowed: larger broker_sets, or others",
+    ),
+    (
+        "ababa",
+        "topics: {exclude: [orders, payments]}\napart: [[orders, payments]]\n",
+        "s.yaml:10:18 apart[0][1] payments-0 and orders-0 of 'orders', apart[0][0] (10:10), are both on broker 1, and "
+        "topics.exclude (9:10) lets neither move; allowed: let one of them move, or leave one of them out",
+    ),
+    (
+        "ababb",
+        "topics: {exclude: [refunds]}\napart: [[orders, refunds]]\n",
+        "s.yaml:10:10 apart[0][0] 'orders' of 'orders', apart[0][0] (10:10), needs 2 brokers, and "
+        "refunds-0 of 'refunds', apart[0][1] (10:18), and others that topics (9:1) doesn't let move leave it 1; "
+        "allowed: let them move",
+    ),
+    (
+        "ababa",
+        'apart: [[refunds, "ref*"]]\n',
+        "s.yaml:9:19 apart[0][1] 'ref*' matches 'refunds', as 'refunds', apart[0][0] (9:10) does; allowed: patterns "
+        "without a common topic",
+    ),
+    (
+        "ababa",
+        "apart: [[click, refunds]]\n",
+        "s.yaml:9:10 apart[0][0] 'click' matches no topic; allowed: a pattern that matches some of orders, payments, "
+        "refunds",
+    ),
+    (
+        "ababa",
+        "changes: {set_replication_factor: [{topics: payments, replication_factor: 4}]}\n"
+        "rack_aware: disabled\napart: [[orders, payments]]\n",
+        "s.yaml:11:9 apart[0] needs 6 brokers, 2 for 'orders', apart[0][0] (11:10) and 4 for 'payments', apart[0][1] "
+        "(11:18); cluster.brokers (4:3) leaves 5, as no broker has two sides; allowed: more brokers, or fewer replicas",
+    ),
+]
+
+
+@pytest.mark.parametrize(("racks", "rules", "expected"), CASES)
+def test_what_contradicts_apart_is_told_before_planning(tmp_path: Path, racks: str, rules: str, expected: str) -> None:
+    """One finding, with both places."""
+    lists = ("1, 2", "1, 2", "1, 3]}, {replicas: [4, 5" if "exclude: [refunds]" in rules else "3")
+    assert [expected] == said(tmp_path, racks, rules, lists)
+
+
+def test_apart_is_read(tmp_path: Path) -> None:
+    """Groups of patterns, without brokers until a plan is made."""
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}, {id: 2}]\n  topics:\n"
+        "    - {name: a, partitions: [{replicas: [1]}]}\n    - {name: b, partitions: [{replicas: [1]}]}\n"
+        "apart: [[a, b]]\n"
+    )
+    (rule,) = load(path).apart
+    assert (("a", "b"), (), None) == (rule.topics, rule.sides, rule.proven)
