@@ -305,7 +305,7 @@ def _pair(
                     f"{name!r} of {one.name} needs {needed} {what}, and {min(two.stuck.values())} of {two.name} and "
                     f"others that {topics} doesn't let move leave it {there}; allowed: let them move"
                 )
-                yield document.finding(side.path, message)
+                yield document.finding(one.path, message)
                 return
 
 

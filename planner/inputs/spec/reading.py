@@ -103,14 +103,7 @@ def load(path: Path) -> Spec:
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
-    of_topics = (
-        *TOPIC_RULES,
-        *NEW_TOPIC_RULES,
-        *PLACEMENT_RULES,
-        *CAPACITY_TOPIC_RULES,
-        *LEADER_TOPIC_RULES,
-        *of_patterns,
-    )
+    of_topics = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES)
     rules = Rules((*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES), (*of_topics, *of_patterns))
     findings += rule_findings(document, topics.assignment, misleading, rules)
     if not topics.findings and topics.assignment is not None:
