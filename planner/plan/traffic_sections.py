@@ -30,7 +30,7 @@ from planner.plan.document.cluster_types import (
     WorstHourRow,
 )
 from planner.plan.document.request_types import TrafficRow
-from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, replicated_across_racks
+from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
 from planner.scoring.growth_scenarios import per_month_ppm
 from planner.scoring.score import adding
 from planner.strategies.catalog import STRATEGIES, UNKNOWN
@@ -46,9 +46,12 @@ _MONTHS = 12
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """The hours of the week, as candidates are replayed over them, and the time zone in which hours are named."""
+    """The hours of the week, as candidates are replayed over them, and of each partition (2, P, 168), in and out; and
+    the time zone in which hours are named.
+    """
 
     week: Week
+    hours: LongArray
     zone: str
 
     def state(self, assignment: IntArray, leaders: IntArray, above_in: LongArray) -> HoursState:
@@ -84,16 +87,12 @@ class _Judge:
     ) -> tuple[TopicOfHourRow, ...]:
         """The topics that make most of a broker's traffic in an hour, 0: in, 1: out."""
         (broker, hour), names = at, self.week.problem.topic_names
-        received, read = self.week.received[:, hour], self.week.read[:, hour]
+        received, read = self.hours[:, :, hour]
         followers = np.maximum((assignment >= 0).sum(axis=1) - 1, 0)
-        sent = (received * followers + read) * (leaders == broker)
-        for rack, of_rack in self.week.nearest:
-            readers = self.week.readers(rack, assignment, leaders)
-            moved = (readers == broker).astype(np.int64) - ((readers >= 0) & (leaders == broker))
-            sent += of_rack[:, hour] * moved
+        sources, parts, whole = read_from(self.week.problem, assignment, leaders)
+        sent = received * followers * (leaders == broker) + read * (parts * (sources == broker)).sum(axis=0) / whole
         rates = sent if way else received * (assignment == broker).any(axis=1)
-        of_topics = np.zeros(len(names), dtype=np.int64)
-        np.add.at(of_topics, self.week.problem.topic_of, rates)
+        of_topics = np.bincount(self.week.problem.topic_of, weights=rates, minlength=len(names)).astype(np.int64)
         most = np.argsort(-of_topics, kind="stable")[:_TOPICS_NAMED].tolist()
         return tuple(
             TopicOfHourRow(topic=names[topic], bytes_per_sec=int(of_topics[topic]))
@@ -187,17 +186,16 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     The plan for the mean is the one of the sweep at the same balance; it is made again for its hours.
     """
     week = Week.of(problem)
-    if spec.week is None or week is None:
+    if spec.week is None or week is None or problem.week is None:
         return None
-    judge = _Judge(week, spec.week.time_zone)
+    judge = _Judge(week, problem.week.astype(np.int64), spec.week.time_zone)
     states = [(today(problem), problem.leaders), (assignment, leaders_after(problem, assignment))]
     first, after = (week.loads(*state) for state in states)
     higher = [each.max(axis=0) for each in (first, after)]
     highest = int(max(each.max() for each in higher))
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
-    of_partitions = np.stack([week.received, week.read])
-    of_leaders = build_problem.of_brokers(problem, of_partitions, *states[0])
+    of_leaders = build_problem.of_brokers(problem, judge.hours, *states[0])
     chosen = build_problem.chosen(of_leaders) if spec.week.planned_for else ()
     if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))

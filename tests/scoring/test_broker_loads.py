@@ -131,17 +131,20 @@ def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem,
     assert week is not None
     assignment, leaders = build_problem.today(judged), judged.leaders
     expected = build_problem.of_brokers(judged, np.stack([hours[0], 0 * hours[1]]), assignment, leaders)
+    # In millionths, as shares are stated.
+    consumed = np.zeros_like(expected[1])
     for row, leader in enumerate(leaders.tolist()):
         if leader < 0:
             continue
-        left = hours[1, row].copy()
+        left = hours[1, row] * 1_000_000
         for rack, share in enumerate(shares.tolist()):
             held = [broker for broker in assignment[row].tolist() if broker >= 0]
             there = [broker for broker in held if judged.broker_racks[broker] == rack]
             if there and judged.broker_racks[leader] != rack:
-                expected[1, there[0]] += hours[1, row] * share // 1_000_000
-                left -= hours[1, row] * share // 1_000_000
-        expected[1, leader] += left
+                consumed[there[0]] += hours[1, row] * share
+                left -= hours[1, row] * share
+        consumed[leader] += left
+    expected[1] += consumed // 1_000_000
     assert np.array_equal(expected, week.loads(assignment, leaders))
 
 
