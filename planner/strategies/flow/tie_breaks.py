@@ -22,12 +22,14 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Pr
 from planner.scoring.windows import Windows
 from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.min_cost_flow import Face
+from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
 from planner.strategies.flow.second_objectives import OpenTies, leaders_today
 from planner.strategies.load_windows.local_search_state import Placement, further, movers, of_layout
 from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TIE_CELLS, TIE_ROUNDS
 
+# What SciPy says of a program: solved, and without a solution. Columns so near to whole numbers are whole.
+_BEST, _NONE, _WHOLE = 0, 2, 1e-6
 # Gains below this are none.
 _NOTHING = 1e-12
 # What the aim that comes first is worth against a partition that stays as it is, and that against all of the other aim.
@@ -106,7 +108,7 @@ def integer_best(found: OpenTies) -> tuple[LongArray, bool]:
         return units, True
     if np.count_nonzero(face.free) > PROGRAM_ARCS:
         return units, False
-    program = Program.of(found)
+    program = Program.of_face(found)
     if not proven:
         fewer, proven = program.touching_fewer(touched)
         units = units if fewer is None else fewer
@@ -119,17 +121,20 @@ def integer_best(found: OpenTies) -> tuple[LongArray, bool]:
 class Program:
     """The flows of a face as an integer program: its free arcs (n), then the rows that could stay (m), 1 if touched.
 
-    `rows` are equations and inequalities (r, n + m) with `least` and `most` (r,).
+    keeps, of (K,)  arcs by which replicas of those rows stay, and the number of each one's row
+    rows (r, n + m) equations and inequalities with `least` and `most` (r,)
     """
 
     found: OpenTies
     at: IntArray
+    keeps: IntArray
+    of: IntArray
     rows: Any
     least: LongArray
     most: LongArray
 
     @staticmethod
-    def of(found: OpenTies) -> Program:
+    def of_face(found: OpenTies) -> Program:
         """What goes into each node goes out of it, and a row is touched unless each of its replicas is kept."""
         face = found.face
         at = np.flatnonzero(face.free)
@@ -144,24 +149,36 @@ class Program:
         rows = scipy.sparse.bmat([[balance, None], [kept, touched]], format="csr")
         held = balance @ face.units[at]
         most = np.concatenate([held, np.full(len(keeps), len(at))])
-        return Program(found, at, rows, np.concatenate([held, ones]), most)
+        return Program(found, at, keeps, of.ravel(), rows, np.concatenate([held, ones]), most)
 
     def touching_fewer(self, than: int) -> tuple[LongArray | None, bool]:
-        """Units that touch the fewest rows, None where none touch fewer; False where that isn't known."""
-        costs = np.repeat([0, 1], [len(self.at), self.rows.shape[1] - len(self.at)])
-        return self._solved(costs, than - 1)
+        """Units that touch the fewest rows, None where none touch fewer; False where that isn't known.
+
+        Only whether a row is touched has to be a whole number: with that decided, the rest is a flow again.
+        """
+        face, at, arcs = self.found.face, self.at, len(self.at)
+        touched = np.repeat([0, 1], [arcs, self.rows.shape[1] - arcs])
+        solved = self._solved(touched, than - 1, touched)
+        if solved.x is None:
+            return None, solved.status == _NONE
+        low, units = face.low.copy(), face.units.copy()
+        low[self.keeps[np.rint(solved.x[arcs:])[self.of] == 0]] = 1
+        free = Arcs(face.tails[at], face.heads[at], face.high[at], np.zeros_like(at), low[at])
+        units[at] = cheapest(free, units[at])
+        return units[: len(self.found.units)], solved.status == _BEST
 
     def more_even(self, touched: int, than: int) -> tuple[LongArray | None, bool]:
-        """Units that touch no more rows, with the least sum of squared arrivals, None where none is less than that."""
+        """Units that touch no more rows, with the least sum of squared arrivals, None where none is less than that.
+
+        Most often the linear program's solution is whole, or there is none, so that no integer program is needed.
+        """
         found, face, count = self.found, self.found.face, self.rows.shape[1]
         entering = np.flatnonzero(found.entering[self.at[self.at < len(found.units)]])
         brokers, fixed = found.brokers[self.at[entering]], np.where(face.free[: len(found.units)], 0, found.units)
         certain = found.arrivals(fixed)
-        low = certain + np.bincount(brokers, weights=face.low[self.at[entering]], minlength=len(certain)).astype(
-            np.int64
-        )
-        high = certain + np.bincount(brokers, weights=face.high[self.at[entering]], minlength=len(certain)).astype(
-            np.int64
+        low, high = (
+            certain + np.bincount(brokers, weights=each[self.at[entering]], minlength=len(certain)).astype(np.int64)
+            for each in (face.low, face.high)
         )
         # Nobody gets more than the root of the sum.
         further = (np.minimum(high, isqrt(than)) - low).clip(0)
@@ -173,8 +190,8 @@ class Program:
         steps = scipy.sparse.coo_matrix(
             (-np.ones(len(of), dtype=np.int64), (of, np.arange(len(of)))), shape=(len(certain), len(of))
         )
-        whole = np.repeat([0, 1], [len(self.at), count - len(self.at)])
-        rows = scipy.sparse.bmat([[self.rows, None], [arriving, steps], [whole[None], None]], format="csr")
+        is_row = np.repeat([0, 1], [len(self.at), count - len(self.at)])
+        rows = scipy.sparse.bmat([[self.rows, None], [arriving, steps], [is_row[None], None]], format="csr")
         wide = replace(
             self,
             rows=rows,
@@ -182,29 +199,31 @@ class Program:
             most=np.concatenate([self.most, low - certain, [touched]]),
         )
         costs = np.concatenate([np.zeros(count, dtype=np.int64), 2 * (low[of] + place) + 1])
-        return wide._solved(costs, than - 1 - int((low**2).sum()))
+        most, is_arc = than - 1 - int((low**2).sum()), np.arange(len(costs)) < len(self.at)
+        solved = wide._solved(costs, most, np.zeros_like(costs))
+        if solved.x is not None and np.abs(solved.x - np.rint(solved.x))[is_arc].max() > _WHOLE:
+            solved = wide._solved(costs, most, is_arc)
+        if solved.x is None:
+            return None, solved.status == _NONE
+        whole = face.units.copy()
+        whole[self.at] = np.rint(solved.x[is_arc])
+        if _unbalanced(face, whole):
+            return None, False
+        return whole[: len(found.units)], solved.status == _BEST
 
-    def _solved(self, costs: LongArray, most: int) -> tuple[LongArray | None, bool]:
-        """Units of the cheapest flow that costs at most so much, None where there is none; False: nobody knows."""
+    def _solved(self, costs: LongArray, most: int, integral: IntArray | BoolArray) -> Any:
+        """What SciPy says of the cheapest solution that costs at most so much, with whole numbers in these columns."""
         face, at = self.found.face, self.at
-        integral = np.repeat([1, 0], [len(at), len(costs) - len(at)])
         low, high = np.zeros(len(costs)), np.ones(len(costs))
         low[: len(at)], high[: len(at)] = face.low[at], face.high[at]
         limit = scipy.optimize.LinearConstraint(costs[None], -np.inf, most)
-        solved = scipy.optimize.milp(
+        return scipy.optimize.milp(
             costs,
             integrality=integral,
             bounds=scipy.optimize.Bounds(low, high),
             constraints=[scipy.optimize.LinearConstraint(self.rows, self.least, self.most), limit],
             options={"node_limit": PROGRAM_NODES, "mip_rel_gap": 0},
         )
-        if solved.x is None:
-            return None, solved.status == 2
-        whole = face.units.copy()
-        whole[at] = np.rint(solved.x[: len(at)])
-        if _unbalanced(face, whole):
-            return None, False
-        return whole[: len(self.found.units)], solved.status == 0
 
 
 def _unbalanced(face: Face, units: LongArray) -> bool:
