@@ -64,7 +64,10 @@ def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> Batch
 
 
 def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
-    """Put a load into one of the first `end` batches if none gets longer by it; False if there is no such batch."""
+    """Put a load into one of the first `end` batches if none gets longer by it; False if there is no such batch.
+
+    Into the first of these where others of its partition come after it, else into the one with the most room.
+    """
     if not end or any(filling.batch_of[other] == NOWHERE for other in filling.loads.after[load]):
         return False
     first = filling.not_before(load)
@@ -74,7 +77,9 @@ def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
     room = (peaks <= busiest) & filling.has_room(load, first, end)
     if not room.any():
         return False
-    filling.put(load, first + int(np.where(room, peaks / np.maximum(busiest, 1), np.inf).argmin()))
+    round_, rounds = filling.loads.rounds[load]
+    emptiest = np.where(room, peaks / np.maximum(busiest, 1), np.inf).argmin()
+    filling.put(load, first + int(room.argmax() if round_ + 1 < rounds else emptiest))
     return True
 
 

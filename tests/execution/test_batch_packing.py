@@ -41,6 +41,18 @@ def test_the_rounds_of_a_path_share_the_batches() -> None:
     assert [0, 1] * 4 == batches
 
 
+def test_a_path_that_can_wait_begins_where_it_can_go_on() -> None:
+    """Not in the last batch of those at risk, which has the most room: its second load would need one more."""
+    loads = BatchLoads(2)
+    path: tuple[int, ...] = ()
+    for round_, size in enumerate((10, 10, 20)):
+        path = (loads.add(([0], [size], [1]), size, AT_RISK, path, (round_, 3)),)
+    first = loads.add(([1], [5], [1]), 5, CAN_WAIT, (), (0, 2))
+    loads.add(([1], [5], [1]), 5, CAN_WAIT, (first,), (1, 2))
+
+    assert [0, 1, 2, 0, 2] == pack(loads, BatchRules(moves_per_broker=1))
+
+
 def test_a_load_larger_than_a_batch_is_alone_but_for_what_has_no_bytes() -> None:
     """The others share a batch of their own."""
     loads = loads_of([{0: 500}, {1: 40}, {2: 60}, {3: 0}], 4)
