@@ -13,7 +13,7 @@ from benchmarks.table import UNKNOWN, Entries, Figures, head, row
 from planner.model.errors import InfeasibleError
 from planner.scoring import independent_check
 from planner.strategies import bounds
-from planner.strategies.optimum import Solution, solve
+from planner.strategies.optimum import Proposal, solve
 
 CLUSTERS = 200
 # Clusters judged in one process, and between two lines.
@@ -147,7 +147,7 @@ def _median_and_worst(gaps: Sequence[float]) -> str:
     return f"{100 * sorted(gaps)[len(gaps) // 2]:.3f} % / {100 * max(gaps):.3f} %"
 
 
-def _told_outside(solution: Solution) -> tuple[int, int]:
+def _told_outside(solution: Proposal) -> tuple[int, int]:
     certificate = solution.certificate
     if certificate is None or certificate.outside is None:
         return 0, 0
@@ -155,7 +155,7 @@ def _told_outside(solution: Solution) -> tuple[int, int]:
     return least.replicas, least.loads
 
 
-def _allowed(solution: Solution) -> tuple[int, int]:
+def _allowed(solution: Proposal) -> tuple[int, int]:
     certificate = solution.certificate
     if certificate is None or certificate.outside is None:
         return 0, 0

@@ -109,7 +109,7 @@ def measured(spec: Spec) -> Measured:
     return Measured(int(found.bytes_moved[0]), solution.least_bytes, seconds, broken, int(found.excess[0]))
 
 
-def _timed(spec: Spec) -> tuple[Problem, optimum.Solution, float]:
+def _timed(spec: Spec) -> tuple[Problem, optimum.Proposal, float]:
     """The optimum, with the least CPU time of several runs, so that what else runs matters little."""
     seconds = float("inf")
     for _ in range(1 if spec.apart else _RUNS):

@@ -48,9 +48,9 @@ class Dirs:
         return sum(self.settled.tolist()) + sum(self.sizes.tolist())
 
     def held(self, places: IntArray) -> LongArray:
-        """(K,): bytes in each dir with the replicas at these places (N,)."""
-        loads = self.settled.copy()
-        np.add.at(loads, places, self.sizes)
+        """(K,): bytes in each dir with the replicas at these places (N,), -1 for none."""
+        loads, there = self.settled.copy(), places >= 0
+        np.add.at(loads, places[there], self.sizes[there])
         return loads
 
     def outside(self, places: IntArray) -> int:
@@ -105,20 +105,16 @@ def _least(dirs: Dirs, outside: int) -> int:
 
     A packing that is `outside` the windows by some bytes may save as many.
     """
-    kept = dirs.homes >= 0
-    loads = dirs.settled.copy()
-    np.add.at(loads, dirs.homes[kept], dirs.sizes[kept])
+    loads = dirs.held(dirs.homes)
     leaving = int(np.maximum(loads - dirs.most, 0).sum())
-    coming = int(np.maximum(dirs.least - loads, 0).sum()) - int(dirs.sizes[~kept].sum())
+    coming = int(np.maximum(dirs.least - loads, 0).sum()) - int(dirs.sizes[dirs.homes < 0].sum())
     return max(leaving - outside, coming - outside, 0)
 
 
 def _dealt(dirs: Dirs) -> IntArray:
     """A first packing: replicas stay in their dirs, and new ones, the largest first, go where most is missing."""
     places = dirs.homes.copy()
-    new = np.flatnonzero(dirs.homes < 0)
-    loads = dirs.settled.copy()
-    np.add.at(loads, places[places >= 0], dirs.sizes[places >= 0])
+    new, loads = np.flatnonzero(dirs.homes < 0), dirs.held(places)
     counts = np.bincount(places[places >= 0], minlength=len(loads))
     middle = (dirs.least + dirs.most) // 2
     for replica in new[np.argsort(-dirs.sizes[new], kind="stable")].tolist():

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from planner.model.balance import Balance
 from planner.model.build_problem import today
-from planner.model.problem import IntArray, Problem
+from planner.model.problem import Problem
 from planner.strategies import kafka_classic, kafka_striped, optimum
-from planner.strategies.bounds import Certificate
+from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.strategies.work_limits import ASKED, OTHERS
 
-UNKNOWN = -1
+__all__ = ["STRATEGIES", "UNKNOWN", "Candidate", "Proposal", "prove"]
 
 
 class Candidate(NamedTuple):
@@ -29,33 +29,13 @@ class Candidate(NamedTuple):
     balance: Balance = Balance()
 
 
-class Proposal(NamedTuple):
-    """An assignment (P, W) with the least that any plan within the same windows moves, UNKNOWN without a proof.
-
-    `certificate` lets anyone work that out again, where it was asked for. `ties_proven`: see `optimum.Solution`.
-    """
-
-    assignment: IntArray
-    least_bytes: int = UNKNOWN
-    least_replicas: int = UNKNOWN
-    certificate: Certificate | None = None
-    ties_proven: bool = False
-
-
 Strategy = Callable[[Problem, Candidate], Proposal]
 
 
 def _solved(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
     """The plan that was asked for is worth more work than those that a sweep tries beside it."""
     worth = ASKED if candidate.seed == 0 and candidate.balance == problem.balance else OTHERS
-    solution = optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
-    return Proposal(
-        solution.assignment,
-        solution.least_bytes,
-        solution.least_replicas,
-        solution.certificate,
-        solution.ties_proven,
-    )
+    return optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
 
 
 def prove(problem: Problem, candidate: Candidate) -> Proposal:

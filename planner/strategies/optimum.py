@@ -17,7 +17,7 @@ places.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from planner.model.balance import Balance
@@ -40,19 +40,21 @@ from planner.strategies.work_limits import ASKED, Effort, Worth
 _ROOM = 4 * GRAIN
 
 
-@dataclass(frozen=True)
-class Solution:
-    """An assignment (P, W), and the least bytes that any plan must move that keeps the same windows.
+UNKNOWN = -1
 
-    `least_replicas` likewise where no sizes are known, so that replicas are all there is to count; else -1.
+
+class Proposal(NamedTuple):
+    """An assignment (P, W), and the least bytes that any plan within the same windows moves, UNKNOWN without a proof.
+
+    `least_replicas` likewise where no sizes are known, so that replicas are all there is to count; else UNKNOWN.
     `certificate` lets anyone work out the bound again; None where it wasn't asked for and none was needed.
     `ties_proven`: no plan of the same flow costs takes fewer replicas from leaders, then touches fewer partitions, then
     spreads what arrives more evenly over the brokers.
     """
 
     assignment: IntArray
-    least_bytes: int
-    least_replicas: int
+    least_bytes: int = UNKNOWN
+    least_replicas: int = UNKNOWN
     certificate: Certificate | None = None
     ties_proven: bool = False
 
@@ -75,7 +77,7 @@ class _Asked(NamedTuple):
 
 def solve(
     problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: Worth = ASKED
-) -> Solution:
+) -> Proposal:
     """The optimum for a balance. Different seeds give different plans of the same cost where there are several.
 
     `worth` is the work that may be done where partitions are as large as the windows: with less of it the plan comes
@@ -94,7 +96,7 @@ def solve(
         assignment = step(asked, found.best, assignment)
     # Caps on leaders may move replicas afterwards, and new partitions are placed anew.
     ties_proven = ties_proven and problem.caps is None and not problem.is_new.any()
-    return replace(_proven(asked, found, assignment, certify), ties_proven=ties_proven)
+    return _proven(asked, found, assignment, certify)._replace(ties_proven=ties_proven)
 
 
 def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
@@ -120,7 +122,7 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
         tied, of_ties = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
         loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown) if evened is not None else None
         # The best of all that cost as little is the best of those within the windows of bytes, too, if it is in them.
-        if loads is None or loads.within(asked.layout.here[tied], tied >= 0):
+        if loads is None or loads.within(asked.layout.numbered(tied)):
             chosen, proven = tied, of_ties
     assignment[asked.layout.rows] = chosen
     return assignment, proven
@@ -154,7 +156,7 @@ STEPS: tuple[Callable[[_Asked, Started, IntArray], IntArray], ...] = (
 )
 
 
-def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: bool) -> Solution:
+def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: bool) -> Proposal:
     """The assignment with the least that any moves; with a certificate where that is asked for or needed."""
     layout, best = asked.layout, found.best
     loads = byte_loads(asked.problem, layout, best.wanted, asked.grown) if asked.of_bytes else None
@@ -163,8 +165,8 @@ def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: b
         certificate = certified(question, found, assignment)
         bound = least(certificate)
         if certificate.facts.measure == "bytes":
-            return Solution(assignment, bound, -1, certificate)
-        return Solution(assignment, 0, -1 if layout.replaced.any() else bound, certificate)
+            return Proposal(assignment, bound, UNKNOWN, certificate)
+        return Proposal(assignment, 0, UNKNOWN if layout.replaced.any() else bound, certificate)
     # Of all starts, the relaxed placement's cost is the least; where windows can't hold, that may be above the plan's.
     costs = [best.placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
-    return Solution(assignment, layout.bytes_of(min(costs)), layout.replicas_of(min(costs)))
+    return Proposal(assignment, layout.bytes_of(min(costs)), layout.replicas_of(min(costs)))

@@ -71,7 +71,7 @@ def test_the_same_work_finds_the_same_plan() -> None:
     assert first.least_bytes == second.least_bytes
 
 
-def _moved(problem: build_problem.Problem, solution: optimum.Solution) -> int:
+def _moved(problem: build_problem.Problem, solution: optimum.Proposal) -> int:
     held = solution.assignment[:, :, None] == problem.replicas[:, None, :]
     added = (solution.assignment >= 0) & ~held.any(axis=2)
     return int(np.dot(added.sum(axis=1), problem.size_bytes))

@@ -21,7 +21,7 @@ from planner.report import requested
 from planner.scoring import independent_check
 from planner.scoring.fair_shares import fair_shares
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.optimum import Solution, solve
+from planner.strategies.optimum import Proposal, solve
 from planner.sweep import choice
 from planner.sweep.broker_sides import every_split, judged, split_by, with_sides
 from planner.sweep.evaluate import run
@@ -29,7 +29,7 @@ from planner.sweep.evaluate import run
 GROUP = (Apart(("orders", "payments")),)
 
 
-def solved(spec: Spec) -> tuple[Spec, Solution]:
+def solved(spec: Spec) -> tuple[Spec, Proposal]:
     """The spec with its sides, and the plan at its balance."""
     sided = with_sides(spec)
     problem = build(sided)

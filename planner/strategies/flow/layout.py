@@ -145,6 +145,11 @@ class Layout:
         """Node of a topic's replicas on a broker."""
         return (self.first_cell + topics * len(self.targets) + brokers).astype(np.int32)
 
+    def numbered(self, chosen: IntArray) -> IntArray:
+        """Brokers of the problem (M, W) as brokers of the flow; -1 for none."""
+        found: IntArray = np.where(chosen >= 0, self.here[chosen], -1)
+        return found
+
     def rack_arcs(self) -> min_cost_flow.Arcs:
         """From each row to its rack nodes, with what the rack rule allows there."""
         rows, racks = np.nonzero(self.needs_node)

@@ -105,7 +105,7 @@ def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray)
     """(T,) twice: the weight of what is outside the topics' windows, and the cost of each, for rows of replicas (M, W)
     as brokers of the problem.
     """
-    at = _here(layout, chosen)
+    at = layout.numbered(chosen)
     cells = layout.fixed_cells + _cells(layout, at)
     stays = (at[:, :, None] == layout.home[:, None, :]) & (at >= 0)[:, :, None]
     entering = layout.enter_costs[np.arange(len(at))[:, None], layout.groups[at]]
@@ -113,20 +113,6 @@ def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray)
     total = np.zeros(layout.topic_count, dtype=np.int64)
     np.add.at(total, layout.topics, np.where(at >= 0, costs, 0).sum(axis=1))
     return excess(wanted.topic_replicas[:, :, layout.order], cells, TOPIC_PRICE), total
-
-
-def cells_of(layout: Layout, chosen: IntArray) -> tuple[LongArray, IntArray]:
-    """Replicas (T, Bt) of rows (M, W), and those as brokers of the flow."""
-    at = _here(layout, chosen)
-    return _cells(layout, at), at
-
-
-def _here(layout: Layout, chosen: IntArray) -> IntArray:
-    """Brokers of the problem (M, W) as brokers of the flow."""
-    here = np.full(int(layout.targets.max()) + 1, -1, dtype=np.int64)
-    here[layout.targets] = np.arange(len(layout.targets))
-    found: IntArray = np.where(chosen >= 0, here[chosen], -1)
-    return found
 
 
 def _cells(layout: Layout, at: IntArray) -> LongArray:
@@ -168,12 +154,9 @@ def _counts(window: LongArray, rows: tuple[LongArray, LongArray], price: int, be
 
 def reached(layout: Layout, none: Allowed, loads: ByteLoads | None, chosen: IntArray) -> Allowed:
     """As much as rows of replicas (M, W), as brokers of the problem, are outside."""
-    cells, at = cells_of(layout, chosen)
-    rows, slots = np.nonzero(at >= 0)
-    load = np.zeros((0 if loads is None else len(loads.scales), len(layout.targets)), dtype=np.int64)
-    for held, weights in zip(load, () if loads is None else loads.weights, strict=True):
-        np.add.at(held, at[rows, slots], weights[rows])
-    return none.reached(cells, load)
+    at = layout.numbered(chosen)
+    load = np.zeros((0, len(layout.targets)), dtype=np.int64) if loads is None else loads.held(at)
+    return none.reached(_cells(layout, at), load)
 
 
 def within(certificate: Certificate, most: Allowed) -> Certificate:

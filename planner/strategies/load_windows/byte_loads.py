@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.windows import Windows
 from planner.strategies.bounds import GRAIN
@@ -38,12 +38,17 @@ class ByteLoads:
         brought = self.weights.astype(np.float64) @ factors
         return bool(((least <= brought) & (brought <= most)).all())
 
-    def within(self, brokers: IntArray, there: BoolArray) -> bool:
-        """True where replicas on these brokers (M, W), those of the mask, are inside all windows."""
-        rows, slots = np.nonzero(there)
+    def held(self, brokers: IntArray) -> LongArray:
+        """(D, Bt): what replicas on these brokers of the flow (M, W), -1 for none, bring."""
+        rows, slots = np.nonzero(brokers >= 0)
         load = np.zeros((len(self.weights), self.windows.shape[2]), dtype=np.int64)
         for of, weights in zip(load, self.weights, strict=True):
             np.add.at(of, brokers[rows, slots], weights[rows])
+        return load
+
+    def within(self, brokers: IntArray) -> bool:
+        """True where replicas on these brokers (M, W) are inside all windows."""
+        load = self.held(brokers)
         return bool(((self.windows[:, 0] <= load) & (load <= self.windows[:, 1])).all())
 
     def surely_outside(self, factors: IntArray) -> int:

@@ -246,26 +246,19 @@ class Anywhere:
     def certificate(self, certificate: Certificate) -> Certificate:
         """The certificate with the edges that prove the least."""
         racks = certificate.facts.racks
-        everywhere = np.ones(len(racks), dtype=bool)
-        parts = [Part(part.racks, self._case(part.case, np.isin(racks, part.racks))) for part in certificate.parts]
-        prices = self._prices(certificate.prices, everywhere)
+        parts = [Part(part.racks, self.case(part.case, np.isin(racks, part.racks))) for part in certificate.parts]
+        prices = self.prices(certificate.prices)
         return Certificate(certificate.facts, prices, tuple(parts), lows=self.lows)
 
-    def prices(self, prices: Prices) -> Prices:
-        """Prices of all brokers with the edges that prove the least."""
-        return self._prices(prices, np.ones(self.fixed.shape[1], dtype=bool))
-
-    def case(self, case: Case) -> Case:
-        """A case of all brokers with the edges that prove the least."""
-        return self._case(case, np.ones(self.fixed.shape[1], dtype=bool))
-
-    def _case(self, case: Case, here: BoolArray) -> Case:
+    def case(self, case: Case, here: BoolArray | None = None) -> Case:
+        """A case of the brokers `here` (Bt,), None: of all, with the edges that prove the least."""
         if isinstance(case, Branch):
-            return replace(case, off=self._case(case.off, here), on=self._case(case.on, here))
-        return self._prices(case, here)
+            return replace(case, off=self.case(case.off, here), on=self.case(case.on, here))
+        return self.prices(case, here)
 
-    def _prices(self, prices: Prices, here: BoolArray) -> Prices:
-        """Prices of which those of the brokers `here` (Bt,) count."""
+    def prices(self, prices: Prices, here: BoolArray | None = None) -> Prices:
+        """Prices of which those of the brokers `here` count, with the edges that prove the least."""
+        here = np.ones(self.fixed.shape[1], dtype=bool) if here is None else here
         is_open, all_open = self.anywhere.topics.open, self.anywhere.replicas.open
         cells = _least(prices.topic_replicas, self.by_cell, is_open, here)
         # A table of one window a broker, as one of several windows.
