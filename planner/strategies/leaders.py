@@ -242,7 +242,7 @@ def even_out(
     windowed += [(each.windows.network_out, each.problem) for each in grown if each.windows.network_out is not None]
     windows, sent = np.stack([window for window, _ in windowed]), np.stack([sent_by_leader(of) for _, of in windowed])
     placement = Placement(_search(problem, placed, leaders, here, rows, (wanted, windows, sent), on), on)
-    repair(placement, np.zeros(placement.load.shape))
+    repair(placement)
     polish(placement)
     chosen = leaders.copy()
     chosen[rows] = targets[placement.on.argmax(axis=1)]

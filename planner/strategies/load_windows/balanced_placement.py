@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
@@ -112,10 +112,8 @@ def _closer(task: Task, plan: PlacedPlan, prices: LongArray) -> PlacedPlan:
     """The plan, or that made from the flow at these prices."""
     if (found := at_prices(task, prices)) is None:
         return plan
-    placement = Placement(task.search, on_brokers(task.layout, found.placed.chosen))
-    repair(placement, prices / GRAIN)
-    polish(placement)
-    return min(plan, PlacedPlan.of(placement), key=lambda each: (each.outside, each.cost))
+    made = _finished(task, task.placement(found.placed.chosen), prices, None)
+    return min(plan, made, key=lambda each: (each.outside, each.cost))
 
 
 def _closest(task: Task, none: Allowed, base: Proof, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
@@ -131,10 +129,8 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: PlacedPlan) -> tuple[
         if shares is None:
             continue
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
-        placement = Placement(task.search, on_brokers(task.layout, chosen))
-        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
-        polish(placement)
-        plan = min(plan, PlacedPlan.of(placement), key=lambda each: (each.outside, each.cost))
+        made = _finished(task, task.placement(chosen), None, None, nearly=True)
+        plan = min(plan, made, key=lambda each: (each.outside, each.cost))
     return plan, case
 
 
@@ -142,7 +138,7 @@ def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
     """The placement repaired until it is no more outside than it may, and made cheaper; None where it isn't."""
     placement = Placement(task.search, on.copy())
     if not placement.settled():
-        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
+        repair(placement, nearly=True)
     if not placement.settled():
         return None
     polish(placement, enough)
@@ -200,14 +196,13 @@ def even(
     most = replace(none, replicas=of_counts) if of_counts else None
     task = Task(problem, layout, wanted, loads, about, of_layout(layout, held, about.costs, loads), effort, most)
     if tied is not None:
-        return _for_nothing(task, Placement(task.search, on_brokers(layout, tied.chosen)))
+        return _for_nothing(task, task.placement(tied.chosen))
     best, as_it_is = _without_prices(task, placed) if begun is None else (begun, False)
     of_loads = None
     if not best.within(CLOSE):
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
     if best.plan is None:
-        nothing = np.zeros(loads.windows[:, 0].shape, dtype=np.int64)
-        best = best.but(_finished(task, Placement(task.search, on_brokers(layout, placed.chosen)), nothing, None), None)
+        best = best.but(_finished(task, task.placement(placed.chosen), None, None), None)
     # With a placement of its own: ties are broken in place.
     found = best.copy() if effort is None and not best.within(CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(FAIR))):
@@ -225,12 +220,12 @@ def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
     True where it needed nothing. None is made on large clusters whose placement is far outside of its windows: such a
     placement never gets into its windows for free, and it takes long to find that out.
     """
-    if _is_large(task) and _is_far(task, Placement(task.search, on_brokers(task.layout, placed.chosen))):
+    if _is_large(task) and _is_far(task, task.placement(placed.chosen)):
         return Best(), False
     tied = second_objectives.settled(task.problem, task.layout, task.wanted, placed)
-    by_counts = Placement(task.search, on_brokers(task.layout, tied.chosen))
+    by_counts = task.placement(tied.chosen)
     as_it_is = not by_counts.outside().any()
-    repair(by_counts, np.zeros(by_counts.load.shape), for_nothing=True, or_not_at_all=_is_large(task))
+    repair(by_counts, for_nothing=True, or_not_at_all=_is_large(task))
     if by_counts.outside().any():
         return Best(), False
     return Best(PlacedPlan(by_counts, 0, by_counts.cost), without_prices(task, placed)), as_it_is
@@ -250,21 +245,20 @@ def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attemp
 
 def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
     """Without prices, and with those of the brokers that are left too empty then."""
-    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
-    first = Placement(task.search, on_brokers(task.layout, placed.chosen))
+    first = task.placement(placed.chosen)
     # What a byte a second is worth can't be guessed.
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
     too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
     near = not _is_far(task, first) or not task.loads.fit(task.layout.factors)
     bound = without_prices(task, placed)
-    plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
+    plan = _finished(task, first, None, bound) if near or not (too_empty.any() or best.plan) else None
     yield plan, bound
     if too_empty.any() and task.loads.fit(task.layout.factors):
         # Far from the windows a guess was wrong; where there is much to exchange, a program's prices take less time.
         guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
         yield guessed
         if not (guessed[0] or plan or _is_large(task)):
-            yield _finished(task, first, nothing, bound), None
+            yield _finished(task, first, None, bound), None
 
 
 def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
@@ -278,11 +272,8 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | 
             yield None, bound
             continue
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
-        placement = Placement(task.search, on_brokers(task.layout, chosen))
         # Prices are of no use here: what has been decided goes against them.
-        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
-        polish(placement, bound.least)
-        yield PlacedPlan.of(placement), bound
+        yield _finished(task, task.placement(chosen), None, bound, nearly=True), bound
 
 
 def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
@@ -297,7 +288,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | 
             prices = in_parts(task, exact)
             proven = at_prices(task, prices)
             best = best.but(None, proven and proven.bound)
-        yield _finished(task, Placement(task.search, on_brokers(task.layout, chosen)), prices, best.bound), best.bound
+        yield _finished(task, task.placement(chosen), prices, best.bound), best.bound
     if (
         prices is None
         and not task.effort.spent
@@ -338,15 +329,20 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
     """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows if it is near enough."""
     if (found := at_prices(task, prices)) is None:
         return None, None
-    placement = Placement(task.search, on_brokers(task.layout, found.placed.chosen))
+    placement = task.placement(found.placed.chosen)
     if only_near and _is_far(task, placement):
         return None, found.bound
     return _finished(task, placement, prices, found.bound), found.bound
 
 
-def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound | None) -> PlacedPlan:
-    """The placement brought into the windows at these prices, and polished as far as the bound lets it be."""
-    repair(placement, prices / GRAIN)
+def _finished(
+    task: Task, placement: Placement, prices: LongArray | None, bound: Bound | None, *, nearly: bool = False
+) -> PlacedPlan:
+    """The placement brought into the windows at these prices, and polished as far as the bound lets it be.
+
+    `nearly`: it is nearly within them already (see `repair`).
+    """
+    repair(placement, None if prices is None else prices / GRAIN, nearly=nearly)
     near = POLISHED if _is_large(task) else 0.0
     polish(placement, 0 if bound is None else bound.least + int(near * bound.least))
     return PlacedPlan.of(placement)
@@ -358,7 +354,6 @@ _ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, CLOSE), (_by_cases, F
 
 def _for_nothing(task: Task, by_counts: Placement) -> Evened:
     """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
-    nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
     search, pinned = task.search, task.layout.pinned
     if pinned is not None:
         # What a replacement takes over stays with it.
@@ -366,7 +361,7 @@ def _for_nothing(task: Task, by_counts: Placement) -> Evened:
         allowed: BoolArray = np.broadcast_to(free, pinned.shape)
         search = replace(search, allowed=allowed if search.allowed is None else allowed & search.allowed)
     placement = Placement(search, by_counts.on)
-    repair(placement, nothing, for_nothing=True)
+    repair(placement, for_nothing=True)
     return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
 
 

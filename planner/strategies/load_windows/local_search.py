@@ -69,20 +69,20 @@ class _Aim(NamedTuple):
     """
 
     weight: float
-    prices: FloatArray
+    prices: FloatArray | None
     for_nothing: bool
     or_not_at_all: bool
 
 
 def repair(
     placement: Placement,
-    prices: FloatArray,
+    prices: FloatArray | None = None,
     *,
     for_nothing: bool = False,
     nearly: bool = False,
     or_not_at_all: bool = False,
 ) -> None:
-    """Bring the loads into their windows, as far as exchanges can; prices (D, B) in bytes a unit.
+    """Bring the loads into their windows, as far as exchanges can; prices (D, B) in bytes a unit, if any.
 
     With `for_nothing` only by replicas that cost no more where they go. What is `nearly` within them already isn't
     taken further outside, whatever that saves. `or_not_at_all` leaves it at the first broker that can't be helped.
@@ -212,7 +212,7 @@ def _gainful(
     gain, beyond = -(costs[0] + costs[1]).astype(np.float64), np.zeros(len(at))
     for load, scale in enumerate(placement.search.scales.tolist()):
         shifted = out.loads[load, at] - back.loads[load, of]
-        if aim.prices[load].any():
+        if aim.prices is not None and aim.prices[load].any():
             gain += shifted * (aim.prices[load, there] - aim.prices[load, here])
         beyond += scale * (further(placement, load, here, -shifted) + further(placement, load, there, shifted))
     if aim.for_nothing:

@@ -259,9 +259,7 @@ class Placement:
 
     def outside(self) -> LongArray:
         """(B,): bytes' worth that each broker is outside its windows."""
-        low, high = self.search.load_windows.transpose(1, 0, 2)
-        beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
-        return (beyond * self.search.scales[:, None]).sum(axis=0)
+        return (self._beyond() * self.search.scales[:, None]).sum(axis=0)
 
     def racks_allow(self, rows: IntArray, source: int | IntArray, target: int | IntArray) -> BoolArray:
         """True where a row may go from one broker to another, by what each rack must and may hold of it."""
@@ -287,11 +285,12 @@ class Placement:
         most = self.search.most_outside
         if most is None:
             return not self.outside().any()
-        if self.outside().sum() > most.total:
-            return False
+        return bool(self.outside().sum() <= most.total and (self._beyond() <= most.furthest[:, None]).all())
+
+    def _beyond(self) -> LongArray:
+        """(D, B): how far outside its window each load of a broker is."""
         low, high = self.search.load_windows.transpose(1, 0, 2)
-        beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
-        return bool((beyond <= most.furthest[:, None]).all())
+        return np.asarray(np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0))
 
 
 Brokers = Sequence[int] | IntArray

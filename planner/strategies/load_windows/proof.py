@@ -18,7 +18,7 @@ from planner.strategies import bounds
 from planner.strategies.bounds import GRAIN, Facts, Part
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.min_cost_flow import CostRangeError
-from planner.strategies.flow.placement import Placed, matrix, place
+from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
 from planner.strategies.load_windows.allowed_plans import within
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.local_search_state import Placement, SearchState
@@ -143,6 +143,10 @@ class Task:
     effort: Effort | None
     most: Allowed | None
 
+    def placement(self, chosen: IntArray) -> Placement:
+        """Rows of replicas (M, W), as brokers of the problem, where they can be searched from."""
+        return Placement(self.search, on_brokers(self.layout, chosen))
+
 
 class PlacedPlan(NamedTuple):
     """A placement with the bytes outside its windows, and what it costs."""
@@ -216,8 +220,7 @@ def at_prices(task: Task, prices: LongArray) -> Priced | None:
 
 def without_prices(task: Task, placed: Placed) -> Bound:
     """The bound of a placement that was made without prices."""
-    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
-    return of_proof(task, proof(task.layout, placed, nothing))
+    return of_proof(task, proof(task.layout, placed, np.zeros_like(task.loads.windows[:, 0])))
 
 
 def of_proof(task: Task, proven: Proof | BranchedProof) -> Bound:
