@@ -114,13 +114,16 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
     """What is compared entry by entry, as JSON values: each part of the plan, by what its entries are found by."""
     wanted = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
     changes = {key: value for key, value in to_builtins(plan.changes).items() if value}
-    rules = {"placement": plan.spec.placement, "leader_racks": plan.spec.leader_racks, "apart": plan.spec.apart}
-    told = {key: to_builtins(value) for key, value in rules.items() if value}
+    of_spec = to_builtins(plan.spec)
+    rules = {key: of_spec[key] for key in ("placement", "leader_racks", "apart") if of_spec.get(key)}
+    for rule in rules.get("apart", ()):
+        # What is known of other sides isn't asked for.
+        del rule["proven"]
     of_topic = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
     return {
         "gates": {row.key: {"limit": row.limit, "value": row.value} for row in plan.limits},
         "inputs": {file.path: file.sha256 for file in plan.inputs},
-        "changes": {**changes, **wanted, "rack_aware": plan.rack_aware, **told},
+        "changes": {**changes, **wanted, "rack_aware": plan.rack_aware, **rules},
         "brokers": {row.id: {"rack": row.rack, "role": row.role, "disk_bytes": row.disk_bytes} for row in plan.brokers},
         "new_partitions": {
             new.topic: to_builtins({key: getattr(new, key) for key in of_topic}) for new in plan.new_topics
