@@ -129,7 +129,7 @@ def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
     sides = [len(rule.topics) for rule in spec.apart]
     stays = replace(problem, replicas=assignment, leaders=assignment[:, 0], movable=np.zeros(problem.rows, dtype=bool))
     few = prod(each ** int(problem.targets.sum()) for each in sides) <= MOST_SPLITS
-    found = judged(stays, every_split(problem, sides)) if few else improved(stays, sides)
+    found = judged(stays, every_split(stays, sides)) if few else improved(stays, sides)
     return split_by(spec, problem, found.side_of[found.order()[0]])
 
 
@@ -160,11 +160,38 @@ def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
 
 
 def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
-    """(N, G, Bt): all ways to split the target brokers among so many sides of each group."""
+    """(N, G, Bt): all ways to split the target brokers among so many sides of each group; of those that are the same
+    but for which of several like brokers is on a side, one.
+    """
     count = int(problem.targets.sum())
     groups = [np.array(list(product(range(each), repeat=count)), dtype=np.int8) for each in sides]
     at = np.indices([len(each) for each in groups]).reshape(len(groups), -1)
-    return np.stack([each[mine] for each, mine in zip(groups, at, strict=True)], axis=1)
+    every = np.stack([each[mine] for each, mine in zip(groups, at, strict=True)], axis=1)
+    # A broker's sides in all groups as one number, which mustn't fall from one like broker to the next.
+    codes = np.tensordot(np.cumprod([1, *sides[:-1]]), every.astype(np.int64), axes=(0, 1))
+    kept = np.ones(len(every), dtype=bool)
+    for one, other in like_brokers(problem):
+        kept &= codes[:, one] <= codes[:, other]
+    return every[kept]
+
+
+def like_brokers(problem: Problem) -> list[tuple[int, int]]:
+    """Pairs of target brokers, by position, of which either could be the other: each holds nothing, stands for no
+    other broker, and has the same rack, capacities and rules as the one before.
+    """
+    facts = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
+    facts += [each for each in (problem.network_limit,) if each is not None]
+    for each in (problem.caps, problem.allowed, problem.leader_ranks):
+        facts += [] if each is None else list(each)
+    taken = {*problem.replicas.ravel().tolist(), *problem.replacements.tolist(), *problem.leaders.tolist()}
+    seen, pairs = dict[tuple[int, ...], int](), []
+    for position, broker in enumerate(np.flatnonzero(problem.targets).tolist()):
+        if broker not in taken:
+            key = tuple(int(each[broker]) for each in facts)
+            if key in seen:
+                pairs.append((seen[key], position))
+            seen[key] = position
+    return pairs
 
 
 def improved(problem: Problem, sides: Sequence[int]) -> Splits:

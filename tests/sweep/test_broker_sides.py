@@ -23,7 +23,7 @@ from planner.scoring.fair_shares import fair_shares
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import Proposal, solve
 from planner.sweep import choice
-from planner.sweep.broker_sides import every_split, judged, split_by, with_sides
+from planner.sweep.broker_sides import every_split, judged, like_brokers, sides_of, split_by, with_sides
 from planner.sweep.evaluate import run
 
 GROUP = (Apart(("orders", "payments")),)
@@ -248,3 +248,29 @@ def test_a_broker_that_joins_is_on_a_side_too() -> None:
     sided, solution = solved(spec_of(no_racks(1), lists, apart=GROUP, changes=changes))
     assert {1, 2} == {broker for side in sided.apart[0].sides for broker in side}
     assert solution.least_bytes == 1
+
+
+def test_like_brokers_are_compared_once() -> None:
+    """Of four brokers that join a rack it doesn't matter which are on a side; what holds replicas is unlike."""
+    added = tuple(Broker(broker, "b") for broker in (5, 6, 7, 8))
+    lists = {"orders": [(1, 2)] * 4, "payments": [(3, 4)] * 4}
+    racks: dict[int, str | None] = {1: "a", 2: "b", 3: "a", 4: "b"}
+    problem = build(spec_of(racks, lists, apart=GROUP, changes=Changes(add_brokers=added)))
+    assert [(4, 5), (5, 6), (6, 7)] == like_brokers(problem)
+    assert 2**4 * 5 == len(every_split(problem, [2]))
+    assert 3**8 > len(every_split(problem, [3])) > 3**4
+    sized = replace(problem, disk_bytes=np.arange(1, 9, dtype=np.int64))
+    assert 2**8 == len(every_split(sized, [2]))
+
+
+def test_sides_of_an_assignment_are_those_that_it_has() -> None:
+    """Brokers that join are unlike once it gives one of them to a topic; a broker that it leaves free has a side too."""
+    added = tuple(Broker(broker) for broker in (3, 4, 5))
+    spec = spec_of(
+        no_racks(1, 2), {"orders": [(1,)], "payments": [(2,)]}, apart=GROUP, changes=Changes(add_brokers=added)
+    )
+    problem = build(spec)
+    orders, payments = sides_of(spec, problem, assignment_of(problem, ([5], [3]))).apart[0].sides
+    assert 5 in orders
+    assert 3 in payments
+    assert [1, 2, 3, 4, 5] == sorted([*orders, *payments])
