@@ -200,7 +200,7 @@ def improved(problem: Problem, sides: Sequence[int]) -> Splits:
     """
     best = judged(problem, likely_split(problem, sides))
     for _ in range(SPLIT_IMPROVEMENTS):
-        near = judged(problem, _neighbors(problem, best.side_of[0], sides))
+        near = judged(problem, neighbors(problem, best.side_of[0], sides))
         at = near.order()[0]
         if near.key(at) >= best.key(0):
             break
@@ -208,7 +208,7 @@ def improved(problem: Problem, sides: Sequence[int]) -> Splits:
     return best
 
 
-def _neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int]) -> Sides:
+def neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int]) -> Sides:
     """(N, G, Bt): this split (G, Bt) with one broker on another side, or with one broker's and another's sides swapped:
     of each broker, with the one in its rack that leaves least to be copied.
     """
@@ -297,7 +297,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
     if problem.balance.disk.kind != "none" and problem.sizes_known:
         measures.append(problem.size_bytes)
     shares = np.zeros((len(measures), len(side_of), len(weighing)))
-    for rows, usable, of_side in _kinds(problem):
+    for rows, usable, of_side in kinds_of_topics(problem):
         mine = np.repeat(usable[None], len(side_of), axis=0)
         for group, side in enumerate(of_side):
             mine &= (side_of[:, group] == side) | (side < 0)
@@ -306,7 +306,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         lacking += np.maximum(most - sizes.sum(axis=1), 0)
         lacking += np.maximum(min(most, len(racks.sizes)) - (sizes > 0).sum(axis=1), 0)
         for at, values in enumerate(measures):
-            shares[at] += _shares(problem.replication_factors[rows], values[rows], mine * weighing, sizes, racks)
+            shares[at] += shares_of(problem.replication_factors[rows], values[rows], mine * weighing, sizes, racks)
     uneven = np.zeros((len(side_of), 2), dtype=np.int64)
     if problem.rebalance == "all":
         # Of what a broker would have if all were alike by weight.
@@ -316,7 +316,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
     return Splits(side_of, lacking, uneven, outside)
 
 
-def _kinds(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]]:
+def kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]]:
     """Topics that may use the same brokers in every split: their partitions, the target brokers that rules of placement
     let them use (Bt,), and their side in each group, -1 for none.
     """
@@ -331,7 +331,9 @@ def _kinds(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]
     ]
 
 
-def _shares(factors: IntArray, values: LongArray, weighing: LongArray, sizes: LongArray, racks: RackRule) -> FloatArray:
+def shares_of(
+    factors: IntArray, values: LongArray, weighing: LongArray, sizes: LongArray, racks: RackRule
+) -> FloatArray:
     """(N, Bt): the fair shares of partitions with these factors and this much in each replica, for brokers of weights
     (N, Bt), 0 where they may not be, and so many brokers in racks (N, R). As in `fair_shares`, but to a millionth.
     """

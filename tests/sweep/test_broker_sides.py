@@ -264,7 +264,7 @@ def test_like_brokers_are_compared_once() -> None:
 
 
 def test_sides_of_an_assignment_are_those_that_it_has() -> None:
-    """Brokers that join are unlike once it gives one of them to a topic; a broker that it leaves free has a side too."""
+    """Brokers that join are unlike once it gives one of them to a topic; one that it leaves free has a side too."""
     added = tuple(Broker(broker) for broker in (3, 4, 5))
     spec = spec_of(
         no_racks(1, 2), {"orders": [(1,)], "payments": [(2,)]}, apart=GROUP, changes=Changes(add_brokers=added)
