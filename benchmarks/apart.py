@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -20,6 +20,7 @@ from planner.model.interrupts import keep_freed
 
 _PROCESSES = Path("/proc")
 _SAMPLE_SECONDS = 0.2
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -64,20 +65,26 @@ def peak_bytes() -> int:
 class PythonChildren:
     """The most memory that any one Python process below this one held, in bytes; 0 where the system doesn't tell.
 
-    `java_peak_bytes` is the same of Java's.
+    `java_peak_bytes` is the same of Java's; `cpu_seconds` what each of all processes has taken, by id.
     """
 
     def __init__(self) -> None:
         self.peak_bytes = self.java_peak_bytes = 0
+        self.cpu_seconds: dict[str, float] = {}
 
     def look(self) -> None:
         """Look once; a high-water mark needs only one look after the peak."""
         for process in _descendants():
+            self.cpu_seconds[process.name] = max(_cpu_seconds(process), self.cpu_seconds.get(process.name, 0))
             program = _program(process)
             if program.startswith("python"):
                 self.peak_bytes = max(self.peak_bytes, _high_water_bytes(process))
             elif program == "java":
                 self.java_peak_bytes = max(self.java_peak_bytes, _high_water_bytes(process))
+
+    def cpu_since(self, before: Mapping[str, float]) -> list[float]:
+        """Seconds of CPU that each process below this one has taken since `cpu_seconds` was `before`, most first."""
+        return sorted((now - before.get(name, 0) for name, now in self.cpu_seconds.items()), reverse=True)
 
 
 @contextmanager
@@ -118,6 +125,12 @@ def _parent(folder: Path) -> str:
 
 def _program(folder: Path) -> str:
     return Path(_text(folder / "cmdline").split("\0")[0]).name
+
+
+def _cpu_seconds(folder: Path) -> float:
+    """A process's own seconds of CPU, the system's included; 0 where it has ended."""
+    fields = _text(folder / "stat").rpartition(")")[2].split()[11:13]
+    return sum(map(int, fields)) / _TICKS if fields else 0
 
 
 def _high_water_bytes(folder: Path) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 
 from benchmarks import cases
 from benchmarks.apart import apart, peak_bytes, watched_children
@@ -19,7 +19,7 @@ from planner.model.problem import Problem
 from planner.model.spec import Sweep
 from planner.sweep import candidates as space
 from planner.sweep import evaluate
-from planner.sweep.candidates import Candidates, Run
+from planner.sweep.candidates import Candidates, Run, without_pandas
 from planner.sweep.sweep_result import SweepResult
 
 CASE, SEED = "expand-small", "public"
@@ -32,6 +32,8 @@ _COLUMNS = (
     "engine",
     "s with the session's start",
     "s without",
+    "CPU s without",
+    "CPU s one after the other",
     "candidates/s with",
     "candidates/s without",
     "× one worker, with",
@@ -46,6 +48,9 @@ class Timing:
     """One engine's sweep: wall seconds, those of them that its session and workers took to start, and the most memory
     of any one worker and of the Python that drives them, 0 where unknown; the best candidate's number and its bytes
     moved. `workers` 0: without Spark.
+
+    `cpu_seconds` of all processes, without the start; `chain_seconds` those of the driver, Java and the busiest worker
+    alone, which nothing does at the same time: what the sweep would take on a machine with nothing else to do.
     """
 
     job: str
@@ -57,6 +62,8 @@ class Timing:
     best_candidate: int
     best_bytes_moved: int
     driver_peak_bytes: int = 0
+    cpu_seconds: float = 0
+    chain_seconds: float = 0
 
     @property
     def sweep_seconds(self) -> float:
@@ -76,7 +83,9 @@ def entries(jobs: Sequence[tuple[str, int]] = JOBS, workers: Sequence[int] = WOR
         f"`{DRAWN}`: a start index and a shift drawn for every topic, scored from tables. `{WHATIF}`: the candidates "
         "that `planner whatif` tries by itself, about a hundred solved plans among them; "
         f"`{SOLVED}`: the same with `sweep.solved: 1000`. Candidates a second are wall time's; `× one worker` is "
-        "how many times faster than Spark with one worker."
+        "how many times faster than Spark with one worker. CPU time is the user's and the system's of all processes; "
+        "one after the other: the driver's, Java's and the busiest worker's alone, what a machine would take that has "
+        "nothing else to do."
     )
 
 
@@ -105,10 +114,10 @@ def in_this_process(job: str, count: int) -> Timing:
     """The sweep without Spark: what Spark's overhead is measured against."""
     problem = _problem()
     candidates = rows(problem, job, count)
-    started = perf_counter()
+    started, cpu = perf_counter(), process_time()
     result = evaluate.run(problem, candidates)
-    ended = perf_counter()
-    return _timing(job, 0, (started, started, ended), peak_bytes(), result)
+    ended, cpu = perf_counter(), process_time() - cpu
+    return _timing(job, 0, (started, started, ended), (cpu, cpu), peak_bytes(), result)
 
 
 def through_spark(job: str, count: int, workers: int) -> Timing:
@@ -122,23 +131,38 @@ def through_spark(job: str, count: int, workers: int) -> Timing:
         started = perf_counter()
         with session.open_session(master=f"local[{workers}]") as spark:
             carrier.start_workers(spark)
-            opened = perf_counter()
-            result = sweep.run(spark, problem, candidates)
-            ended = perf_counter()
             children.look()
-    return _timing(job, workers, (started, opened, ended), children.peak_bytes, result)
+            before = dict(children.cpu_seconds)
+            opened, cpu = perf_counter(), process_time()
+            result = sweep.run(spark, problem, candidates)
+            ended, cpu = perf_counter(), process_time() - cpu
+            children.look()
+            below = children.cpu_since(before)
+    # Every worker but the busiest one works beside it.
+    beside = sum(below[1:workers])
+    spent = cpu + sum(below), cpu + sum(below) - beside
+    return _timing(job, workers, (started, opened, ended), spent, children.peak_bytes, result)
 
 
 def _problem() -> Problem:
+    # As the command does.
+    without_pandas()
     return build_problem.build(cases.to_spec(cases.make(CASE, SEED)))
 
 
-def _timing(job: str, workers: int, times: tuple[float, float, float], peak: int, result: SweepResult) -> Timing:
+def _timing(
+    job: str,
+    workers: int,
+    times: tuple[float, float, float],
+    cpu: tuple[float, float],
+    peak: int,
+    result: SweepResult,
+) -> Timing:
     started, opened, ended = times
     best = result.top.slice(0, 1).to_pylist()[0]
     moved = best["bytes_moved"]
     seconds = ended - started, opened - started
-    return Timing(job, result.evaluated, workers, *seconds, peak, best["candidate"], moved, peak_bytes())
+    return Timing(job, result.evaluated, workers, *seconds, peak, best["candidate"], moved, peak_bytes(), *cpu)
 
 
 def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
@@ -149,6 +173,8 @@ def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
         f"Spark local[{timing.workers}]" if timing.workers else "this process, no Spark",
         f"{timing.seconds:.2f}",
         f"{timing.sweep_seconds:.2f}",
+        f"{timing.cpu_seconds:.2f}",
+        f"{timing.chain_seconds:.2f}",
         f"{timing.candidates / timing.seconds:,.0f}",
         f"{timing.candidates / timing.sweep_seconds:,.0f}",
         ratio(scaled.seconds, timing.seconds) if first else "–",

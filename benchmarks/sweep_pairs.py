@@ -1,6 +1,8 @@
 """What Spark costs and gives, as pairs: two measurements of the same work, one after the other on the same machine.
 
-Only the ratio of a pair says anything: this machine may be busy, and both are as busy then.
+Only the ratio of a pair says anything: this machine may be busy, and both are as busy then. Beside the wall time stands
+the CPU time, which says what a machine would take that has nothing else to do: of a sweep `Timing.chain_seconds`, of a
+whole command that of all its processes.
 """
 
 from __future__ import annotations
@@ -15,26 +17,27 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks import candidates, sweep
-from benchmarks.apart import apart
+from benchmarks.apart import apart, watched_children
 from benchmarks.sweep import DRAWN, SOLVED, Timing
-from benchmarks.table import Entries, Figures, head, ratio, row
+from benchmarks.table import UNKNOWN, Entries, Figures, head, ratio, row
 from planner.model.errors import SetupError
 
 EXAMPLE, BIG = Path("examples/expand.yaml"), "expand-big"
 MILLION = 1_000_000
-_COLUMNS = ("what", "first", "second", "first ÷ second", "to reach")
+_COLUMNS = ("what", "first", "second", "first ÷ second", "CPU s, first", "second", "first ÷ second", "to reach")
 _LONGEST_SECONDS = 1800
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two amounts of the same kind, in `unit`; `to_reach` is said of the first ÷ the second."""
+    """Two amounts of the same kind, in `unit`; `to_reach` is said of the first ÷ the second. `cpu`: seconds of both."""
 
     what: str
     first: float
     second: float
     unit: str
     to_reach: str
+    cpu: tuple[float, float] | None = None
 
 
 def entries(*, long: bool) -> Entries:
@@ -43,7 +46,8 @@ def entries(*, long: bool) -> Entries:
     for pair in _pairs(long=long):
         yield Figures("pairs", asdict(pair))
         shown = (f"{amount:,.2f} {pair.unit}" for amount in (pair.first, pair.second))
-        yield row((pair.what, *shown, ratio(pair.first, pair.second), pair.to_reach))
+        cpu = (f"{pair.cpu[0]:.2f}", f"{pair.cpu[1]:.2f}", ratio(*pair.cpu)) if pair.cpu else (UNKNOWN,) * 3
+        yield row((pair.what, *shown, ratio(pair.first, pair.second), *cpu, pair.to_reach))
 
 
 def _pairs(*, long: bool) -> Iterator[Pair]:
@@ -74,7 +78,8 @@ def _long() -> Iterator[Pair]:
 
 
 def _timed(what: str, first: Timing, second: Timing, to_reach: str) -> Pair:
-    return Pair(what, first.sweep_seconds, second.sweep_seconds, "s", to_reach)
+    cpu = first.chain_seconds, second.chain_seconds
+    return Pair(what, first.sweep_seconds, second.sweep_seconds, "s", to_reach, cpu)
 
 
 def _whole_command() -> Iterator[Pair]:
@@ -82,16 +87,23 @@ def _whole_command() -> Iterator[Pair]:
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         cache = {"XDG_CACHE_HOME": f"{folder}/cache"}
         first, here = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
-        yield Pair(f"whatif {EXAMPLE}: Spark the first time, in process", first, here, "s", "≤ 1.5")
+        yield _commands(f"whatif {EXAMPLE}: Spark the first time, in process", first, here, "≤ 1.5")
         _run(cache, "spark", "warm")
         again, here = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
-        yield Pair(f"whatif {EXAMPLE}: Spark with the archive, in process", again, here, "s", "≤ 1.2")
+        yield _commands(f"whatif {EXAMPLE}: Spark with the archive, in process", again, here, "≤ 1.2")
 
 
-def _whatif(folder: str, environment: Mapping[str, str], *options: str) -> float:
-    started = perf_counter()
-    _run(environment, "whatif", str(EXAMPLE), "--out", f"{folder}/plan", *options)
-    return perf_counter() - started
+def _commands(what: str, first: tuple[float, float], second: tuple[float, float], to_reach: str) -> Pair:
+    return Pair(what, first[0], second[0], "s", to_reach, (first[1], second[1]))
+
+
+def _whatif(folder: str, environment: Mapping[str, str], *options: str) -> tuple[float, float]:
+    """Seconds of the whole command, and of CPU of all its processes."""
+    with watched_children() as children:
+        started = perf_counter()
+        _run(environment, "whatif", str(EXAMPLE), "--out", f"{folder}/plan", *options)
+        seconds = perf_counter() - started
+    return seconds, sum(children.cpu_since({}))
 
 
 def _run(environment: Mapping[str, str], *arguments: str) -> None:

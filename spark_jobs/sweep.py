@@ -188,8 +188,16 @@ def _parts(
     sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
     values = [Job(sweeps, tuple(each.scores for each in fleet), done, tasks), *(each.problem for each in fleet)]
     table = carried(spark, values, _evaluated, SCHEMA, tasks, progress)
-    kept = np.stack([np.asarray(table[name], dtype=np.int64) for name in SCHEMA.names])
-    return [kept[1:, kept[0] == number] for number in range(len(fleet))]
+    kept = np.empty((len(COLUMNS), len(table)), dtype=np.int64)
+    at = 0
+    for batch in table.to_batches():
+        for row, column in zip(kept, batch.columns[1:], strict=True):
+            row[at : at + len(batch)] = column
+        at += len(batch)
+    if len(fleet) == 1:
+        return [kept]
+    sweep_of = np.asarray(table["sweep"])
+    return [kept[:, sweep_of == number] for number in range(len(fleet))]
 
 
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
@@ -66,9 +65,12 @@ def moved_column(problem: Problem) -> str:
 RANKING = ranking(AIMS)
 
 
-def first(columns: Sequence[LongArray], count: int) -> LongArray:
-    """The places of the first `count` rows when they are sorted by these columns (each (C,)), in that order."""
-    sure, open_to = np.zeros(0, dtype=np.int64), np.arange(len(columns[0]))
+def first(columns: Sequence[LongArray], count: int, among: LongArray | None = None) -> LongArray:
+    """The places of the first `count` rows when they are sorted by these columns (each (C,)), in that order.
+
+    With `among` (places), of these rows only.
+    """
+    sure, open_to = np.zeros(0, dtype=np.int64), np.arange(len(columns[0])) if among is None else among
     # Sorting all rows by all columns would take longer than scoring them: only those that tie are looked at further.
     for column in columns:
         missing = count - len(sure)
@@ -82,14 +84,18 @@ def first(columns: Sequence[LongArray], count: int) -> LongArray:
     return found[np.lexsort([column[found] for column in reversed(columns)])]
 
 
-def unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray]) -> LongArray:
-    """The places of the rows that no other beats in both what is moved and imbalance (each (C,)), by those.
+def unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray], valid: LongArray) -> LongArray:
+    """Of these rows (places) those that no other beats in both what is moved and imbalance (each (C,)), by those.
 
     Of rows that are equal in both, the first by the columns of `order`.
     """
-    by_moved = np.lexsort([imbalance, moved])
-    if not len(by_moved):
-        return by_moved
+    if not len(valid):
+        return valid
+    # Sorting takes longest, so it is done without the rows that one of the good ones beats in both: nearly all.
+    x, y = moved[valid], imbalance[valid]
+    good = np.argmin(x / (abs(int(x.max())) + 1) + y / (abs(int(y.max())) + 1))
+    valid = valid[(x <= x[good]) | (y <= y[good])]
+    by_moved = valid[np.lexsort([imbalance[valid], moved[valid]])]
     so_far = np.minimum.accumulate(imbalance[by_moved])
     # A row is on the front, or equal to one that is, where its imbalance is below that of all that move less.
     starts = np.ones(len(by_moved), dtype=bool)
@@ -170,25 +176,31 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
     kept = sampled(numbers, len(candidates)) | candidates.of(numbers, *_ALWAYS)
     kept[first(order, TOP)] = True
     kafka = np.flatnonzero(candidates.of(numbers, *KAFKA_STRATEGIES))
-    kept[kafka[first([column[kafka] for column in order], 1)]] = True
+    kept[first(order, 1, kafka)] = True
     valid = np.flatnonzero(part[_AT["violations"]] == 0)
     for even in FRONTS if problem.week is not None else FRONTS[:1]:
-        columns = [part[_AT[name]][valid] for name in (moved_column(problem), even, *ranking_of(problem))]
-        kept[valid[unbeaten(columns[0], columns[1], columns[2:])]] = True
+        kept[unbeaten(part[_AT[moved_column(problem)]], part[_AT[even]], order, valid)] = True
     return part[:, kept]
 
 
 def kept(problem: Problem, candidates: Candidates, parts: Iterable[LongArray]) -> LongArray:
     """What is kept of all these parts (COLUMNS, C), put together as they come."""
-    whole: LongArray = np.zeros((len(COLUMNS), 0), dtype=np.int64)
-    waiting, size = list[LongArray](), 0
+    whole, waiting, size = _joined(problem, candidates, []), list[LongArray](), 0
     for part in parts:
         waiting.append(keep(problem, candidates, part))
         size += waiting[-1].shape[1]
         # As much again as there is, so that what is kept for certain isn't copied again and again.
         if size > max(_MERGE_AT, whole.shape[1]):
-            whole, waiting, size = keep(problem, candidates, np.concatenate([whole, *waiting], axis=1)), [], 0
-    return keep(problem, candidates, np.concatenate([whole, *waiting], axis=1))
+            whole, waiting, size = _joined(problem, candidates, [whole, *waiting]), [], 0
+    return _joined(problem, candidates, [whole, *waiting])
+
+
+def _joined(problem: Problem, candidates: Candidates, parts: Sequence[LongArray]) -> LongArray:
+    """What is kept of parts of which each has been reduced already; of a single one, all of it."""
+    some = [part for part in parts if part.shape[1]]
+    if len(some) > 1:
+        return keep(problem, candidates, np.concatenate(some, axis=1))
+    return some[0] if some else np.zeros((len(COLUMNS), 0), dtype=np.int64)
 
 
 def most_rows(by_strategy: Mapping[str, int]) -> int:
@@ -199,7 +211,8 @@ def most_rows(by_strategy: Mapping[str, int]) -> int:
 
 def rows(candidates: Candidates, part: LongArray) -> pa.Table:
     """The candidates of a part (COLUMNS, C) as rows of SCORE_SCHEMA, by candidate."""
-    part = part[:, np.argsort(part[0])]
+    if (np.diff(part[0]) < 0).any():
+        part = part[:, np.argsort(part[0])]
     columns = [*candidates.rows(part[0]).columns, *(pa.array(column) for column in part[1:])]
     return pa.Table.from_arrays(columns, schema=SCORE_SCHEMA)
 
@@ -230,9 +243,9 @@ def front(
 
     `moved` is `ranking.moved_column`, `even` one of FRONTS.
     """
-    valid = scores.filter(pc.equal(scores["violations"], 0))
-    columns = [_column(valid, name) for name in (moved, even, *order)]
-    return valid.take(pa.array(unbeaten(columns[0], columns[1], columns[2:])))
+    columns = [_column(scores, name) for name in (moved, even, *order)]
+    valid = np.flatnonzero(_column(scores, "violations") == 0)
+    return scores.take(pa.array(unbeaten(columns[0], columns[1], columns[2:], valid)))
 
 
 def _column(table: pa.Table, name: str) -> LongArray:

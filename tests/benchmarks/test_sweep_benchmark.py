@@ -43,8 +43,8 @@ def test_a_whatif_has_solved_plans(job: str, most_solved: int):
 
 def test_ratios_are_to_one_worker():
     """Candidates a second and the speed-up, with the session's start and without."""
-    one = Timing(DRAWN, 1000, 1, 30.0, 10.0, 0, 7, 10**9)
-    two = Timing(DRAWN, 1000, 2, 20.0, 10.0, 10**8, 7, 10**9)
+    one = Timing(DRAWN, 1000, 1, 30.0, 10.0, 0, 7, 10**9, 0, 21.5, 21.5)
+    two = Timing(DRAWN, 1000, 2, 20.0, 10.0, 10**8, 7, 10**9, 0, 22.0, 12.0)
 
     cells = sweep._cells(two, one)
 
@@ -53,6 +53,8 @@ def test_ratios_are_to_one_worker():
         "Spark local[2]",
         "20.00",
         "10.00",
+        "22.00",
+        "12.00",
         "50",
         "100",
         "1.500",
@@ -72,6 +74,8 @@ def test_spark_names_the_same_best_candidate():
     assert 1 == len({(timing["best_candidate"], timing["best_bytes_moved"]) for timing in timings})
     assert all(timing["seconds"] > timing["session_seconds"] >= 0 for timing in timings)
     assert all(timing["peak_bytes"] > 20_000_000 for timing in timings)
+    assert all(timing["cpu_seconds"] >= timing["chain_seconds"] > 0 for timing in timings)
+    assert [True, True, False] == [timing["cpu_seconds"] == timing["chain_seconds"] for timing in timings]
 
 
 def test_candidates_are_timed_both_ways(monkeypatch):

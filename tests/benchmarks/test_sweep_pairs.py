@@ -20,7 +20,7 @@ def test_pairs_are_held_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> No
     def apart(_: Callable[..., Any], job: str, count: int = 0, workers: int = 0) -> Timing | Speed:
         if not count:
             return Speed(job, 1_000_000, None, 25.0, 1.0, 1.0)
-        return Timing(job, count, workers, 5 + count / 1e6 / (workers or 4), 5.0, 200_000_000, 1, 1, 450_000_000)
+        return Timing(job, count, workers, 5 + count / 1e6 / (workers or 4), 5.0, 200_000_000, 1, 1, 450_000_000, 9.0, 3.0 + workers)
 
     def run(_: Mapping[str, str], *arguments: str) -> None:
         typed.append(arguments)
@@ -30,6 +30,7 @@ def test_pairs_are_held_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> No
     pairs = [each.values for each in sweep_pairs.entries(long=True) if isinstance(each, Figures)]
     ratios = [round(pair["first"] / pair["second"], 2) for pair in pairs[2:]]
     assert [2.0, 4.0, 2.0, 1.25, 10.0, 0.75, 0.67] == ratios
+    assert [(4.0, 5.0), (4.0, 3.0), (4.0, 5.0), None] == [pair["cpu"] for pair in pairs[2:6]]
     local = [arguments for arguments in typed if "local" in arguments]
     assert (2, ("spark", "warm")) == (len(local), typed[2])
     assert [("s",) * 5, ("million",), ("s",), ("MB",) * 2] == [
