@@ -20,7 +20,19 @@ def test_pairs_are_held_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> No
     def apart(_: Callable[..., Any], job: str, count: int = 0, workers: int = 0) -> Timing | Speed:
         if not count:
             return Speed(job, 1_000_000, None, 25.0, 1.0, 1.0)
-        return Timing(job, count, workers, 5 + count / 1e6 / (workers or 4), 5.0, 200_000_000, 1, 1, 450_000_000, 9.0, 3.0 + workers)
+        return Timing(
+            job,
+            count,
+            workers,
+            5 + count / 1e6 / (workers or 4),
+            5.0,
+            200_000_000,
+            1,
+            1,
+            450_000_000,
+            9.0,
+            3.0 + workers,
+        )
 
     def run(_: Mapping[str, str], *arguments: str) -> None:
         typed.append(arguments)
