@@ -168,6 +168,27 @@ def carried(
     return pa.concat_tables([schema.empty_table(), *(pa.ipc.open_stream(each).read_all() for each in answers)])
 
 
+def called(
+    spark: Session, step: Callable[[int], Any], numbers: Sequence[int], tasks: int, progress: Progress | None = None
+) -> dict[int, Any]:
+    """What a function that can be pickled gives for each of these numbers."""
+    if not numbers:
+        return {}
+    tasks = min(tasks, len(numbers))
+    table = carried(spark, [(step, tuple(numbers), tasks)], _called, _ANSWERS, tasks, progress)
+    rows = zip(table["number"].to_pylist(), table["answer"].to_pylist(), strict=True)
+    return {number: pickle.loads(answer) for number, answer in rows}
+
+
+_ANSWERS = pa.schema([("number", pa.int32()), ("answer", pa.large_binary())])
+
+
+def _called(received: Received, task: int) -> Iterator[pa.Table]:
+    step, numbers, tasks = received[0]
+    for number in numbers[task::tasks]:
+        yield pa.table({"number": [number], "answer": [pickle.dumps(step(number))]}, schema=_ANSWERS)
+
+
 def add_module(spark: Session, file: str) -> None:
     """Send a module of the user's own to every worker."""
     if is_connect(spark):

@@ -145,6 +145,14 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def local_cores(master: str) -> int:
+    """How many tasks run at once on a local master."""
+    threads = re.match(r"local\[(\*|\d+)", master)
+    if threads is None:
+        return 1
+    return (os.cpu_count() or 1) if threads[1] == "*" else int(threads[1])
+
+
 def is_on_loopback(master: str) -> bool:
     """True where all that talks to the driver runs on this machine, so that no other machine needs to reach it."""
     hosts = {urlsplit(f"//{address}").hostname for address in _addresses(master)}

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from planner.approval import adopted_plan
-from planner.cli import fleet, workflow
+from planner.cli import fleet, one_spec, workflow
 from planner.cli.shown import (
     FILE,
     FOLDER,
@@ -168,7 +168,7 @@ def adopt(
     wish = reading.load(spec)
     output_folder.check(folder)
     made = adopted_plan.adopted(adopted_plan.read(reassignment), wish, spec.as_posix())
-    planned = workflow.with_sections(spec, wish, made.planned)
+    planned = one_spec.with_sections(spec, wish, made.planned)
     plan, files = planned.plan, workflow.write_planned(folder, planned, made.rows, say)
     show(plan, form, detail, folder, len(files))
     return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0

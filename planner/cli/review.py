@@ -13,7 +13,7 @@ import click
 from planner.approval import plan_check, plan_diff
 from planner.approval.cluster_now import Sources
 from planner.approval.plan_check import CheckedPlan, Wanted
-from planner.cli import workflow
+from planner.cli import one_spec, workflow
 from planner.cli.failures import rendered
 from planner.cli.shown import (
     FILE,
@@ -152,7 +152,7 @@ def check(
             why = "; restart.yml compares the cluster with the steps before anything restarts" if sources.any else ""
             raise click.UsageError(f"{given[0]} is for plans, and {plan} is a restart{why}")
         return check_restart(plan, wanted, form)
-    checked = plan_check.check(plan, sources, workflow.rendered_files, wanted)
+    checked = plan_check.check(plan, sources, one_spec.rendered_files, wanted)
     if form == "json":
         echo_json(plan_check.document(checked))
     checked.require_approved()

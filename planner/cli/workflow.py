@@ -7,9 +7,9 @@ Spark, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -25,26 +25,32 @@ from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.cli import fleet
 from planner.cli.fleet import FleetPlan, Job
+from planner.cli.one_spec import (
+    Asked,
+    Made,
+    Steps,
+    alternatives,
+    files_of,
+    rendered_files,
+    search,
+    value,
+    with_sections,
+)
 from planner.export import folder_check, output_folder
 from planner.export.folder_swap import Say
-from planner.export.kafka_files import files as rendered
 from planner.inputs.spec import reading
+from planner.model import interrupts
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import counted, number
-from planner.model.spec import Spec
 from planner.plan import bound_file, build, plan_file
-from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import html
 from planner.report import markdown as report_markdown
 from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import without_pandas
-from planner.sweep.choice import Alternative
 from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 from planner.whatif import in_plan
-from planner.whatif.assignors import importable
 
 
 @dataclass(frozen=True)
@@ -120,45 +126,74 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
     without_pandas()
     spark = on_spark(options, otherwise=True)
     jobs = fleet.jobs(arguments, options.out)
-    specs = [job.spec for job in jobs]
+    asked = Asked(options.candidates, options.seed)
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
-    with phases_shown(errors) as phase, _sweeper(options, phase, spark=spark) as sweep:
+    with phases_shown(errors) as phase:
+        if spark and _for_workers(options, len(jobs)):
+            return _written(jobs, _made_by_workers(jobs, asked, options, phase), say)
+        with closing(_made(jobs, asked, options, phase, spark=spark)) as made:
+            return _written(jobs, made, say)
+
+
+def _made(
+    jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases, *, spark: bool
+) -> Generator[Made, None, None]:
+    """Every spec read and planned by this process, with one sweep for all of their candidates."""
+    specs = [job.spec for job in jobs]
+    with _sweeper(options, phase, spark=spark) as sweep:
         phase.begin("reading the state")
-        tried = fleet.each(specs, lambda number: _alternatives(jobs[number], options))
+        tried = fleet.each(specs, lambda number: alternatives(jobs[number], asked))
         # All alternatives of all specs are swept in one go.
-        wanted = [_search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
-        paths = [each.scores.path for each in wanted if each.scores is not None]
-        if twice := next((path for path in paths if paths.count(path) > 1), None):
-            raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
+        wanted = [search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
+        _require_different([each.scores.path for each in wanted if each.scores is not None])
         results = iter(sweep(wanted))
         swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
         phase.begin("choosing the plan and proving its bound")
         plans = fleet.each(specs, lambda at: with_sections(specs[at], swept[at][0].spec, build.planned(swept[at])))
         phase.begin("writing the files")
-        return _written(jobs, plans, swept, say)
+        for planned, of_job in zip(plans, swept, strict=True):
+            yield Made(planned.plan, files_of(planned, choice.scores(of_job)))
 
 
-def _alternatives(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
-    """The alternatives of a spec; the command line takes precedence over the YAML."""
-    spec = reading.load(job.spec)
-    output_folder.check(job.folder)
-    count = spec.sweep.candidates if options.candidates is None else options.candidates
-    seed = spec.sweep.seed if options.seed is None else options.seed
-    return choice.alternatives(replace(spec, sweep=replace(spec.sweep, candidates=count, seed=seed)))
+def _for_workers(options: WhatifOptions, specs: int) -> bool:
+    """True where Spark's workers take whole specs: they are on this machine, and have two each at the least.
+
+    Of fewer the candidates are dealt to the workers, as these take equally long then.
+    """
+    from spark_jobs import session
+
+    master = options.master or session.LOCAL
+    return options.remote is None and session.is_local(master) and specs >= 2 * session.local_cores(master)
 
 
-def _search(job: Job, tried: Alternative) -> Search:
-    """What is swept for an alternative; the path in `sweep.scores` is relative to the spec's folder."""
-    root = tried.spec.sweep.scores
-    beside = job.spec.resolve().parent
-    scores = None if root is None else candidates_file.folder(root, beside, tried.spec.cluster.name, tried.name)
-    return Search(tried.problem, tried.candidates, scores)
+def _made_by_workers(jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases) -> Sequence[Made]:
+    """Every spec read and planned as a whole by one of Spark's workers, or by this process until they are ready."""
+    from spark_jobs import sweep as spark_sweep
+
+    specs = [job.spec for job in jobs]
+    with interrupts.temporary_folder("planner-fleet-") as folder, _opened(options) as opened:
+        steps = Steps(jobs, asked, folder)
+
+        def checked(found: Sequence[tuple[str, ...] | PlannerError]) -> None:
+            _require_different([path for paths in fleet.each(specs, lambda at: value(found[at])) for path in paths])
+
+        made = spark_sweep.specs_beside(
+            opened,
+            (steps.read, steps.plan),
+            len(jobs),
+            checked,
+            partitions=options.partitions,
+            progress=partial(phase.count, "planning specs"),
+            helps=not (options.master or options.partitions),
+        )
+        phase.begin("writing the files")
+        return fleet.each(specs, lambda at: value(made[at]))
 
 
-def with_sections(path: Path, spec: Spec, planned: build.Planned) -> build.Planned:
-    """The plan, with the other what-ifs that its spec asks for; the user's own assignors are in the spec's folder."""
-    with importable(path.resolve().parent, spec.consumers):
-        return planned._replace(plan=in_plan.added(spec, planned.plan))
+def _require_different(paths: Sequence[str]) -> None:
+    """SetupError where two sweeps would write their candidates' rows into the same folder."""
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
 
 
 def require_beside(out: Path, spec: Path) -> None:
@@ -168,15 +203,12 @@ def require_beside(out: Path, spec: Path) -> None:
         raise SetupError(f"--output {out}: isn't beside {spec}, whose paths are relative; {allowed}")
 
 
-def _written(
-    jobs: Sequence[Job], plans: Sequence[build.Planned], swept: Sequence[Sequence[choice.Swept]], say: Say
-) -> tuple[FleetPlan, ...]:
+def _written(jobs: Sequence[Job], made: Iterable[Made], say: Say) -> tuple[FleetPlan, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[FleetPlan] = []
-    for job, planned, tried in zip(jobs, plans, swept, strict=True):
+    for job, (plan, files) in zip(jobs, made, strict=True):
         try:
-            files = write_planned(job.folder, planned, choice.scores(tried), say)
-            done.append(FleetPlan(job, planned.plan, files))
+            done.append(FleetPlan(job, plan, _write(job.folder, files, say)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
@@ -185,10 +217,7 @@ def _written(
 
 def write_planned(folder: Path, planned: build.Planned, rows: pa.Table, say: Say) -> tuple[str, ...]:
     """Write a plan's files, those of its bound and of the candidates' `rows` too; the paths written."""
-    others = {candidates_file.FILE: candidates_file.encoded(rows)}
-    if planned.bound is not None:
-        others[bound_file.FILE] = planned.bound
-    return write_plan(folder, planned.plan, others, say)
+    return _write(folder, files_of(planned, rows), say)
 
 
 def write_plan(
@@ -198,8 +227,11 @@ def write_plan(
 
     `say` gets a line where another writer is waited for, and where an earlier one was killed.
     """
-    files = folder_check.with_sums(rendered_files(plan) | dict(others))
-    output_folder.write(folder, files, say)
+    return _write(folder, folder_check.with_sums(rendered_files(plan) | dict(others)), say)
+
+
+def _write(folder: Path, files: Mapping[str, bytes], say: Say) -> tuple[str, ...]:
+    output_folder.write(folder, dict(files), say)
     return tuple(str(folder / name) for name in sorted(files))
 
 
@@ -244,34 +276,39 @@ def warm_spark(errors: Console) -> str:
 
 @contextmanager
 def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[Sweeper]:
-    """A function that runs all sweeps, on Spark or in this process.
-
-    Spark starts at once, while the caller still reads the specs; where that fails, Spark is ended.
-    """
+    """A function that runs all sweeps, on Spark or in this process."""
     if not spark:
         yield partial(_swept_here, phase=phase)
         return
-    from spark_jobs import carrier, java, launch, session
     from spark_jobs import sweep as spark_sweep
+
+    with _opened(options) as opened:
+
+        def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
+            # Where Spark's workers are asked for, they do the work, however little it is.
+            named = options.master or options.remote or options.partitions
+            name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
+            return spark_sweep.run_beside(
+                opened,
+                wanted,
+                partitions=options.partitions,
+                progress=partial(phase.count, name),
+                helps=None if named else partial(phase.count, "sweeping candidates"),
+            )
+
+        yield swept
+
+
+@contextmanager
+def _opened(options: EngineOptions) -> Iterator[Any]:
+    """A session that starts at once, while the caller still reads the specs; where that fails, Spark is ended."""
+    from spark_jobs import carrier, java, launch, session
 
     record = java.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
         with launch.opened(opens, carrier.start_workers) as opened:
-
-            def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
-                # Where Spark's workers are asked for, they do the work, however little it is.
-                named = options.master or options.remote or options.partitions
-                name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
-                return spark_sweep.run_beside(
-                    opened,
-                    wanted,
-                    partitions=options.partitions,
-                    progress=partial(phase.count, name),
-                    helps=None if named else partial(phase.count, "sweeping candidates"),
-                )
-
-            yield swept
+            yield opened
     except BaseException:
         record.finish(0)
         raise
@@ -292,17 +329,6 @@ def _swept_here(wanted: Sequence[Search], phase: Phases) -> Sequence[SweepResult
         results.append(evaluate.run(problem, rows, progress, scores))
         before += len(rows)
     return results
-
-
-def rendered_files(plan: Plan) -> dict[str, bytes]:
-    """Everything that is rendered from the plan, by relative path."""
-    pages = in_plan.pages(plan)
-    return {
-        **rendered(plan),
-        "plan.json": codec.encode(plan),
-        "report.md": report_markdown.report(plan, pages).encode(),
-        **html.files(plan, pages),
-    }
 
 
 def resume(

@@ -61,6 +61,15 @@ class PlannerError(Exception):
         super().__init__("\n".join(lines))
         self.lines = lines
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Spark's workers send errors back; not every kind of them is made of its lines.
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[PlannerError], args: tuple[str, ...]) -> PlannerError:
+    """An error without its attributes, as it is unpickled."""
+    return kind.__new__(kind, *args)
+
 
 class SpecError(PlannerError):
     """The YAML, or a file it names, is wrong. Carries every finding of one pass, sorted by place."""

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from planner.approval import adopted_plan, remaining_plan
 from planner.approval.adopted_plan import Adopted
 from planner.approval.cluster_now import Now
-from planner.cli import workflow
+from planner.cli import one_spec
 from planner.inputs.spec import reading
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker
@@ -56,7 +56,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
     """
     spec = ROOT / "examples" / f"{name}.yaml"
     made = adopted_plan.adopted(adopted_plan.read(CASES / name), reading.load(spec), spec.name)
-    files = workflow.rendered_files(made.planned.plan)
+    files = one_spec.rendered_files(made.planned.plan)
 
     golden = {path.relative_to(CASES / name).as_posix(): path for path in (CASES / name).rglob("*") if path.is_file()}
     same = [path for path in golden if path.endswith((".json", ".tfvars")) and path not in ("plan.json", "bound.json")]
@@ -74,7 +74,7 @@ def test_our_own_reassignment_json_adopted_gives_it_again(name, tmp_path):
     spec, own = ROOT / "examples" / f"{name}.yaml", CASES / name / "reassignment.json"
     made = adopted_plan.adopted(adopted_plan.read(own), reading.load(spec), spec.name)
 
-    assert own.read_bytes() == workflow.rendered_files(made.planned.plan)["reassignment.json"]
+    assert own.read_bytes() == one_spec.rendered_files(made.planned.plan)["reassignment.json"]
 
 
 def test_the_plan_says_what_it_carries_out(tmp_path):

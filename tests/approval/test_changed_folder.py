@@ -17,7 +17,7 @@ from rich.console import Console
 
 from planner.approval import plan_check
 from planner.approval.cluster_now import Sources
-from planner.cli import workflow
+from planner.cli import one_spec, workflow
 from planner.export.folder_check import SUMS, entries, sums
 from planner.plan.document.plan_types import Plan
 
@@ -45,7 +45,7 @@ RENDERED: dict[str, dict[str, bytes]] = {}
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of a plan are rendered once for all tests."""
-    render = workflow.rendered_files
+    render = one_spec.rendered_files
 
     def remembered(plan: Plan) -> dict[str, bytes]:
         if plan.plan_id not in RENDERED:
@@ -78,7 +78,7 @@ def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
         before = (folder / path).read_bytes()
         (folder / path).write_bytes(before + b"\n")
         summed_anew(folder)
-        (found,) = plan_check.check(folder, Sources(), workflow.rendered_files).refusals
+        (found,) = plan_check.check(folder, Sources(), one_spec.rendered_files).refusals
 
         assert any(line.startswith(f"{path} isn't the file that was made") for line in found.lines), path
         (folder / path).write_bytes(before)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
-from planner.model.errors import Finding, Place, SpecError, did_you_mean
+from planner.model.errors import Finding, ImportStateError, Place, SpecError, did_you_mean
+from planner.plan.build import RefusedPlanError
+
+if TYPE_CHECKING:
+    from planner.plan.document.plan_types import Plan
 
 
 def test_a_hundred_findings_are_shown_and_the_others_counted() -> None:
@@ -18,6 +25,22 @@ def test_a_hundred_findings_are_shown_and_the_others_counted() -> None:
 def test_a_hundred_findings_are_all() -> None:
     """Nothing is said of none more."""
     assert 100 == len(str(SpecError(Finding(Place("s", n), "", "x") for n in range(100))).splitlines())
+
+
+@pytest.mark.parametrize("kind", [SpecError, ImportStateError])
+def test_findings_travel(kind: type[SpecError]) -> None:
+    """Spark's workers send errors back, which aren't made of their lines."""
+    error = kind([Finding(Place("s.yaml", 2, 1), "k", "wrong")])
+    back = pickle.loads(pickle.dumps(error))
+    assert (kind, str(error), error.lines, error.findings) == (type(back), str(back), back.lines, back.findings)
+
+
+def test_a_refused_plan_travels() -> None:
+    """With its plan."""
+    error = RefusedPlanError(cast("Plan", "the plan"), "too much", "raise it")
+    back = pickle.loads(pickle.dumps(error))
+    assert isinstance(back, RefusedPlanError)
+    assert ("the plan", "too much\nraise it", ("too much", "raise it")) == (back.plan, str(back), back.lines)
 
 
 @pytest.mark.parametrize(

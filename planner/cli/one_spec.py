@@ -1,0 +1,137 @@
+"""What is done for one spec, from its file to the files of its plan; the same in this process and in Spark's workers.
+
+The specs of a fleet are independent of each other, so with many of them each is read, swept, planned and rendered as a
+whole by one of Spark's workers on this machine. The driver sends paths, and gets back the files to write. Between the
+two steps, reading and planning, every spec has been read, so that all that is wrong with any of them is said at once.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from planner.cli.fleet import Job
+from planner.export import folder_check, output_folder
+from planner.export.kafka_files import files as rendered
+from planner.inputs.spec import reading
+from planner.model.errors import PlannerError
+from planner.model.spec import Spec
+from planner.plan import bound_file, build
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
+from planner.report import html
+from planner.report import markdown as report_markdown
+from planner.sweep import candidates_file, choice, evaluate
+from planner.sweep.candidates import without_pandas
+from planner.sweep.choice import Alternative
+from planner.sweep.evaluate import Search
+from planner.whatif import in_plan
+from planner.whatif.assignors import importable
+
+T = TypeVar("T")
+
+
+class Asked(NamedTuple):
+    """What the command line says of the candidates, None where it doesn't."""
+
+    candidates: int | None = None
+    seed: int | None = None
+
+
+def alternatives(job: Job, asked: Asked) -> tuple[Alternative, ...]:
+    """The alternatives of a spec; the command line takes precedence over the YAML. The folder is checked, too."""
+    spec = reading.load(job.spec)
+    output_folder.check(job.folder)
+    count = spec.sweep.candidates if asked.candidates is None else asked.candidates
+    seed = spec.sweep.seed if asked.seed is None else asked.seed
+    return choice.alternatives(replace(spec, sweep=replace(spec.sweep, candidates=count, seed=seed)))
+
+
+def search(job: Job, tried: Alternative) -> Search:
+    """What is swept for an alternative; the path in `sweep.scores` is relative to the spec's folder."""
+    root = tried.spec.sweep.scores
+    beside = job.spec.resolve().parent
+    scores = None if root is None else candidates_file.folder(root, beside, tried.spec.cluster.name, tried.name)
+    return Search(tried.problem, tried.candidates, scores)
+
+
+def with_sections(path: Path, spec: Spec, planned: build.Planned) -> build.Planned:
+    """The plan, with the other what-ifs that its spec asks for; the user's own assignors are in the spec's folder."""
+    with importable(path.resolve().parent, spec.consumers):
+        return planned._replace(plan=in_plan.added(spec, planned.plan))
+
+
+def rendered_files(plan: Plan) -> dict[str, bytes]:
+    """Everything that is rendered from the plan, by relative path."""
+    pages = in_plan.pages(plan)
+    return {
+        **rendered(plan),
+        "plan.json": codec.encode(plan),
+        "report.md": report_markdown.report(plan, pages).encode(),
+        **html.files(plan, pages),
+    }
+
+
+def files_of(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
+    """A plan's files, by relative path, those of its bound and of the candidates' `rows` too."""
+    others = {candidates_file.FILE: candidates_file.encoded(rows)}
+    if planned.bound is not None:
+        others[bound_file.FILE] = planned.bound
+    return folder_check.with_sums(rendered_files(planned.plan) | others)
+
+
+def value(found: T | PlannerError) -> T:
+    """What a step has given; its error is raised."""
+    if isinstance(found, PlannerError):
+        raise found
+    return found
+
+
+class Made(NamedTuple):
+    """A plan, and all of its files by relative path."""
+
+    plan: Plan
+    files: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The two steps of every spec of a fleet, by its number. An error of the spec's is what a step gives.
+
+    What was read lies in `folder`, so that no spec is read twice. A step may be done again, after its worker has died.
+    """
+
+    jobs: Sequence[Job]
+    asked: Asked
+    folder: Path
+
+    def read(self, number: int) -> tuple[str, ...] | PlannerError:
+        """Reads a spec and builds its problems; where the candidates' rows are to be written."""
+        job = self.jobs[number]
+        try:
+            tried = alternatives(job, self.asked)
+        except PlannerError as error:
+            return error
+        searches = [search(job, each) for each in tried]
+        self._kept(number).write_bytes(pickle.dumps((tried, searches)))
+        return tuple(each.scores.path for each in searches if each.scores is not None)
+
+    def plan(self, number: int) -> Made | PlannerError:
+        """Sweeps a spec that has been read, chooses its plan and renders it."""
+        without_pandas()
+        tried, searches = pickle.loads(self._kept(number).read_bytes())
+        try:
+            results = [evaluate.run(each.problem, each.candidates, scores=each.scores) for each in searches]
+            swept = choice.swept(tried, results)
+            planned = with_sections(self.jobs[number].spec, swept[0].spec, build.planned(swept))
+        except PlannerError as error:
+            return error
+        return Made(planned.plan, files_of(planned, choice.scores(swept)))
+
+    def _kept(self, number: int) -> Path:
+        return self.folder / f"{number}.read"
