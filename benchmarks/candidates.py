@@ -1,8 +1,8 @@
 """How many candidates one core tries a second: Kafka's placements, made, checked and scored.
 
 Where a table of all placements of every topic is worth its making, candidates are sums of its rows; on larger clusters
-they are sums over look-ups. Making an assignment of each, as for every other strategy, is measured beside it, and one solved
-plan. Seconds are of a core.
+they are sums over look-ups. Making an assignment of each, as for every other strategy, is measured beside it, and one
+solved plan. Seconds are of a core.
 """
 
 from __future__ import annotations
