@@ -24,6 +24,7 @@ from benchmarks import (
     scale,
     sweep,
     sweep_pairs,
+    whole_commands,
     windows,
 )
 from benchmarks.cases import CASES
@@ -108,6 +109,8 @@ def _sweep(scope: Scope) -> Entries:
     yield from sweep.entries()
     yield ""
     yield from sweep_pairs.entries(long=scope.long)
+    yield ""
+    yield from whole_commands.entries(tuple(whole_commands.COMMANDS)[: None if scope.long else 1])
 
 
 # All cases but those whose optimum takes a minute and more.

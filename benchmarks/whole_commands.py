@@ -1,0 +1,138 @@
+"""Whole commands: `planner whatif` of a large case, from its YAML and state files to the folder of its plan.
+
+The files are those that Kafka's tools would print of the case. The default candidates are swept; disks within 5 %, or
+the default window of 10 %.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+
+import yaml
+
+from benchmarks import cases
+from benchmarks.apart import watched_children
+from benchmarks.cases import BenchCase
+from benchmarks.table import Entries, Figures, head, megabytes, row
+from planner.model.errors import SetupError
+
+SEED = "public"
+# What is planned: a case, and what its YAML says of the disks; None: nothing.
+COMMANDS: Mapping[str, str | None] = {"expand-big": "5%", "huge": None}
+_COLUMNS = ("whatif", "disks", "candidates", "s", "CPU s", "peak memory MB of the driver or a worker", "GB moved")
+_LONGEST_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One command: seconds, and those of CPU of all its processes; the most memory of any one Python process of it."""
+
+    case: str
+    disk: str | None
+    candidates: int
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    bytes_moved: int
+
+
+def entries(names: Sequence[str] = tuple(COMMANDS), options: Sequence[str] = ()) -> Entries:
+    """A line a command, as soon as it has ended."""
+    yield from ("### Whole commands", "", *head(_COLUMNS))
+    for name in names:
+        ran = run(name, COMMANDS[name], options)
+        yield Figures("whole commands", asdict(ran))
+        yield row(
+            (
+                ran.case,
+                f"within {ran.disk}" if ran.disk else "default",
+                f"{ran.candidates:,}",
+                f"{ran.seconds:.1f}",
+                f"{ran.cpu_seconds:.1f}",
+                megabytes(ran.peak_bytes),
+                f"{ran.bytes_moved / 1e9:,.3f}",
+            )
+        )
+
+
+def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
+    """Write a case's files and plan them by the command. SetupError where that fails."""
+    with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
+        spec, plan = write(cases.make(name, SEED), Path(folder), disk), Path(folder, "plan")
+        typed = ["whatif", str(spec), "--out", str(plan), *options]
+        command = [sys.executable, "-c", "from planner.cli.main import main; main()", *typed]
+        with watched_children() as children:
+            started = perf_counter()
+            ran = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False)
+            seconds = perf_counter() - started
+        if ran.returncode:
+            raise SetupError(f"planner {' '.join(typed)} ended with {ran.returncode}: {ran.stderr[-500:]}")
+        made = json.loads((plan / "plan.json").read_bytes())
+    moved = next(each["bytes_moved"] for each in made["compared"] if each["label"] == "this plan")
+    evaluated = made["candidates"]["evaluated"]
+    return Ran(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
+
+
+def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
+    """The case's YAML, beside the state files that it names."""
+    (folder / "topics-describe.txt").write_text(_described(case))
+    (folder / "log-dirs.txt").write_text(_log_dirs(case))
+    before, spec = {broker.id for broker in case.brokers_before}, folder / "spec.yaml"
+    said = {
+        "version": 1,
+        "cluster": {
+            "name": case.name.replace("/", "-"),
+            "brokers": [{"id": each.id, "rack": each.rack} for each in case.brokers_before],
+            "state": {"assignment": "topics-describe.txt", "sizes": "log-dirs.txt"},
+        },
+        "changes": {
+            "add_brokers": [{"id": each.id, "rack": each.rack} for each in case.brokers_after if each.id not in before]
+        },
+        **({"balance": {"disk": disk}} if disk else {}),
+    }
+    spec.write_text(yaml.safe_dump(said, sort_keys=False))
+    return spec
+
+
+def _described(case: BenchCase) -> str:
+    """As `kafka-topics --describe` prints it: each preferred leader leads, and all are in sync."""
+    lines, factor = [], case.replicas.shape[1]
+    counts, last = dict.fromkeys(range(len(case.topic_names)), 0), -1
+    for topic in case.topic_of.tolist():
+        counts[topic] += 1
+    for topic, partition, held in zip(
+        case.topic_of.tolist(), case.partition_ids.tolist(), case.replicas.tolist(), strict=True
+    ):
+        name, listed = case.topic_names[topic], ",".join(map(str, held))
+        if topic != last:
+            lines.append(f"Topic: {name}\tPartitionCount: {counts[topic]}\tReplicationFactor: {factor}\tConfigs: ")
+        lines.append(f"\tTopic: {name}\tPartition: {partition}\tLeader: {held[0]}\tReplicas: {listed}\tIsr: {listed}")
+        last = topic
+    return "\n".join((*lines, ""))
+
+
+def _log_dirs(case: BenchCase) -> str:
+    """As `kafka-log-dirs --describe` prints it."""
+    held: dict[int, list[dict[str, object]]] = {broker.id: [] for broker in case.brokers_before}
+    for topic, partition, brokers, size in zip(
+        case.topic_of.tolist(),
+        case.partition_ids.tolist(),
+        case.replicas.tolist(),
+        case.size_bytes.tolist(),
+        strict=True,
+    ):
+        name = f"{case.topic_names[topic]}-{partition}"
+        for broker in brokers:
+            held[broker].append({"partition": name, "size": size, "offsetLag": 0, "isFuture": False})
+    dirs = [
+        {"broker": broker, "logDirs": [{"logDir": "/kafka", "error": None, "partitions": rows}]}
+        for broker, rows in held.items()
+    ]
+    return f"Querying brokers for log directories information\n{json.dumps({'version': 1, 'brokers': dirs})}\n"
