@@ -125,7 +125,7 @@ def _handler(spark: Any, told: Callable[[int], None]) -> Iterator[None]:
 PARTITIONS_PER_CORE = 2
 # A cluster's executors may still be on their way when they are counted, and some start only where tasks wait for them.
 LEAST_ON_A_CLUSTER = 16
-# Scores take a sixth of the bytes then, and Java, which copies them five times, a third less time.
+# Less for Java to copy from one process to the other.
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 # Rows of an answer that travel together: some 10 MB, as a message of Spark Connect may have 128 MB at most.
 ROWS_A_PIECE = 50_000
@@ -149,11 +149,10 @@ def carried(
     spark: Session,
     values: Sequence[Any],
     answer: Answer,
-    schema: pa.Schema,
     tasks: int,
     progress: Progress | None = None,
-) -> pa.Table:
-    """The answers (of `schema`) of the tasks 0 to `tasks` - 1, in whatever order they come; reports finished tasks.
+) -> list[pa.Table]:
+    """The answers of the tasks 0 to `tasks` - 1, in whatever order they come; reports finished tasks.
 
     To Spark an answer is bytes: Java would take them apart row by row, and put them together again.
     """
@@ -165,26 +164,27 @@ def carried(
         else:
             # Without Spark's SQL, a job starts in a quarter of the time.
             answers = context(spark).range(0, tasks, 1, tasks).mapPartitions(partial(_run, payload, answer)).collect()
-    return pa.concat_tables([schema.empty_table(), *(pa.ipc.open_stream(each).read_all() for each in answers)])
+    return [pa.ipc.open_stream(each).read_all() for each in answers]
 
 
 def called(
     spark: Session, step: Callable[[int], Any], numbers: Sequence[int], tasks: int, progress: Progress | None = None
 ) -> dict[int, Any]:
-    """What a function that can be pickled gives for each of these numbers."""
+    """What a function that can be pickled gives for each of these numbers, in the current folder of this process."""
     if not numbers:
         return {}
     tasks = min(tasks, len(numbers))
-    table = carried(spark, [(step, tuple(numbers), tasks)], _called, _ANSWERS, tasks, progress)
-    rows = zip(table["number"].to_pylist(), table["answer"].to_pylist(), strict=True)
-    return {number: pickle.loads(answer) for number, answer in rows}
+    tables = carried(spark, [(step, tuple(numbers), tasks, Path.cwd())], _called, tasks, progress)
+    return {row["number"]: pickle.loads(row["answer"]) for table in tables for row in table.to_pylist()}
 
 
 _ANSWERS = pa.schema([("number", pa.int32()), ("answer", pa.large_binary())])
 
 
 def _called(received: Received, task: int) -> Iterator[pa.Table]:
-    step, numbers, tasks = received[0]
+    step, numbers, tasks, folder = received[0]
+    # That of a worker is where Java was started.
+    os.chdir(folder)
     for number in numbers[task::tasks]:
         yield pa.table({"number": [number], "answer": [pickle.dumps(step(number))]}, schema=_ANSWERS)
 
@@ -200,7 +200,7 @@ def add_module(spark: Session, file: str) -> None:
 def start_workers(spark: Session) -> None:
     """Start the Python workers of a local session and let them load the sweep, which takes seconds the first time."""
     if _is_local(spark):
-        carried(spark, (), _loaded, pa.schema([("task", pa.int64())]), _cores(spark))
+        carried(spark, (), _loaded, _cores(spark))
 
 
 def _loaded(_: Received, __: int) -> Iterable[pa.Table]:

@@ -28,8 +28,6 @@ from spark_jobs.launch import Opening
 if TYPE_CHECKING:
     from spark_jobs.session import Session
 
-# `sweep` is the number of a candidate's sweep within the fleet.
-SCHEMA = pa.schema([("sweep", pa.int32()), *((name, pa.int64()) for name in COLUMNS)])
 # A task of more candidates than this takes minutes; when its executor dies, all of it is done again.
 MOST_A_TASK = 20_000_000
 
@@ -261,17 +259,29 @@ def _parts(
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
     sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
     values = [Job(sweeps, tuple(each.scores for each in fleet), done, tasks), *(each.problem for each in fleet)]
-    table = carried(spark, values, _evaluated, SCHEMA, tasks, progress)
-    kept = np.empty((len(COLUMNS), len(table)), dtype=np.int64)
-    at = 0
-    for batch in table.to_batches():
-        for row, column in zip(kept, batch.columns[1:], strict=True):
-            row[at : at + len(batch)] = column
-        at += len(batch)
-    if len(fleet) == 1:
-        return [kept]
-    sweep_of = np.asarray(table["sweep"])
-    return [kept[:, sweep_of == number] for number in range(len(fleet))]
+    tables = carried(spark, values, _evaluated, tasks, progress)
+    of_sweep: list[list[pa.Table]] = [[] for _ in fleet]
+    for table in tables:
+        of_sweep[table["sweep"][0].as_py()].append(table)
+    return [_widened(each) for each in of_sweep]
+
+
+def _widened(tables: Sequence[pa.Table]) -> LongArray:
+    """(COLUMNS, C): all rows of these tables. Each number is written once: fresh memory takes longer than the rest."""
+    kept, at = np.empty((len(COLUMNS), sum(map(len, tables))), dtype=np.int64), 0
+    for table in tables:
+        for row, name in zip(kept, COLUMNS, strict=True):
+            row[at : at + len(table)] = table[name]
+        at += len(table)
+    return kept
+
+
+def _narrowed(column: LongArray) -> pa.Array:
+    """Numbers (C,), at least one, in as few bytes as they fit into."""
+    low, high = column.min(), column.max()
+    kinds = (np.int8, np.int16, np.int32)
+    fits = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return pa.array(column.astype(next(fits, np.int64), copy=False))
 
 
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
@@ -286,5 +296,6 @@ def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
         if (scores := job.scores[sweep]) is not None:
             parts = scores.copied(candidates, parts, f"{task:05d}")
         kept = sweep_result.kept(problem, candidates, parts)
-        columns = [np.full(kept.shape[1], sweep), *kept]
-        yield pa.table([pa.array(*each) for each in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)
+        if kept.shape[1]:
+            columns = [np.full(kept.shape[1], sweep), *kept]
+            yield pa.table([*map(_narrowed, columns)], names=["sweep", *COLUMNS])

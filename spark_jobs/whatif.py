@@ -114,7 +114,7 @@ def _answered(
     if not len(rows):
         return schema.empty_table()
     tasks = max(1, min(partitions or tasks_for(spark), len(rows)))
-    return carried(spark, [(asked, rows, answer, tasks)], _share, schema, tasks)
+    return pa.concat_tables([schema.empty_table(), *carried(spark, [(asked, rows, answer, tasks)], _share, tasks)])
 
 
 def _share(received: Received, task: int) -> Iterable[pa.Table]:

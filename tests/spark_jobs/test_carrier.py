@@ -14,8 +14,6 @@ from spark_jobs import carrier
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = pa.schema([("task", pa.int64())])
-
 
 def raising(error: BaseException) -> Callable[[Any, int], Any]:
     """A task that fails with this error, sent to the workers by value."""
@@ -59,7 +57,7 @@ def test_a_task_that_always_fails_is_one_sentence(
 ) -> None:
     """Nothing else is said, and the session goes on."""
     with pytest.raises(SetupError, match=said):
-        carrier.carried(spark, ["sent"], answer, SCHEMA, 2)
+        carrier.carried(spark, ["sent"], answer, 2)
     assert ("", "") == capfd.readouterr()
     assert 7 == spark.range(7).count()
 
@@ -70,5 +68,5 @@ def test_a_task_makes_its_answer_of_its_number_and_of_what_was_sent(spark: Any) 
     def answer(received: Any, task: int) -> list[pa.Table]:
         return [pa.table({"task": [task * received[1]]})]
 
-    found = carrier.carried(spark, ["one", 10], answer, SCHEMA, 5)
-    assert [0, 10, 20, 30, 40] == sorted(found["task"].to_pylist())
+    found = carrier.carried(spark, ["one", 10], answer, 5)
+    assert [0, 10, 20, 30, 40] == sorted(number for table in found for number in table["task"].to_pylist())
