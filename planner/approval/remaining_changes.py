@@ -11,8 +11,9 @@ from planner.approval.cluster_now import Key, Now
 from planner.approval.staleness import PlanOnCluster, Standing, name_of, path_of, standing_of_new
 from planner.export.ansible_vars import text_of
 from planner.export.folder_check import digest
+from planner.inputs.load.cluster_load import with_rates
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import ANY, Apart, Broker, Cluster, Partition, PartitionChange, Reason, Topic
+from planner.model.cluster import ANY, Apart, Broker, Cluster, Partition, PartitionChange, Reason, StatedRate, Topic
 from planner.model.errors import StalePlanError
 from planner.model.formats import counted, printable
 from planner.model.spec import (
@@ -36,7 +37,7 @@ from planner.model.spec import (
     TopicFilter,
 )
 from planner.plan.document import codec
-from planner.plan.document.cluster_types import BrokerRow, TopicRow
+from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow
@@ -181,9 +182,9 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             "the plan has an end (valid_for), so what is left of it needs to say when its state was captured; "
             "allowed: --captured-at with a date and time"
         )
-    rows = {row.name: row for row in plan.topics}
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
-    topics = tuple(_topic(rows.get(name), now, now.topics[name]) for name in sorted(now.topics))
+    rates = (*(StatedRate(**asdict(each)) for each in plan.spec.rates or ()), *_expected(plan, now, rest))
+    topics = with_rates(_topics(plan, now), rates)
     holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
     sizes, stated = now.sizes or {}, plan.execution
     unsized = sum((topic.name, each.id) not in sizes for topic in topics for each in topic.partitions)
@@ -196,6 +197,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             sizes_known=now.sizes is not None,
             unsized=unsized if sizes else 0,
             config_defaults=tuple(sorted(inherited.items())),
+            rates=rates,
         ),
         changes=_changes(plan, now, rest, holding),
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),
@@ -244,24 +246,44 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
     )
 
 
-def _topic(row: TopicRow | None, now: Now, topic: Topic) -> Topic:
-    """A topic with its sizes; with the configuration that the plan has for it if the state has none."""
-    if row is not None and not topic.config and not topic.effective_config:
-        own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
-        topic = replace(topic, config=own, effective_config=effective)
-    sizes, rates = now.sizes or {}, now.rates
-    return replace(
-        topic,
-        partitions=tuple(
-            replace(
-                each,
-                size_bytes=sizes.get((topic.name, each.id), 0),
-                bytes_in_per_sec=rates.get((topic.name, each.id), (0, 0))[0],
-                bytes_out_per_sec=rates.get((topic.name, each.id), (0, 0))[1],
-            )
-            for each in topic.partitions
-        ),
-    )
+def _expected(plan: Plan, now: Now, rest: Rest) -> Iterator[StatedRate]:
+    """What was expected of partitions that are made by now, where no load profile knows better."""
+    stated, left = _stated(plan), {topic for topic, _ in rest.made}
+    for new in plan.new_topics:
+        rates = stated[new.topic].bytes_in, stated[new.topic].bytes_out
+        there = now.topics[new.topic].partitions if new.topic in now.topics and new.topic not in left else ()
+        for each in there[new.partitions_before :]:
+            if any(rates) and (new.topic, each.id) not in now.rates:
+                yield StatedRate(new.topic, each.id, *rates)
+
+
+def _stated(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
+    """By topic, what was asked for of topics to be made and of those with more partitions."""
+    return {each.name: each for each in plan.changes.create_topics} | {
+        each.topic: each for each in plan.changes.add_partitions
+    }
+
+
+def _topics(plan: Plan, now: Now) -> Iterator[Topic]:
+    """Today's topics with their sizes; with the configuration that the plan has for one if the state has none."""
+    rows, sizes, rates = {row.name: row for row in plan.topics}, now.sizes or {}, now.rates
+    for name in sorted(now.topics):
+        topic, row = now.topics[name], rows.get(name)
+        if row is not None and not topic.config and not topic.effective_config:
+            own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
+            topic = replace(topic, config=own, effective_config=effective)
+        yield replace(
+            topic,
+            partitions=tuple(
+                replace(
+                    each,
+                    size_bytes=sizes.get((name, each.id), 0),
+                    bytes_in_per_sec=rates.get((name, each.id), (0, 0))[0],
+                    bytes_out_per_sec=rates.get((name, each.id), (0, 0))[1],
+                )
+                for each in topic.partitions
+            ),
+        )
 
 
 def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
@@ -296,9 +318,7 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
     """
     wish, known = plan.changes, {row.id for row in plan.brokers}
     resizes = any(len(change.before) != len(change.after) for change in rest.changes)
-    left = {topic for topic, _ in rest.made}
-    stated: dict[str, CreateTopicRow | AddPartitionsRow] = {each.name: each for each in wish.create_topics}
-    stated |= {each.topic: each for each in wish.add_partitions}
+    stated, left = _stated(plan), {topic for topic, _ in rest.made}
     return Changes(
         add_brokers=tuple(
             replace(_broker(row), cordoned_log_dirs=now.cordoned.get(row.id, ()))

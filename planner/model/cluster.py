@@ -129,13 +129,25 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class StatedRate:
+    """Bytes/s that somebody has written down, None where not stated: of each topic that a shell-style pattern matches,
+    all partitions together; or with `partition` of that one alone.
+    """
+
+    topics: str
+    partition: int | None
+    bytes_in_per_sec: int | None
+    bytes_out_per_sec: int | None
+
+
+@dataclass(frozen=True)
 class Cluster:
     """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead.
 
     `unsized` is how many partitions have no size although others have one; they count as empty. `log_dirs` is what the
     brokers say of theirs, read only where they are to be balanced. `notes` are what the sources of the state disagree
     about, in sentences. `config_defaults` is what brokers and the cluster set for all topics, under the names that
-    topics have for it.
+    topics have for it. `rates` are those that the YAML states; partitions have them already.
     """
 
     name: str
@@ -147,6 +159,7 @@ class Cluster:
     log_dirs: LogDirs = NO_LOG_DIRS
     notes: tuple[str, ...] = ()
     config_defaults: Config = ()
+    rates: tuple[StatedRate, ...] = ()
 
 
 class Reason(StrEnum):

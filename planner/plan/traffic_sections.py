@@ -5,7 +5,7 @@ after; and what goes from rack to rack.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import TypedDict
 
@@ -29,7 +29,7 @@ from planner.plan.document.cluster_types import (
     TopicOfHourRow,
     WorstHourRow,
 )
-from planner.plan.document.request_types import TrafficRow
+from planner.plan.document.request_types import StatedRateRow, TrafficRow
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
 from planner.scoring.growth_scenarios import per_month_ppm
 from planner.scoring.score import adding
@@ -112,11 +112,12 @@ class StatedTraffic(TypedDict):
     """What a plan keeps of a YAML's traffic, under its names in `spec`."""
 
     traffic: TrafficRow | None
+    rates: tuple[StatedRateRow, ...] | None
     growth_ppm: dict[str, int] | None
 
 
 def stated(spec: Spec) -> StatedTraffic:
-    """`traffic` and `prices`; and, where the hours of the week are known, how topics grow."""
+    """`traffic`, `prices` and rates; and, where the hours of the week are known, how topics grow."""
     of = spec.traffic
     row = TrafficRow(
         consumers=dict(of.consumers),
@@ -127,7 +128,12 @@ def stated(spec: Spec) -> StatedTraffic:
     if spec.week is not None:
         names = [topic.name for topic in build_problem.topics_after(spec)]
         growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
-    return {"traffic": None if of == RackTraffic() else row, "growth_ppm": growth or None}
+    rates = tuple(StatedRateRow(**asdict(each)) for each in spec.cluster.rates)
+    return {
+        "traffic": None if of == RackTraffic() else row,
+        "rates": rates or None,
+        "growth_ppm": growth or None,
+    }
 
 
 def sections(

@@ -143,3 +143,66 @@ def test_adopted_and_relieving_plans_read_the_spec(site: Path, tmp_path: Path) -
     assert [("limits.worst_hour", 10_000_000)] == [
         (row.key, row.limit) for row in drained.limits if row.key.startswith("limits.")
     ]
+
+
+TYPED = """version: 1
+cluster:
+  name: typed
+  bootstrap_servers: [kafka-1:9092]
+  brokers: [{id: 1, rack: a}, {id: 2, rack: b}]
+  state: {assignment: topics.txt}
+  rates:
+    - {topics: "or*", bytes_in: 10MB/s, bytes_out: 20MB/s}
+    - {topics: "*", bytes_in: 1MB/s}
+changes:
+  add_brokers: [{id: 3, rack: b}]
+  create_topics: [{name: made, partitions: 2, replication_factor: 1, bytes_in: 2MB/s}]
+balance: {network_in: 20%}
+traffic: {consumers: {a: 100%}}
+"""
+
+
+def described(lists: dict[str, list[tuple[int, ...]]]) -> str:
+    """What kafka-topics --describe prints of topics with these replicas."""
+    lines = []
+    for name, rows in lists.items():
+        lines.append(f"Topic: {name}\tPartitionCount: {len(rows)}\tReplicationFactor: {len(rows[0])}\tConfigs: ")
+        for number, brokers in enumerate(rows):
+            text = ",".join(map(str, brokers))
+            lines.append(f"\tTopic: {name}\tPartition: {number}\tLeader: {brokers[0]}\tReplicas: {text}\tIsr: {text}")
+    return "\n".join(lines) + "\n"
+
+
+def test_rates_of_the_yaml_are_kept(tmp_path: Path) -> None:
+    """Those of patterns, and what was expected of a topic that is made by now; the loads are those of the plan."""
+    today = {"orders": [(1, 2), (1, 2), (1, 2)], "small": [(2, 1)]}
+    (tmp_path / "topics.txt").write_text(described(today))
+    (tmp_path / "typed.yaml").write_text(TYPED)
+    run("whatif", tmp_path / "typed.yaml", "--engine", "local", "--candidates", 3, "--out", tmp_path / "whole.plan")
+    whole = plan_file.read(tmp_path / "whole.plan")
+    assert [("or*", None, 10_000_000, 20_000_000), ("*", None, 1_000_000, None)] == [
+        (row.topics, row.partition, row.bytes_in_per_sec, row.bytes_out_per_sec) for row in whole.spec.rates or ()
+    ]
+
+    def rest(lists: dict[str, list[tuple[int, ...]]], out: str, plan: str = "whole.plan") -> Plan:
+        (tmp_path / "now.txt").write_text(described(lists))
+        run("resume", tmp_path / plan, "--state", tmp_path / "now.txt", "--out", tmp_path / out)
+        return plan_file.read(tmp_path / out)
+
+    first = rest(today, "first.plan")
+    assert (whole.spec, whole.cross_rack) == (first.spec, first.cross_rack)
+    assert [row.after for row in whole.brokers] == [row.after for row in first.brokers]
+    assert [row.before for row in whole.brokers] == [row.before for row in first.brokers]
+    assert not any("rates" in line for line in first.warnings)
+
+    # The topic is made, and everything else is where it was.
+    made = {new.topic: list(new.replicas) for new in whole.new_topics}
+    for plan in ("whole.plan", "first.plan"):
+        second = rest(today | made, "second.plan", plan)
+        assert [row.after for row in whole.brokers] == [row.after for row in second.brokers]
+        assert [("made", number, 2_000_000, None) for number in (0, 1)] == [
+            (row.topics, row.partition, row.bytes_in_per_sec, row.bytes_out_per_sec)
+            for row in (second.spec.rates or ())[2:]
+        ]
+    third = rest(today | made, "third.plan", "second.plan")
+    assert second.spec == third.spec

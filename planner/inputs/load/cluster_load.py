@@ -1,9 +1,10 @@
-"""A load profile joined with a cluster: sizes, rates and growth wherever the YAML doesn't state them."""
+"""A load profile joined with a cluster: sizes, rates and growth wherever the YAML doesn't state them; and its rates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from math import isnan
 from statistics import median
 
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
-from planner.model.cluster import Partition, Topic
+from planner.model.cluster import Partition, StatedRate, Topic
 from planner.model.formats import counted
 from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_growth
 from planner.model.problem import FloatArray
@@ -116,6 +117,45 @@ def _loaded(topic: str, partition: Partition, load: ClusterLoad, *, sized: bool)
         size_bytes=partition.size_bytes if sized else found.size_bytes or 0,
         bytes_in_per_sec=partition.bytes_in_per_sec or found.bytes_in_per_sec or 0,
         bytes_out_per_sec=partition.bytes_out_per_sec or found.bytes_out_per_sec or 0,
+    )
+
+
+def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRate]) -> tuple[Topic, ...]:
+    """The topics with the rates that somebody has stated, in place of those that they have.
+
+    The first pattern that matches a topic counts, and deals its bytes/s evenly to the partitions; 0 is none. A
+    partition's own rate, be it 0, takes precedence.
+    """
+    patterns = [each for each in stated if each.partition is None]
+    own = {(each.topics, each.partition): each for each in stated}
+    return tuple(
+        _with_rates(topic, next((each for each in patterns if fnmatchcase(topic.name, each.topics)), None), own)
+        for topic in topics
+    )
+
+
+def _with_rates(topic: Topic, whole: StatedRate | None, own: Mapping[tuple[str, int | None], StatedRate]) -> Topic:
+    if whole is None and not own:
+        return topic
+    count = len(topic.partitions)
+
+    def rate(of: Partition, name: str) -> int:
+        alone = getattr(own.get((topic.name, of.id)), name, None)
+        total = getattr(whole, name, None) or 0
+        # The first partitions take what doesn't divide, so that the sum is the total.
+        share = total // count + (of.id < total % count) if total else getattr(of, name)
+        return int(share if alone is None else alone)
+
+    return replace(
+        topic,
+        partitions=tuple(
+            replace(
+                each,
+                bytes_in_per_sec=rate(each, "bytes_in_per_sec"),
+                bytes_out_per_sec=rate(each, "bytes_out_per_sec"),
+            )
+            for each in topic.partitions
+        ),
     )
 
 

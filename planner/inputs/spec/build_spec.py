@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
+from planner.inputs.load.cluster_load import with_rates
 from planner.inputs.spec import sections
 from planner.inputs.yaml_source import Document, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
-from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
+from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, StatedRate, Topic
 from planner.model.spec import (
     AIMS,
     Changes,
@@ -39,7 +39,6 @@ TARGET_KEYS = (
 
 # What `cluster.rates` and partitions state, by their keys.
 RATES = ("bytes_in", "bytes_out")
-Rates = Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -59,16 +58,18 @@ def build_spec(
     described: sections.Described = MappingProxyType({}),
 ) -> Spec:
     """The spec; the document and the assignment have passed every check."""
+    rates = tuple(stated_rates(document))
     return Spec(
         cluster=Cluster(
             name=document.get("cluster", "name"),
             brokers=brokers_today(document),
-            topics=_with_rates(document, assignment.topics),
+            topics=with_rates(assignment.topics, rates),
             bootstrap_servers=tuple(document.get("cluster", "bootstrap_servers") or ()),
             sizes_known=sizes.known,
             unsized=sizes.unsized,
             log_dirs=log_dirs,
             config_defaults=config_defaults(document),
+            rates=rates,
         ),
         changes=_changes(document, assignment.topics),
         topics=topic_filter(document),
@@ -210,48 +211,18 @@ def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> 
     return replace(assignment, topics=topics)
 
 
-def topic_rates(document: Document) -> tuple[tuple[str, Rates], ...]:
-    """`cluster.rates` as (pattern, rates of the whole topic), in the file's order."""
-    items = document.get("cluster", "rates") or ()
-    return tuple((item["topics"], {key: parse_bytes_per_sec(item.get(key, 0)) for key in RATES}) for item in items)
+def stated_rates(document: Document) -> Iterator[StatedRate]:
+    """`cluster.rates`, of whole topics, in the file's order; then what partitions of `cluster.topics` state."""
+    for item in document.get("cluster", "rates") or ():
+        yield StatedRate(item["topics"], None, *_rates(item))
+    for topic in document.get("cluster", "topics") or ():
+        for number, item in enumerate(topic["partitions"]):
+            if any(key in item for key in RATES):
+                yield StatedRate(topic["name"], number, *_rates(item))
 
 
-def _with_rates(document: Document, topics: Iterable[Topic]) -> tuple[Topic, ...]:
-    """The topics with the rates of `cluster.rates`; a partition's own one takes precedence over them."""
-    rates = topic_rates(document)
-    inline = {topic["name"]: topic["partitions"] for topic in document.get("cluster", "topics") or ()}
-    return tuple(
-        _with_rate(
-            topic,
-            next((of_topic for pattern, of_topic in rates if fnmatchcase(topic.name, pattern)), {}),
-            inline.get(topic.name, ()),
-        )
-        for topic in topics
-    )
-
-
-def _with_rate(topic: Topic, totals: Rates, inline: Sequence[Mapping[str, Any]]) -> Topic:
-    """The topic with its bytes/s dealt evenly to its partitions; those with a rate of their own keep that."""
-    count = len(topic.partitions)
-    dealt: dict[str, dict[int, int]] = {key: {} for key in RATES}
-    for key, total in totals.items():
-        kept = {number for number, item in enumerate(inline) if key in item}
-        # The first partitions take what doesn't divide, so that the sum is the total.
-        shares = [total // count + (number < total % count) for number in range(count)] if total else []
-        dealt[key] = {number: share for number, share in enumerate(shares) if number not in kept}
-    if not any(dealt.values()):
-        return topic
-    return replace(
-        topic,
-        partitions=tuple(
-            replace(
-                each,
-                bytes_in_per_sec=dealt["bytes_in"].get(each.id, each.bytes_in_per_sec),
-                bytes_out_per_sec=dealt["bytes_out"].get(each.id, each.bytes_out_per_sec),
-            )
-            for each in topic.partitions
-        ),
-    )
+def _rates(item: Mapping[str, Any]) -> Iterator[int | None]:
+    return (parse_bytes_per_sec(item[key]) if key in item else None for key in RATES)
 
 
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:

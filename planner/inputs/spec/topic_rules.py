@@ -13,9 +13,9 @@ from planner.inputs.spec.build_spec import (
     created_topics,
     leaving_brokers,
     replication_factor_changes,
+    stated_rates,
     target_brokers,
     topic_filter,
-    topic_rates,
     variants,
 )
 from planner.inputs.spec.new_topic_rules import altered, in_force_least, origin
@@ -163,7 +163,8 @@ def _total_size(document: Document, assignment: Assignment) -> Iterator[Finding]
 @_reads(*TARGET_KEYS, "cluster.rates", "sweep.scenarios")
 def _total_rates(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """So are sums of traffic, in which each replica counts; a topic's rate is the sum of its partitions'."""
-    dealt = [sum(rates.values()) for _, rates in topic_rates(document)]
+    of_topics = (each for each in stated_rates(document) if each.partition is None)
+    dealt = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
     own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in assignment.topics for row in topic.partitions]
     most = max((scenario.factor for scenario in growth(document)), default=1)
     total = (max(dealt, default=0) * len(assignment.topics) + sum(own)) * len(target_brokers(document)) * max(most, 1)

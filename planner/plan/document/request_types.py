@@ -160,6 +160,17 @@ class ApartRow(Section, frozen=True, kw_only=True):
     proven: Annotated[bool, doc("Whether no other sides, as even, let a plan copy less.")]
 
 
+class StatedRateRow(Section, frozen=True, kw_only=True):
+    """One rate that the YAML states."""
+
+    topics: Annotated[str, doc("Shell-style pattern of topic names; the first that matches a topic counts.")]
+    partition: Annotated[
+        Count | None, doc("Partition id; null for all partitions together, each of which has an equal share.")
+    ]
+    bytes_in_per_sec: Annotated[Count | None, doc("What producers write; null where not stated.")]
+    bytes_out_per_sec: Annotated[Count | None, doc("What consumers read; null where not stated.")]
+
+
 class SpecSection(Section, frozen=True, kw_only=True):
     """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
 
@@ -185,6 +196,9 @@ class SpecSection(Section, frozen=True, kw_only=True):
     traffic: Annotated[TrafficRow | None, doc("Where consumers read, and what that costs; left out if not stated.")] = (
         None
     )
+    rates: Annotated[
+        tuple[StatedRateRow, ...] | None, doc("The rates that the YAML states; left out where it states none.")
+    ] = None
     growth_ppm: Annotated[
         Mapping[TopicName, int] | None,
         doc("Topics that grow, by so many millionths a month; left out without the hours of the week."),
