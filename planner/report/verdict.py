@@ -360,7 +360,8 @@ def receives_most(plan: Plan) -> str:
 
 
 def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
-    """What goes from rack to rack, today and with the plan, and what it costs.
+    """What goes from rack to rack, today and with the plan, and what it costs; and where else consumers' reads count
+    as they are sent, if that isn't at the leader.
 
     With `stated`, only where the YAML says something about it: a price, or where consumers are.
     """
@@ -377,7 +378,11 @@ def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
         parts.append(f"cost {today} → {then} a month{of_what}, in the currency of prices")
     if of.money_once is not None:
         parts.append(f"{_money(of.money_once)} once for the copies")
-    return (f"from rack to rack, today → plan: {'; '.join(parts)}",)
+    lines = (f"from rack to rack, today → plan: {'; '.join(parts)}",)
+    if of.fetch_from == "leader":
+        return lines
+    hours = "" if plan.hours is None else "; the hours of the week count them where they are sent"
+    return *lines, f"balance.network_out and each broker's network out count reads at the leader{hours}"
 
 
 def _money(amount: float) -> str:

@@ -34,7 +34,10 @@ class HeldLoad(Section, frozen=True, kw_only=True):
     ]
     network_out: Annotated[
         Count | None,
-        doc("Bytes a second that its leaders send to followers and consumers; null where no rates are known."),
+        doc(
+            "Bytes a second that its leaders send to followers and consumers, as if all consumers read from leaders, "
+            "whatever traffic.fetch_from says; null where no rates are known."
+        ),
     ]
 
 
