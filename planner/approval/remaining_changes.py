@@ -183,8 +183,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             "allowed: --captured-at with a date and time"
         )
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
-    rates = (*(StatedRate(**asdict(each)) for each in plan.spec.rates or ()), *_expected(plan, now, rest))
-    topics = with_rates(_topics(plan, now), rates)
+    topics = with_rates(_topics(plan, now), rates := tuple(_rates(plan, now, rest)))
     holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
     sizes, stated = now.sizes or {}, plan.execution
     unsized = sum((topic.name, each.id) not in sizes for topic in topics for each in topic.partitions)
@@ -246,8 +245,9 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
     )
 
 
-def _expected(plan: Plan, now: Now, rest: Rest) -> Iterator[StatedRate]:
-    """What was expected of partitions that are made by now, where no load profile knows better."""
+def _rates(plan: Plan, now: Now, rest: Rest) -> Iterator[StatedRate]:
+    """What the YAML states; and what was expected of partitions that are made by now, unless a load profile knows."""
+    yield from (StatedRate(**asdict(each)) for each in plan.spec.rates or ())
     stated, left = _stated(plan), {topic for topic, _ in rest.made}
     for new in plan.new_topics:
         rates = stated[new.topic].bytes_in, stated[new.topic].bytes_out
