@@ -101,7 +101,7 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     totals = both.withColumn("all_messages", fn.sum("messages").over(topic)).withColumn(
         "all_sizes", fn.sum("size").over(topic)
     )
-    share = "coalesce(IF(all_messages > 0, coalesce(messages, 0) / all_messages, NULL), size / all_sizes)"
+    share = "coalesce(IF(all_messages > 0, coalesce(messages, 0) / all_messages, NULL), size / nullif(all_sizes, 0))"
     rate_in, rate_out = f"coalesce(bytes_in * ({share}), grown)", f"bytes_out * ({share})"
     by_offsets, by_size = SOURCES.index("offsets"), SOURCES.index("size")
     return totals.select(

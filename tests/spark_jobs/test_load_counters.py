@@ -67,6 +67,15 @@ def test_without_offsets_sizes_share(spark: Any) -> None:
     assert (10_000, None, "size") == rates(spark, grown)["a", 0, 0]
 
 
+def test_a_topic_without_a_byte_has_no_shares(spark: Any) -> None:
+    """Its logs don't grow; what is read of it is unknown. Other topics are as they are."""
+    empty = [*counter("bytes_in", [(0, 0), (HOUR, 0)]), *counter("bytes_out", [(0, 0), (HOUR, 0)])]
+    sized = [*counter("size", [(0, 0), (HOUR, 0)], 0), *counter("size", [(0, 0), (HOUR, 0)], 1)]
+    offsets = [*counter("offset", [(0, 0), (HOUR, 0)], 0), *counter("offset", [(0, 0), (HOUR, 0)], 1)]
+    found = rates(spark, [*empty, *sized, *offsets])
+    assert (0, None, "size") == found["a", 0, 0] == found["a", 1, 0]
+
+
 def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> None:
     """Between the last value and the restart nobody knows; a reset is counted once."""
     measures = [

@@ -148,6 +148,8 @@ def _exported(series: Any, file: str) -> Iterator[Measure]:
 
 
 def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:
+    # What a broker itself serves doesn't say which one it is: the file does, by all of its path but the time.
+    source = {_BROKER_LABELS[0]: _STAMP.sub("", file)}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
             continue
@@ -160,7 +162,8 @@ def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:
             .replace("\0", "\\")
             for each in _LABEL.finditer(found["labels"])
         }
-        if named := _named({"__name__": found["name"], **labels}):
+        told = {} if any(labels.get(each) for each in _BROKER_LABELS) else source
+        if named := _named({"__name__": found["name"], **labels, **told}):
             at = int(found["at"]) / 1000 if found["at"] else captured
             try:
                 value = float(found["value"])

@@ -76,9 +76,22 @@ def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
         f'kafka_log_log_size{{topic="b",partition="1"}} 1e3 {(AT + 5) * 1000}\n'
     )
 
-    assert [Measure("size", "a", 0, "", AT, 42), Measure("size", "b", 1, "", AT + 5, 1000)] == list(
-        metric_values.measures("exposition", text, "kafka-1/20261120T100000Z.prom")
+    assert [
+        Measure("size", "a", 0, "kafka-1/.prom", AT, 42),
+        Measure("size", "b", 1, "kafka-1/.prom", AT + 5, 1000),
+    ] == list(metric_values.measures("exposition", text, "kafka-1/20261120T100000Z.prom"))
+
+
+def test_brokers_are_told_apart_by_the_files_of_their_metrics() -> None:
+    """Unless a label does it: what a broker serves has none. Captures of one broker have the same name but the time."""
+    text = 'kafka_log_log_size{topic="a",partition="0"} 1\nkafka_log_log_size{topic="a",partition="0",pod="p"} 2\n'
+    files = (
+        "kafka-1-2026-11-20T10:00:00Z.prom",
+        "kafka-1-2026-11-20T11:00:00Z.prom",
+        "kafka-2-2026-11-20T10:00:00Z.prom",
     )
+    found = [[each.broker for each in metric_values.measures("exposition", text, file)] for file in files]
+    assert [["kafka-1-.prom", "p"], ["kafka-1-.prom", "p"], ["kafka-2-.prom", "p"]] == found
 
 
 def test_offsets_as_the_tool_prints_them() -> None:
