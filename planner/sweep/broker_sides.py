@@ -72,12 +72,13 @@ class _Tried(NamedTuple):
         return uneven > self.uneven or (outside >= self.copied if even else outside > self.copied)
 
 
-def with_sides(spec: Spec) -> Spec:
+def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     """The spec with the sides of `apart` chosen: each target broker belongs to one side of each group.
 
     Splits whose plan breaks no rule and misses no window come first. Of these the ones that leave brokers most even
     where everything may move, then the fewest bytes. All are compared up to MOST_SPLITS, the most promising planned
-    first, until no other can be better; beyond, there is one. InfeasibleError where no split leaves enough brokers.
+    first, until no other can be better, or `at_most` are; beyond, there is one. InfeasibleError where no split leaves
+    enough brokers.
     """
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
@@ -87,8 +88,8 @@ def with_sides(spec: Spec) -> Spec:
     if len(found.side_of) == 1 and not found.lacking[0]:
         return split_by(spec, problem, found.side_of[0])
     tried, refused = list[_Tried](), list[InfeasibleError]()
-    even, (fewest, most) = problem.rebalance == "all", SPLITS_SOLVED
-    most = max(min(most, SPLIT_PARTITIONS // max(problem.rows, 1)), fewest)
+    even = problem.rebalance == "all"
+    most = max(min(at_most, SPLIT_PARTITIONS // max(problem.rows, 1)), SPLITS_SOLVED[0])
     for number, at in enumerate(found.order()):
         lacking, *uneven, outside = found.key(at)
         best = min(tried, default=None, key=lambda each: each.rank)

@@ -29,7 +29,8 @@ from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.growth_scenarios import per_month_ppm, without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
-from planner.strategies.work_limits import OTHERS
+from planner.strategies.work_limits import OTHERS, SPLITS_SOLVED
+from planner.sweep.broker_sides import with_sides
 
 # A twelfth of 365.25 days.
 MONTH_SECONDS = 2_629_800
@@ -286,7 +287,8 @@ def _first_above(loads: LongArray, limit: LongArray) -> LongArray:
 
 def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
     """The case, with the end as the scenario that its plan is made for."""
-    problem = without(build(spec))
+    # Several cases are made: few splits of the brokers among topics that are apart are compared in each.
+    problem = without(build(with_sides(spec, SPLITS_SOLVED[0])))
     ahead = forecast(spec, problem)
     then = ahead.at(months)
     ppm = np.full(problem.rows, _MILLION, dtype=np.int64)

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.build_problem import build
-from planner.model.cluster import Broker
+from planner.model.cluster import Apart, Broker
 from planner.model.spec import BrokerClass, Changes, Limits, Monthly, Rate
+from planner.scoring import independent_check
 from planner.whatif import growth_forecast
 from planner.whatif.growth_forecast import MONTH_SECONDS, WEEK_MS, Retention, forecast, retention
 
@@ -230,3 +231,14 @@ def test_growth_beyond_every_number_ends_at_one():
     with np.errstate(all="raise"):
         then = forecast(spec := rated(size=10**9, ppm=9_000_000), build(spec)).at(120)
     assert 10**18 < int(then.size_bytes[0]) < 2**63 // 2
+
+
+def test_plans_keep_topics_apart():
+    """A plan that would last is one that keeps the rule: no broker has both topics."""
+    lists = {"a": [(1,), (2,), (3,), (1,)], "b": [(2,), (3,), (1,), (2,)]}
+    spec = spec_of({1: None, 2: None, 3: None}, lists, sizes=10, apart=(Apart(("a", "b")),))
+    case = growth_forecast.case_of(spec, "", "", 0, 1)
+    problem = case.forecast.problem
+    assignments = [assignment for _, _, assignment in growth_forecast._plans(case)]
+    assert assignments
+    assert [] == [broken for each in assignments for broken in independent_check.check(problem, each)]
