@@ -86,8 +86,10 @@ def measure(case: str) -> Speed:
     tables, from_tables = _from_tables(problem, _FROM_TABLES // replicas)
     place, scoring = _one_by_one(problem, min(max(_PLACED // replicas, 10), 2_000))
     solved = Candidates((Run("optimum", 1, problem.balance),))
-    started = process_time()
-    evaluate.scored(problem, solved, np.zeros(1, dtype=np.int64))
+    # The first one waits for the solver's modules, too.
+    for _ in range(2):
+        started = process_time()
+        evaluate.scored(problem, solved, np.zeros(1, dtype=np.int64))
     return Speed(case, replicas, tables, from_tables, place, scoring, process_time() - started)
 
 
