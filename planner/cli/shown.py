@@ -68,7 +68,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
 
 
 def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
-    """Print the plan that a command refuses, as text or Markdown, before the error says which limits it exceeds."""
+    """Print the plan that a command refuses, as text or Markdown, before the error says why."""
 
     @wraps(command)
     def showing(**options: Any) -> int:
@@ -79,7 +79,7 @@ def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
                 show(error.plan, options["form"], options["detail"])
             raise
         except UnsafePlanError as error:
-            # Such a plan would seem ready, so a comment has the reasons alone.
+            # No plan was chosen that could be shown.
             if options["form"] == "markdown":
                 echo_page(markdown.refusal(error.lines))
             raise

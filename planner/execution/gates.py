@@ -124,8 +124,8 @@ def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:
         where = f"its log dir {path}" if path else "it"
         yield (
             f"{places[to]}: broker {to} is cordoned ({setting}), and the plan copies {counted(count, 'replica')} "
-            f"to {where}; allowed: changes that copy nothing there, or that setting taken off "
-            "(kafka-configs --alter --delete-config cordoned.log.dirs) and the state captured again"
+            f"to {where}; allowed: changes that copy nothing there, or lift the cordon (kafka-configs.sh --entity-type "
+            f"brokers --entity-name {to} --alter --delete-config cordoned.log.dirs) and capture the state again"
         )
     if stuck := endless(costs.batches, spec.execution.throttle_bytes_per_sec):
         yield _never_complete(stuck, spec.execution.throttle_bytes_per_sec)

@@ -48,6 +48,7 @@ from planner.plan.document.comparison_types import (
     RelaxedRow,
     RisksSection,
     ScenarioRow,
+    SharesRow,
 )
 from planner.plan.document.field_types import WindowName
 from planner.plan.document.partition_types import (
@@ -72,7 +73,7 @@ from planner.plan.document.request_types import (
 )
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
-from planner.scoring.missed_windows import Relaxed, relaxed
+from planner.scoring.missed_windows import Relaxed, relaxed, unlike_shares
 from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
 from planner.sweep import broker_sides, choice
@@ -82,7 +83,7 @@ from planner.sweep.evaluate import planned_for
 
 
 class RefusedPlanError(UnsafePlanError):
-    """A plan that crosses a gate, with the plan, so that people see what they decide about; nothing is written."""
+    """A plan that crosses a gate or isn't safe, so that people see what they decide about; nothing is written."""
 
     def __init__(self, plan: Plan, *lines: str) -> None:
         super().__init__(*lines)
@@ -182,15 +183,15 @@ def limits(
 
 
 def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
-    """The plan, if it crosses no limit and the throttle can work; else an error, with the plan if a limit is why."""
+    """The plan, if it crosses no limit and is safe to apply; else RefusedPlanError."""
     lines = gates.crossed([Gate(row.key, row.limit, row.value, row.broker) for row in plan.limits], spec, costs)
     unsafe = tuple(gates.unsafe(spec, costs))
-    if lines:
-        raise RefusedPlanError(plan, gates.LIMITS, *lines, *([gates.ALSO_UNSAFE] if unsafe else []), *unsafe)
+    if not lines and not unsafe:
+        return plan
+    told = [gates.LIMITS, *lines] if lines else []
     if unsafe:
-        # The plan says neither that its throttle can't work nor what is cordoned: shown alone, it would seem ready.
-        raise UnsafePlanError(gates.UNSAFE, *unsafe)
-    return plan
+        told += [gates.ALSO_UNSAFE if lines else gates.UNSAFE, *unsafe]
+    raise RefusedPlanError(structs.replace(plan, unsafe=unsafe or None), *told)
 
 
 def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...]:
@@ -218,7 +219,7 @@ class Outcome(TypedDict):
 
 
 def outcome(
-    spec: Spec, problem: Problem, assignment: IntArray, changed: Iterable[PartitionChange], costs: Costs
+    spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], costs: Costs
 ) -> Outcome:
     """What an assignment (P, W) makes of the cluster, by these changes in batches of these costs."""
     brokers = brokers_topics_partitions.brokers(spec, problem, assignment, costs.peaks)
@@ -234,6 +235,7 @@ def outcome(
             under_min_isr=refused.under_min_isr,
             refused_by_failure_today=refused.by_failure_today,
             refused_by_failure=refused.by_failure,
+            out_of_sync=plan_warnings.out_of_sync(spec, problem, changed) or None,
         ),
         "execution": ExecutionSection(
             throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
@@ -327,6 +329,7 @@ def _balance(
             *convert([asdict(window) for window in over_brokers], tuple[RelaxedRow, ...]),
             *log_dirs_section.relaxed(dirs),
         ),
+        shares=convert([asdict(each) for each in unlike_shares(problem)], tuple[SharesRow, ...]) or None,
     )
 
 

@@ -118,16 +118,31 @@ def racks(plan: Plan) -> Iterator[str]:
         yield f"{of} could be spread over the racks more evenly and stay as they are{why}"
 
 
+def dearer(plan: Plan) -> str:
+    """That traffic between racks costs more with the plan, by a hundredth at least; empty where not, or not known."""
+    of = plan.cross_rack
+    today, then = (of.today.money_per_month, of.plan.money_per_month) if of else (None, None)
+    if today is None or then is None or then - today < max(0.01, today / 100):
+        return ""
+    more = round(then, 2) - round(today, 2)
+    return f"traffic between racks will cost {more:,.2f} more a month ({today:,.2f} today)"
+
+
 def bounded(plan: Plan) -> str:
     """Which plans the bound covers, if not all that do what is asked."""
     of = " of this step" if plan.unfinished else " at this looser balance" if looser(plan) else ""
     return of + (" that comes as close to the balance targets" if plan.bound.excess else "")
 
 
+def refused(plan: Plan) -> bool:
+    """True where a limit is exceeded or the plan can't be applied safely: it is shown, and not written."""
+    return bool(plan.unsafe) or any(row.crossed for row in plan.limits)
+
+
 def calm(plan: Plan) -> bool:
     """True if nothing asks for a second look."""
     relaxed = plan.balance.relaxed and plan.changes.rebalance != "none"
-    return not (plan.warnings or relaxed or plan.unfinished or [*racks(plan)])
+    return not (plan.warnings or relaxed or plan.unfinished or [*racks(plan)] or dearer(plan))
 
 
 def _windows(names: Sequence[str]) -> str:
@@ -312,12 +327,16 @@ def brokers_down(plan: Plan) -> list[int]:
 def before_anything(plan: Plan) -> str:
     """What to repair before the plan is applied, or a better one is made; empty where nothing is."""
     if down := brokers_down(plan):
-        it = "it" if len(down) == 1 else "them"
-        return f"start {brokers(down)}, or remove or replace {it} in changes and plan again"
+        it, they = ("it", "it") if len(down) == 1 else ("them", "they")
+        return (
+            f"start {brokers(down)}, wait until all replicas are in sync, and best capture the state and plan again, "
+            f"so that {they} can lead; or remove or replace {it} in changes and plan again"
+        )
     of_brokers = plan.log_dirs.brokers if plan.log_dirs else ()
     failed = [(each.path, broker.id) for broker in of_brokers for each in broker.log_dirs if each.error]
     if not failed:
-        return ""
+        waits = plan.risks.out_of_sync
+        return f"wait until all replicas are in sync ({counted(waits, 'partition')} under-replicated)" if waits else ""
     more = f" and {counted(len(failed) - 1, 'other')}" if len(failed) > 1 else ""
     dir_of = f"log dir {printable(failed[0][0], 60)} of broker {failed[0][1]}"
     return f"better repair {dir_of}{more}, wait until all replicas are in sync, capture the state and plan again"

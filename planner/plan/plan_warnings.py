@@ -27,8 +27,6 @@ _NO_SIZES = (
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """What an operator should know before approving: faults and gaps of the state, then conditions of the cluster."""
-    partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
-    lagging = sum(1 for part in partitions if part.isr is not None and len(part.isr) < len(part.replicas))
     grown = sum(1 for new in spec.changes.new_partitions if new.first)
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     deleting = sum(topic.deleting for topic in spec.cluster.topics)
@@ -43,7 +41,6 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
             "more bytes move than this plan says",
         ),
-        (lagging, f"{_number(lagging, 'partition')} under-replicated: batches wait until new replicas are in sync"),
         (
             grown,
             f"{_number(grown, 'topic')} with more partitions, which can't be taken back: keys map to other partitions",
@@ -66,10 +63,42 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
+    yield from _under_replicated(spec, problem, changed)
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)
     yield from _cluster_conditions(spec, problem, changed)
     yield from spec.cluster.notes
+
+
+def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
+    lagging = sum(1 for part in partitions if part.isr is not None and len(part.isr) < len(part.replicas))
+    waits = out_of_sync(spec, problem, changed)
+    if waits:
+        yield (
+            f"{_number(waits, 'partition')} under-replicated: apply.yml starts only once all their replicas are in "
+            "sync, or with -e kafka_reassign_allow_under_replicated=true"
+        )
+    if lagging > waits:
+        rest = _number(lagging - waits, "partition")
+        yield f"{rest} under-replicated only by brokers that leave, or without a leader"
+
+
+def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> int:
+    """How many partitions apply.yml finds under-replicated, and doesn't start for, if it runs on today's cluster.
+
+    Not those that lack only replicas on brokers that leave, nor those without a leader that wait in batches of their
+    own.
+    """
+    waiting = {(each.topic, each.partition) for each in changed}
+    stays = set(problem.broker_ids[problem.targets].tolist())
+    return sum(
+        part.isr is not None
+        and bool({*part.replicas}.intersection(stays).difference(part.isr))
+        and (part.leader is not None or (topic.name, part.id) not in waiting)
+        for topic in spec.cluster.topics
+        for part in topic.partitions
+    )
 
 
 def _number(count: int, noun: str) -> str:

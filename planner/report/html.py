@@ -184,7 +184,7 @@ def _page(sections: Sequence[Section], plan: Plan, drawn: Mapping[str, Plot], pa
         first_step=headline.first_step(plan),
         headline=headline.headline(plan),
         verdict=verdict.verdict(plan),
-        clear=headline.calm(plan) and not any(row.crossed for row in plan.limits),
+        clear=headline.calm(plan) and not headline.refused(plan),
         figures=_figures(plan),
         plan_id=plan.plan_id,
         inputs=[(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]],

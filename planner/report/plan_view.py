@@ -93,7 +93,7 @@ def files(plan: Plan) -> str:
 
 def _commands(plan: Plan, folder: str | None) -> Lines:
     """Where the files are, and what to type."""
-    if any(row.crossed for row in plan.limits):
+    if headline.refused(plan):
         told_next = verdict.refused_next(plan)
         return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
     written: tuple[Value, ...] = (f"Files, in the folder of this report: {files(plan)}.",)

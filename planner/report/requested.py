@@ -134,5 +134,5 @@ def _why_elected(row: PartitionRow) -> str:
     return (
         "to balance leaders"
         if row.leader_before == row.replicas_before[0]
-        else "because the preferred leader doesn't lead today"
+        else "because today's leader isn't the preferred one"
     )

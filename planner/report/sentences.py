@@ -20,7 +20,7 @@ from planner.model.formats import (
     words,
 )
 from planner.plan import headline
-from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow
+from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow, WorstHourRow
 from planner.plan.document.comparison_types import (
     CandidateFigures,
     ParetoRow,
@@ -30,7 +30,6 @@ from planner.plan.document.comparison_types import (
 )
 from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
-from planner.report import requested
 from planner.report.view import Quantity
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
@@ -131,8 +130,7 @@ def hours(plan: Plan) -> tuple[str, ...]:
         return ("no partition has traffic in any hour",)
     ways = ((of.today.network_in, of.plan.network_in), (of.today.network_out, of.plan.network_out))
     worst = ", ".join(
-        f"{way} {amount(before.bytes_per_sec, 'bytes/s')} → {amount(after.bytes_per_sec, 'bytes/s')} "
-        f"(broker {after.broker}, {after.name})"
+        f"{way} {_worst_hour(before, other=(after.broker, after.name))} → {_worst_hour(after)}"
         for way, (before, after) in zip(("in", "out"), ways, strict=True)
     )
     above = (
@@ -147,6 +145,12 @@ def hours(plan: Plan) -> tuple[str, ...]:
         *_first_months(of),
         *(() if of.of_mean is None else (_for_the_mean(of.plan, of.of_mean),)),
     )
+
+
+def _worst_hour(row: WorstHourRow, other: tuple[int, str] | None = None) -> str:
+    """`44.8 MB/s (broker 53, Saturday 21:00 UTC)`; without what is the same in the `other` one."""
+    where = "" if other == (row.broker, row.name) else f" (broker {row.broker}, {row.name})"
+    return f"{amount(row.bytes_per_sec, 'bytes/s')}{where}"
 
 
 def _first_months(of: HoursSection) -> tuple[str, ...]:
@@ -185,13 +189,15 @@ def states_traffic(plan: Plan) -> bool:
     return any(broker.before.network_in is not None for broker in plan.brokers)
 
 
-def target(asked: str, *, by_share: bool = False) -> str:
-    """What a target allows; `by_share`: brokers have unlike shares, as their topics differ."""
+def target(asked: str, *, by_share: bool = False, shares: str = "") -> str:
+    """What a target allows. `by_share`: around the share of each broker. `shares`: `shares of 31 to 72`, if unlike."""
     if asked == "none":
         return "no target"
     if asked.endswith("%"):
-        return f"within {asked.removesuffix('%')} % of share"
-    return f"within {asked} of its share" if by_share else f"differ by at most {asked}"
+        return f"within {asked.removesuffix('%')} % of {shares or 'share'}"
+    if by_share:
+        return f"within {asked} of {shares or 'its share'}"
+    return f"differ by at most {asked}{shares and f', with {shares}'}"
 
 
 def reached(row: RelaxedRow) -> str:
@@ -222,21 +228,6 @@ def _targets(rows: Sequence[RelaxedRow]) -> str:
         words(window) + (f" of {names[0] if len(names) == 1 else counted(len(names), 'topic')}" if names else "")
         for window, names in topics.items()
     )
-
-
-def unlike_shares(plan: Plan, asked: str, held: Sequence[float | None]) -> str:
-    """` by rack`, where brokers within a percentage of their shares hold unlike amounts; else empty."""
-    known = [value for value in held if value is not None]
-    if not asked.endswith("%") or not known:
-        return ""
-    around = float(asked.removesuffix("%")) / 100
-    if max(known) * (1 - around) <= min(known) * (1 + around):
-        return ""
-    if plan.changes.demote_brokers or requested.caps(plan):
-        return " by broker"
-    if plan.spec.placement or plan.spec.apart:
-        return " by broker set"
-    return " by capacity" if any(broker.disk_bytes for broker in plan.brokers) else " by rack"
 
 
 def broker_peak(broker: BrokerRow) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
@@ -33,6 +35,7 @@ from planner.report.view import (
 )
 
 _LONGEST_WISHES = 300
+_LONGEST_REASON = 600
 _MOVES_NAMED = 2
 _MISSED, _EXCEEDED = "missed", "exceeded"
 _LIMITED = {
@@ -80,15 +83,17 @@ def facts(plan: Plan) -> Facts:
     fullest = ((holds if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),)
     if plan.changes.rebalance == "leaders" and does and not verdict.replicas_copied(plan):
         fullest = (("Most leaders", verdict.holds_most(plan, "leaders")),)
+    dirs_move = bool(plan.log_dirs and plan.log_dirs.moves)
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(requested.changes(plan.changes, 6), _LONGEST_WISHES)),
+        *(("Unsafe", Sentence(reason, _LONGEST_REASON)) for reason in plan.unsafe or ()),
         ("Placement", Sentence(requested.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
         ("Apart", Sentence(requested.apart(plan), _LONGEST_WISHES) if plan.spec.apart else ""),
         ("Caps", Sentence(caps, _LONGEST_WISHES) if (caps := requested.caps(plan)) else ""),
         ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),
-        ("Leaders", requested.elections(plan) if verdict.replicas_copied(plan) else ""),
+        ("Leaders", requested.elections(plan) if verdict.replicas_copied(plan) or dirs_move else ""),
         ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Alternative", _needed(plan) if does else ""),
@@ -124,7 +129,7 @@ def _cluster(plan: Plan) -> Value:
         counted(brokers, "broker") + (f" in {counted(racks, 'rack')}" if racks else "") + then,
         counted(sum(topic.partitions for topic in plan.topics) - added, "partition"),
         size(held) if plan.cluster.sizes_known else "sizes unknown",
-        f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown",
+        f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown, so the plan never expires",
     )
     return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
 
@@ -152,7 +157,10 @@ def _needed(plan: Plan) -> str:
     if not given or given.enough_bytes_moved is None or given.enough_replicas_moved is None or not above:
         return ""
     copies = f"{size(given.enough_bytes_moved)} ({counted(given.enough_replicas_moved, 'replica')})"
-    return f"a plan as even as this one copies {copies}, {size(above)} less: planner whatif finds one"
+    asked, reached = structs.asdict(plan.balance.asked), structs.asdict(plan.balance.wanted)
+    looser = ", ".join(f"{window}: {value}" for window, value in reached.items() if value != asked[window])
+    finds = f"with balance: {{{looser}}} finds it; without that, it plans for the targets" if looser else "finds it"
+    return f"a plan as even as this one copies {copies}, {size(above)} less: planner whatif {finds}"
 
 
 def _changes(plan: Plan) -> Value:
@@ -220,7 +228,8 @@ def measures(plan: Plan) -> Table[Measure]:
             rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, _EXCEEDED * gate.crossed))
         elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
-            name, allowed_most = _LIMITED.get(key, formats.words(key)), f"at most {limit}"
+            of_failures = key.endswith(("_offline", "_refused"))
+            name, allowed_most = _LIMITED.get(key, formats.words(key)), f"at most {limit}{' partitions' * of_failures}"
             rows.append(Measure(name, today.get(key, ""), value, allowed_most, _EXCEEDED * gate.crossed))
     return Table("measures", "Today and with the plan", "measure", rows, columns)
 
@@ -251,10 +260,11 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
             # Shares are unlike by rules of placement or caps, those of leaders also by rules on who leads.
-            unlike = bool(plan.spec.placement or plan.spec.apart or capped or ("leaders" in window and ranked))
-            allowed = sentences.target(getattr(asked, window), by_share=unlike)
-            if window not in missed:
-                allowed += sentences.unlike_shares(plan, getattr(asked, window), after)
+            ruled = bool(plan.spec.placement or plan.spec.apart or capped or ("leaders" in window and ranked))
+            unlike = next((row for row in plan.balance.shares or () if row.window == window), None)
+            shares = f"shares of {_range([unlike.least, unlike.most], unit)}" if unlike else ""
+            by_share = ruled or (bool(shares) and window not in missed)
+            allowed = sentences.target(getattr(asked, window), by_share=by_share, shares=shares)
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, _MISSED * (window in missed))
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
@@ -296,7 +306,7 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
 def _changed(plan: Plan) -> Iterator[Measure]:
     """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
     names = {
-        "left_to_change": "partitions not as asked",
+        "left_to_change": "partitions still to change",
         "rack_spread_broken": "breaking the rack rule",
         **{name: _LIMITED[name] for name in ("broker_offline", "rack_offline")},
     }

@@ -191,8 +191,7 @@ def show_plan(
     `folder` is where the plan is, if it is in one, and `files` how many were written there just now. Sizes are decimal.
     """
     first_step(headline.first_step(plan), console)
-    crossed = any(row.crossed for row in plan.limits)
-    style = "bold red" if crossed else "bold green" if headline.calm(plan) else "bold yellow"
+    style = "bold red" if headline.refused(plan) else "bold green" if headline.calm(plan) else "bold yellow"
     say(f"[{style}]{plain(verdict.verdict(plan))}[/]", console)
     say(f"[bold]{plain(headline.headline(plan))}[/]", console)
     if detail == "verdict":
@@ -229,7 +228,7 @@ def _listed(kind: str, notes: Sequence[str]) -> list[str]:
 
 def _next(plan: Plan, folder: str | None, files: int) -> Section:
     """Where the files are, and what to type now."""
-    if any(row.crossed for row in plan.limits):
+    if headline.refused(plan):
         return Section("", (Facts((("Next", verdict.refused_next(plan)),)),))
     if folder is None:
         return Section("", ())

@@ -26,22 +26,25 @@ def verdict(plan: Plan) -> str:
     """Whether it can be applied, and what asks for a second look; the first thing to read."""
     lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
     if down := headline.brokers_down(plan):
-        lead += f" once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live again"
+        lead += f" once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live and in sync again"
+    elif plan.risks.out_of_sync:
+        lead += " once all replicas are in sync"
     if waiting := sum(row.leader_before is None for row in plan.partitions):
         lead += f", except for {counted(waiting, 'partition')} without a leader"
-    if any(gate.crossed for gate in plan.limits):
+    if headline.refused(plan):
         lead = "Refused"
     elif not headline.has_something_to_do(plan):
         lead = "Nothing to apply"
     met = headline.balance_met(plan)
     parts = [
+        *(["it can't be applied safely"] if plan.unsafe else []),
         *_limits(plan),
         *([met] if met else []),
         counted(len(plan.warnings), "warning") if plan.warnings else "no warnings",
         *([f"valid until {plan.valid_until}"] if plan.valid_until else []),
     ]
     # What a plan leaves as it is gets a sentence of its own: it is no reason not to apply the plan.
-    missed = [headline.balance_missed(plan), *headline.racks(plan)]
+    missed = [headline.balance_missed(plan), *headline.racks(plan), headline.dearer(plan)]
     lead += "; " if waiting else ": "
     return " ".join([f"{lead}{'; '.join(parts)}.", *(f"{each[0].upper()}{each[1:]}." for each in missed if each)])
 
@@ -171,9 +174,9 @@ def proof(plan: Plan) -> str:
 
 
 def proof_in_brokers(plan: Plan) -> str:
-    """Which plans cannot move less between log dirs; empty where nothing moves between them."""
+    """Which plans cannot move less between log dirs; that nothing is copied where nothing moves between them either."""
     if not plan.log_dirs or not plan.log_dirs.moves:
-        return ""
+        return "nothing is copied, so no plan copies less" if plan.partitions else ""
     least = size(plan.log_dirs.least_bytes_moved)
     return f"no plan that brings the log dirs as close to their targets moves less than {least}"
 
@@ -214,12 +217,16 @@ def kafkas_tool(plan: Plan) -> str:
 def refused_next(plan: Plan) -> str:
     """What to do about limits that are exceeded; a budget helps only where it is of the same amounts."""
     crossed = {gate.key for gate in plan.limits if gate.crossed}
+    lifted = "do what is allowed (see Unsafe)" if plan.unsafe else ""
+    if not crossed:
+        return f"nothing was written: {lifted}, then run planner whatif again"
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
     raised = " and ".join(
         f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in plan.limits if gate.crossed
     )
-    return f"nothing was written: raise {raised}, or ask for less{step}; then run planner whatif again"
+    also = f"; {lifted}" if lifted else ""
+    return f"nothing was written: raise {raised}, or ask for less{step}{also}; then run planner whatif again"
 
 
 def _as_today(plan: Plan, gate: LimitRow) -> str:
@@ -261,7 +268,7 @@ def _copied(plan: Plan, size_bytes: int, replicas: int) -> str:
 def leaving(plan: Plan) -> str:
     """Whether the brokers that leave can be stopped afterwards."""
     leaving = [broker for broker in plan.brokers if broker.role == "removed"]
-    if not leaving or any(gate.crossed for gate in plan.limits):
+    if not leaving or headline.refused(plan):
         return ""
     holding = [broker.id for broker in leaving if broker.after.replicas]
     ids = holding or [broker.id for broker in leaving]
@@ -320,10 +327,12 @@ def fullest(plan: Plan) -> str:
 
     today, after = held_most("before"), held_most("after")
     during, batch = _peak(plan)
-    during = during or after
+    # New partitions are empty when they are made, and count with the size that the YAML states for them.
+    filled = "after, new partitions with their stated sizes" if plan.new_topics else "after"
+    during = during or (today if plan.new_topics else after)
     times = {today: ["today"]}
     times.setdefault(during, []).append("during the plan" if during in (today, after) else f"in batch {batch}")
-    times.setdefault(after, []).append("after")
+    times.setdefault(after, []).append(filled)
     # Nothing changes in between.
     if len(times) == 1:
         return f"{today}{unknown}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
-from planner.model.formats import brokers
+from planner.model.formats import brokers, counted, first_names, printable
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
@@ -133,7 +133,7 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
 
 def _why(problem: Problem, window: _Window, at: int) -> str:
     if not window.outside[at]:
-        return "racks differ in size, so brokers in smaller racks hold more"
+        return f"brokers in smaller racks hold more{_smallest_racks(problem)}"
     if problem.rebalance != "all":
         or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""
         return f"with rebalance: {problem.rebalance}, only what has to move{or_racks} does"
@@ -154,12 +154,45 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
     return f"conflicts with the other targets, the racks or the replication factors{others}"
 
 
+def _smallest_racks(problem: Problem) -> str:
+    """`: rack c has 1 broker, other racks up to 3`, of the brokers that stay."""
+    sizes = np.bincount(problem.broker_racks[problem.targets].clip(min=0), minlength=len(problem.rack_names))
+    used = [at for at, size in enumerate(sizes.tolist()) if size]
+    fewest, most = int(sizes[used].min()), int(sizes.max())
+    if fewest == most:
+        return ""
+    names = [printable(problem.rack_names[at], 60) for at in used if sizes[at] == fewest]
+    holds = counted(fewest, "broker")
+    racks, each = ("rack", f"has {holds}") if len(names) == 1 else ("racks", f"have {holds} each")
+    return f": {racks} {first_names(names)} {each}, other racks up to {most}"
+
+
 def _why_not_led(problem: Problem) -> str:
     off = problem.out_of_sync
     if off is not None and (off & problem.targets).any():
         return f"{brokers(problem.broker_ids[off & problem.targets].tolist())} can't lead: in no ISR"
     rules = "" if problem.leader_ranks is None else ", and the rules on who leads"
     return f"impossible with the replicas placed for the fewest bytes{rules}"
+
+
+@dataclass(frozen=True)
+class UnlikeShares:
+    """The lowest and the highest fair share of a broker, rounded, where a window's are unlike."""
+
+    window: str
+    least: int
+    most: int
+
+
+def unlike_shares(problem: Problem) -> Iterator[UnlikeShares]:
+    """Of the windows over brokers, those whose fair shares differ by more than one, and by more than a hundredth."""
+    fair = fair_shares(problem)
+    for name in ("replicas", "leaders", *BYTE_WINDOWS):
+        share: Shares = getattr(fair, name)
+        rounded = (2 * share.count + share.parts) // (2 * share.parts)
+        least, most = int(rounded.min()), int(rounded.max())
+        if most - least > max(1, most // 100):
+            yield UnlikeShares(name, least, most)
 
 
 # The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.

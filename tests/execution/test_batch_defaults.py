@@ -83,7 +83,11 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
     ("given", "rate", "why"),
     [
         ({}, 50, KAFKAS),
-        ({"networks": (125, 125, 125)}, 31, "a quarter of broker 1's network of 125 MB/s; what clients use isn't"),
+        (
+            {"networks": (125, 125, 125)},
+            31,
+            "a quarter of broker 1's network of 125 MB/s, with nothing taken off for clients",
+        ),
         # Two partitions of 1 MB/s: each broker is written 2, and sends 1 to a follower.
         ({"networks": (125, 125, 125), "rate": 1}, 30, "a quarter of the 123 MB/s that clients and replication leave"),
         ({"networks": (125, 60, 125), "rate": 1}, 14, "a quarter of the 58.0 MB/s that clients and replication leave"),

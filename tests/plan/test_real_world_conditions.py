@@ -69,7 +69,7 @@ def test_racks_of_unequal_size(tmp_path: Path) -> None:
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
     found = plan_of(tmp_path, racks, {"t": Described([[1, 4, 5]] * 6)})
     assert {1: 2, 2: 2, 3: 2, 4: 6, 5: 6} == found.held()
-    why = "racks differ in size, so brokers in smaller racks hold more"
+    why = "brokers in smaller racks hold more: racks b, c have 1 broker each, other racks up to 3"
     assert {("replicas", None): why, ("topic_replicas", "t"): why} == found.relaxed()
     assert why in found.report
 
@@ -126,7 +126,18 @@ def test_dead_brokers(tmp_path: Path) -> None:
         "broker 4 is in no ISR of its 2 replicas: it seems to be down; apply.yml starts only once it is live: "
         "start it, or remove or replace it in changes"
     )
-    assert found.warns("2 partitions under-replicated: batches wait until new replicas are in sync")
+    assert found.warns(
+        "2 partitions under-replicated: apply.yml starts only once all their replicas are in sync, or with "
+        "-e kafka_reassign_allow_under_replicated=true"
+    )
+
+
+def test_replicas_out_of_sync_on_brokers_that_leave(tmp_path: Path) -> None:
+    """apply.yml waits for those of brokers that stay; those that only a leaving broker lacks don't keep it waiting."""
+    topics = {"a": Described([[1, 2], [3, 2]], isrs={0: [2], 1: [2]})}
+    found = plan_of(tmp_path, SIX, topics, "changes: {remove_brokers: [1]}\n")
+    assert 1 == found.plan["risks"]["out_of_sync"]
+    assert found.warns("1 partition under-replicated only by brokers that leave, or without a leader")
 
 
 def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def test_the_small_plan_is_told_in_facts() -> None:
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
     """Three brokers hold it, whatever joins; when the state was captured is told where it is known."""
     assert facts(small())["Cluster"] == (
-        "orders-eu: 3 brokers in 1 rack (4 afterwards), 10 partitions, 120 GB, capture time unknown"
+        "orders-eu: 3 brokers in 1 rack (4 afterwards), 10 partitions, 120 GB, "
+        "capture time unknown, so the plan never expires"
     )
     until = {"captured_at": "2026-11-21T00:00:00Z", "valid_until": None}
     assert facts(small(validity=until))["Cluster"].endswith(", captured 2026-11-21T00:00:00Z")
@@ -97,12 +98,12 @@ def test_a_plan_without_rebalancing_is_proven_against_all_plans_of_its_changes()
 
 
 def test_a_plan_that_copies_nothing_names_the_new_leaders() -> None:
-    """The first two; no proof of the least bytes. What Kafka's placement would copy is said all the more."""
+    """The first two; the least bytes need no proof. What Kafka's placement would copy is said all the more."""
     plan = small()
     rows = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
     told = facts(plan | {"partitions": rows})
     assert "; new leaders: orders-0 1 → 2; " in told["Changes"]
-    assert "Proof" not in told
+    assert told["Proof"] == "nothing is copied, so no plan copies less"
     assert told["Kafka's tool"].startswith("--generate would copy 70.0 GB")
 
 
@@ -179,7 +180,13 @@ def test_unlike_fair_shares_are_said() -> None:
     plan["balance"] |= {"relaxed": [], "missed": []}
     plan["balance"]["wanted"] |= {"disk": "10%"}
     plan["balance"]["asked"] = plan["balance"]["wanted"]
-    assert measures(plan)["bytes per broker"][2] == "within 10 % of share by rack"
+    shares = [("disk", 2 * GB, 39 * GB), ("replicas", 3, 8)]
+    plan["balance"]["shares"] = [{"window": name, "least": least, "most": most} for name, least, most in shares]
+    found = measures(plan)
+    assert found["bytes per broker"][2] == "within 10 % of shares of 2.00 to 39.0 GB"
+    assert found["replicas per broker"][2] == "within 1 of shares of 3 to 8"
+    plan["balance"]["missed"] = ["replicas"]
+    assert measures(plan)["replicas per broker"][2] == "differ by at most 1, with shares of 3 to 8 (missed)"
 
 
 def test_leaders_alone_are_measured_where_they_alone_may_change() -> None:

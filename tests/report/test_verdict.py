@@ -123,9 +123,47 @@ def test_a_broker_that_is_down_comes_first() -> None:
     """The playbooks start only once all that stay are live; what later failures do holds with it back."""
     plan = small()
     plan["brokers"][0]["seems_down"] = True
-    assert verdict.verdict(typed(plan)).startswith("Ready to apply once broker 1 is live again: within the limit; ")
+    assert verdict.verdict(typed(plan)).startswith(
+        "Ready to apply once broker 1 is live and in sync again: within the limit; "
+    )
     none = term("resilience", "broker_offline", "partitions", 0, 0, 0)
     found = risks(terms=[none], brokers=plan["brokers"])
     assert any(line.startswith("After the plan, with broker 1 live again, the failure of one ") for line in found)
     plan["brokers"][0]["role"] = "removed"
     assert verdict.verdict(typed(plan)).startswith("Ready to apply: ")
+
+
+def test_replicas_out_of_sync_come_first() -> None:
+    """apply.yml doesn't start before: a plan isn't ready as long as it would be refused."""
+    plan = small()
+    plan["risks"]["out_of_sync"] = 3
+    assert verdict.verdict(typed(plan)).startswith("Ready to apply once all replicas are in sync: within the limit; ")
+
+
+def test_a_plan_that_is_not_safe_is_refused() -> None:
+    """Whatever its limits say; and what to do about it is said with the reasons."""
+    plan = small(unsafe=["broker 5 is cordoned"])
+    told = verdict.verdict(typed(plan))
+    assert told.startswith("Refused: it can't be applied safely; within the limit; ")
+    assert "nothing was written: do what is allowed (see Unsafe), then run planner whatif again" == (
+        verdict.refused_next(typed(plan))
+    )
+    both = verdict.refused_next(typed(plan | {"limits": [gate("gap", 2)]}))
+    assert both.endswith(", or ask for less; do what is allowed (see Unsafe); then run planner whatif again")
+
+
+@pytest.mark.parametrize(
+    ("money", "said"),
+    [
+        ((100.0, 103.456), "Traffic between racks will cost 3.46 more a month (100.00 today)."),
+        ((100.0, 100.5), ""),  # less than a hundredth
+        ((100.0, 90.0), ""),
+        ((0.0, 2.5), "Traffic between racks will cost 2.50 more a month (0.00 today)."),
+    ],
+)
+def test_a_higher_price_is_part_of_the_verdict(money: tuple[float, float], said: str) -> None:
+    """Nobody asked for it, so it isn't left to the details."""
+    today, then = ({"replication": 1, "consumers": 1, "money_per_month": each} for each in money)
+    plan = small(cross_rack={"fetch_from": "leader", "today": today, "plan": then, "money_once": None})
+    told = verdict.verdict(typed(plan))
+    assert told.endswith(said) if said else "cost" not in told

@@ -13,7 +13,7 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build, today
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Placement, Spec, TopicFilter
-from planner.scoring.missed_windows import Relaxed, missed, reached, relaxed
+from planner.scoring.missed_windows import Relaxed, UnlikeShares, missed, reached, relaxed, unlike_shares
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
@@ -34,7 +34,7 @@ def test_nothing_relaxed() -> None:
 def test_racks_of_unequal_size() -> None:
     """A lone broker in its rack holds a replica of everything: inside its window, and still named."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, balance=NARROW)
-    why = "racks differ in size, so brokers in smaller racks hold more"
+    why = "brokers in smaller racks hold more: rack a has 1 broker, other racks up to 2"
     assert (Relaxed("replicas", None, "1", 2, why), Relaxed("topic_replicas", "x", "1", 2, why)) == found(problem)
 
 
@@ -191,3 +191,11 @@ def test_what_is_reached_is_kept_and_nothing_narrower_is(spec: Spec):
         narrower = Tolerance("spread", getattr(found, name).value - 1)
         tighter = replace(problem, balance=replace(found, **{name: narrower}))
         assert name in missed(tighter, today(problem))
+
+
+def test_unlike_shares_are_named_with_their_ends():
+    """The lone broker of rack a has a share of four replicas, the two of rack b two each; leaders are shared alike."""
+    problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, sizes={"x": [10, 20, 30, 40]})
+
+    assert [UnlikeShares("replicas", 2, 4), UnlikeShares("disk", 50, 100)] == [*unlike_shares(problem)]
+    assert [] == [*unlike_shares(problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 4}))]

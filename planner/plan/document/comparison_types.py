@@ -70,6 +70,14 @@ class RelaxedRow(Section, frozen=True, kw_only=True):
     why: Annotated[str, doc("Why no plan can do better.")]
 
 
+class SharesRow(Section, frozen=True, kw_only=True):
+    """The fair shares of one window, where brokers have unlike ones: by racks, capacities, caps or rules."""
+
+    window: Annotated[Literal["replicas", "leaders", "disk", "network_in", "network_out"], doc("Which window.")]
+    least: Annotated[Count, doc("The lowest fair share of a broker: replicas, leaders, bytes, or bytes a second.")]
+    most: Annotated[Count, doc("The highest fair share of a broker, in the same unit.")]
+
+
 class BalanceSection(Section, frozen=True, kw_only=True):
     """How even the plan is."""
 
@@ -77,6 +85,9 @@ class BalanceSection(Section, frozen=True, kw_only=True):
     relaxed: Annotated[tuple[RelaxedRow, ...], doc("The windows of `wanted` that cannot be met.")]
     asked: Annotated[BalanceWindows, doc("The windows that the YAML asks for.")]
     missed: Annotated[tuple[WindowName, ...], doc("The windows of `asked` that the plan is outside of.")]
+    shares: Annotated[
+        tuple[SharesRow, ...] | None, doc("The fair shares of the windows in which brokers have unlike ones.")
+    ] = None
 
 
 class TermRow(Section, frozen=True, kw_only=True):
@@ -211,6 +222,10 @@ class RisksSection(Section, frozen=True, kw_only=True):
         tuple[Count, ...],
         doc("The same for each batch, at its worst moment: each of its partitions may be as before or as afterwards."),
     ]
+    out_of_sync: Annotated[
+        Positive | None,
+        doc("Partitions that apply.yml would find under-replicated today: it starts once there are none."),
+    ] = None
 
 
 class ChoiceSection(Section, frozen=True, kw_only=True):

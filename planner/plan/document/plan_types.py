@@ -136,6 +136,9 @@ class Plan(Section, frozen=True, kw_only=True):
     limits: Annotated[tuple[LimitRow, ...], doc("The limits of the YAML; the plan keeps all of them.")]
     risks: Annotated[RisksSection, doc("Which writes are refused while the plan runs.")]
     warnings: Annotated[tuple[Sentence, ...], doc("What a reviewer should know.")]
+    unsafe: Annotated[
+        tuple[Sentence, ...] | None, doc("Why it can't be applied safely; such a plan is shown, and never written.")
+    ] = None
     failures: Annotated[
         FailuresSection | None,
         doc("What breaks if brokers fail, as planner failures shows it; only where report.failures asks for it."),
