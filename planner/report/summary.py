@@ -129,7 +129,7 @@ def _cluster(plan: Plan) -> Value:
         counted(brokers, "broker") + (f" in {counted(racks, 'rack')}" if racks else "") + then,
         counted(sum(topic.partitions for topic in plan.topics) - added, "partition"),
         size(held) if plan.cluster.sizes_known else "sizes unknown",
-        f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown, so the plan never expires",
+        f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown: no expiry",
     )
     return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
 

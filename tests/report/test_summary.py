@@ -54,8 +54,7 @@ def test_the_small_plan_is_told_in_facts() -> None:
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
     """Three brokers hold it, whatever joins; when the state was captured is told where it is known."""
     assert facts(small())["Cluster"] == (
-        "orders-eu: 3 brokers in 1 rack (4 afterwards), 10 partitions, 120 GB, "
-        "capture time unknown, so the plan never expires"
+        "orders-eu: 3 brokers in 1 rack (4 afterwards), 10 partitions, 120 GB, capture time unknown: no expiry"
     )
     until = {"captured_at": "2026-11-21T00:00:00Z", "valid_until": None}
     assert facts(small(validity=until))["Cluster"].endswith(", captured 2026-11-21T00:00:00Z")
