@@ -231,7 +231,7 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
     return (
         f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "
         f"what producers write to the partitions that broker {worst.broker} {_WHAT[worst.side]} is "
-        f"{size(produced)}/s; allowed: more than {produced} bytes/s"
+        f"{size(produced)}/s; allowed: more than that ({produced} bytes/s)"
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from planner.model.formats import above_bound, brokers, counted, gap_shown, number, printable, size, stated, words
 from planner.plan.document.cluster_types import LogDirsSection
 from planner.plan.document.comparison_types import BoundSection
@@ -68,9 +70,14 @@ def balance_met(plan: Plan) -> str:
     """That the balance is as asked, as far as it is; empty where it isn't."""
     if plan.unfinished:
         return "" if plan.balance.missed else "balance targets met so far"
-    if looser(plan) or plan.balance.relaxed or plan.changes.rebalance == "none":
+    if looser(plan) or plan.balance.relaxed or plan.changes.rebalance == "none" or not asks_for_balance(plan):
         return ""
     return "leaders balanced" if plan.changes.rebalance == "leaders" else "balance targets met"
+
+
+def asks_for_balance(plan: Plan) -> bool:
+    """False where every window is `none`, as where planner drain writes the spec."""
+    return any(value != "none" for value in structs.asdict(plan.balance.asked).values()) or plan.log_dirs is not None
 
 
 def balance_missed(plan: Plan) -> str:

@@ -81,7 +81,7 @@ def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionC
         )
     if lagging > waits:
         rest = _number(lagging - waits, "partition")
-        yield f"{rest} under-replicated only by brokers that leave, or without a leader"
+        yield f"{rest} under-replicated, on brokers that leave or without a leader: apply.yml doesn't wait for these"
 
 
 def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.model.formats import brokers, counted, number, printable, size
+from planner.plan import headline
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ChangesSection
@@ -38,6 +39,16 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
     ]
     shown = [printable(text, 120) for text in asked[:at_most]]
     return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
+
+
+def asked_for(plan: Plan, at_most: int) -> str:
+    """The changes, and what replicas may move for: without a target for the balance, only caps and rules."""
+    asked = changes(plan.changes, at_most)
+    if plan.changes.rebalance != "all" or headline.asks_for_balance(plan):
+        return asked
+    return (
+        asked.removesuffix("rebalance: all") + f"keep {'the caps' if caps(plan) else 'the rules'} (no balance targets)"
+    )
 
 
 def caps(plan: Plan) -> str:

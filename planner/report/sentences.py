@@ -308,6 +308,8 @@ def pace(plan: Plan) -> str:
         return f"{shown}, not throttled"
     known = [seconds for seconds in times if seconds is not None]
     least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
+    if least is None and plan.cluster.sizes_known:
+        return f"{shown}; never complete at {stated(throttle)}/s per broker"
     if least is None:
         return f"{shown}, time unknown without sizes; throttled to {stated(throttle)}/s per broker"
     return f"{shown}, at least {duration(least)} at {stated(throttle)}/s per broker"

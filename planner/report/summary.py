@@ -86,7 +86,7 @@ def facts(plan: Plan) -> Facts:
     dirs_move = bool(plan.log_dirs and plan.log_dirs.moves)
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
-        ("Asked for", Sentence(requested.changes(plan.changes, 6), _LONGEST_WISHES)),
+        ("Asked for", Sentence(requested.asked_for(plan, 6), _LONGEST_WISHES)),
         *(("Unsafe", Sentence(reason, _LONGEST_REASON)) for reason in plan.unsafe or ()),
         ("Placement", Sentence(requested.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
         ("Apart", Sentence(requested.apart(plan), _LONGEST_WISHES) if plan.spec.apart else ""),

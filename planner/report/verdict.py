@@ -222,11 +222,12 @@ def refused_next(plan: Plan) -> str:
         return f"nothing was written: {lifted}, then run planner whatif again"
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
+    faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
     raised = " and ".join(
         f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in plan.limits if gate.crossed
     )
     also = f"; {lifted}" if lifted else ""
-    return f"nothing was written: raise {raised}, or ask for less{step}{also}; then run planner whatif again"
+    return f"nothing was written: raise {raised}{faster}, or ask for less{step}{also}; then run planner whatif again"
 
 
 def _as_today(plan: Plan, gate: LimitRow) -> str:
@@ -283,6 +284,8 @@ def leaving(plan: Plan) -> str:
         kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' * (len(waiting) > 1)})"
         return f"{who}: keep {'its' if len(ids) == 1 else 'their'} data, {kept} can't be copied until a replica is back"
     needs = "needs it" if len(ids) == 1 else "needs them"
+    if all(broker.seems_down for broker in leaving):
+        return f"{who}, down today: not needed after verify.yml; rollback.yml {needs} running again"
     return f"{who}: empty afterwards, can be stopped after verify.yml; rollback.yml {needs} running"
 
 

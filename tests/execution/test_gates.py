@@ -111,7 +111,7 @@ def test_a_throttle_at_the_produce_rate_is_refused() -> None:
     # The leaders 1 and 2 send each write to broker 3, which still follows, and to 4.
     assert [
         "execution.throttle: 10 B/s never lets batch 1 complete (and 2 more such brokers or batches): "
-        "what producers write to the partitions that broker 4 copies in is 10 B/s; allowed: more than 10 bytes/s"
+        "what producers write to the partitions that broker 4 copies in is 10 B/s; allowed: more than that (10 bytes/s)"
     ] == refused(replacement(throttle=10, rates=5))
 
 
@@ -133,7 +133,7 @@ def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
 
     assert [
         "execution.throttle: 12 B/s never lets batch 1 complete: what producers write to the partitions that "
-        "broker 1 leads, once for each follower, is 12 B/s; allowed: more than 12 bytes/s"
+        "broker 1 leads, once for each follower, is 12 B/s; allowed: more than that (12 bytes/s)"
     ] == refused(replace(spec, cluster=replace(spec.cluster, topics=(fast,))))
 
 

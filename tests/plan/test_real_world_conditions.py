@@ -137,7 +137,9 @@ def test_replicas_out_of_sync_on_brokers_that_leave(tmp_path: Path) -> None:
     topics = {"a": Described([[1, 2], [3, 2]], isrs={0: [2], 1: [2]})}
     found = plan_of(tmp_path, SIX, topics, "changes: {remove_brokers: [1]}\n")
     assert 1 == found.plan["risks"]["out_of_sync"]
-    assert found.warns("1 partition under-replicated only by brokers that leave, or without a leader")
+    assert found.warns(
+        "1 partition under-replicated, on brokers that leave or without a leader: apply.yml doesn't wait for these"
+    )
 
 
 def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ def test_the_pace_names_the_throttle() -> None:
     assert "2 batches, time unknown without sizes; throttled to 50 MB/s per broker" == pace(
         typed(plan | {"cluster": {"sizes_known": False}})
     )
+    endless = [{**batch, "seconds_at_throttle": None} for batch in plan["batches"]]
+    assert "2 batches; never complete at 50 MB/s per broker" == pace(typed(plan | {"batches": endless}))
 
 
 def test_a_throttle_reads_as_it_was_written() -> None:

@@ -223,3 +223,12 @@ def test_a_log_dir_with_an_error_is_outside_no_target() -> None:
 
     assert ("2", "0", "0, within 10 % of share") == rows["log dirs outside target"]
     assert ("60 %", "50 %", "") == rows["fullest log dir"]
+
+
+def test_without_targets_no_balance_is_asked_for() -> None:
+    """As planner drain writes it: what moves, moves for the caps."""
+    plan = small()
+    plan["balance"]["asked"] = dict.fromkeys(plan["balance"]["asked"], "none")
+    assert facts(plan)["Asked for"].endswith("; keep the rules (no balance targets)")
+    plan["brokers"][0]["max_replicas"] = 9
+    assert facts(plan)["Asked for"].endswith("; keep the caps (no balance targets)")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from plan_documents import Document, typed
-from report_documents import GB, small, term
+from report_documents import GB, broker, small, term
 
 from planner.report import verdict
 
@@ -167,3 +167,20 @@ def test_a_higher_price_is_part_of_the_verdict(money: tuple[float, float], said:
     plan = small(cross_rack={"fetch_from": "leader", "today": today, "plan": then, "money_once": None})
     told = verdict.verdict(typed(plan))
     assert told.endswith(said) if said else "cost" not in told
+
+
+def test_a_plan_too_slow_may_copy_faster() -> None:
+    """For a limit on time the throttle is the other way out."""
+    told = verdict.refused_next(typed(small(limits=[gate("eta", 120)])))
+    assert "raise limits.eta to 2 min, or raise execution.throttle, or ask for less; then" in told
+
+
+def test_a_removed_broker_that_is_down_is_not_to_be_stopped() -> None:
+    """It doesn't run; what still needs it is a rollback."""
+    plan = small()
+    plan["brokers"][0] = broker(1, "removed", (4, 2), (0, 0))
+    assert "can be stopped after verify.yml" in verdict.leaving(typed(plan))
+    plan["brokers"][0]["seems_down"] = True
+    assert verdict.leaving(typed(plan)) == (
+        "broker 1, down today: not needed after verify.yml; rollback.yml needs it running again"
+    )
