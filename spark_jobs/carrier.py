@@ -141,6 +141,10 @@ class Received:
         return _unpickled(self._pickled[at])
 
 
+# Once a process and value, for as long as it is one of the last two: the job's description and one problem, as what is
+# derived from a problem is kept for this very object.
+_unpickled = lru_cache(maxsize=2)(pickle.loads)
+
 # What a task makes of the values sent, and of its number.
 Answer = Callable[[Received, int], Iterable[pa.Table]]
 
@@ -237,13 +241,6 @@ def _read(name: str) -> tuple[bytes, ...]:
 
     pickled: tuple[bytes, ...] = pickle.loads(Path(SparkFiles.get(name)).read_bytes())
     return pickled
-
-
-# The job's description and one problem: what is derived from a problem is kept for this very object.
-@lru_cache(maxsize=2)
-def _unpickled(data: bytes) -> Any:
-    """Once a process and value, for as long as it is one of the last two."""
-    return pickle.loads(data)
 
 
 @contextmanager

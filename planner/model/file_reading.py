@@ -127,7 +127,7 @@ def json_value(data: bytes | str) -> Any:
     """The value of a JSON text. ValueError, in one sentence, for what isn't JSON or can't be written again as UTF-8."""
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        value = json.loads(text, parse_constant=no_number, parse_float=_finite)
         # An escape such as "\ud800" is half a character: no file could hold it.
         if "\\u" in text and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
             raise ValueError("a text in it has half a character, such as \\ud800")
@@ -151,7 +151,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _no_number(name: str) -> NoReturn:
+def no_number(name: str) -> NoReturn:
+    """ValueError for NaN and infinity: Python's reader of JSON accepts them, JSON doesn't have them."""
     raise ValueError(f"{name} isn't a number in JSON")
 
 

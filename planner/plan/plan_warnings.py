@@ -72,7 +72,9 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
 
 def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
-    lagging = sum(1 for part in partitions if part.isr is not None and len(part.isr) < len(part.replicas))
+    lagging = sum(
+        part.isr is not None and part.leader is not None and len(part.isr) < len(part.replicas) for part in partitions
+    )
     waits = out_of_sync(spec, problem, changed)
     if waits:
         yield (
@@ -81,7 +83,7 @@ def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionC
         )
     if lagging > waits:
         rest = _number(lagging - waits, "partition")
-        yield f"{rest} under-replicated, on brokers that leave or without a leader: apply.yml doesn't wait for these"
+        yield f"{rest} under-replicated, only on brokers that the plan empties: apply.yml doesn't wait for these"
 
 
 def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> int:
@@ -155,7 +157,8 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
             "; the plan empties it, and rollback.yml starts only once it is live again" if broker in leaves else needs
         )
     if behind := _led_out_of_sync(spec, problem, changed):
-        yield f"{_named(behind)} with a new preferred leader that isn't in sync today: it can't be elected before it is"
+        only_then = "wait until it is, or it isn't elected"
+        yield f"{_named(behind)} with a new preferred leader that isn't in sync today: {only_then}"
     yield from unions(topics)
     leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
     moved = {(each.topic, each.partition) for each in changed}
@@ -174,7 +177,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
         elif above:
             yield (
                 f"{counted(above, 'partition')} with more replicas than there are racks ({racks}): "
-                "some racks hold several replicas of a partition"
+                "some racks hold several of a partition, until there are more racks or fewer replicas"
             )
     tiered = sum(_TIERED in in_force(topic, spec.cluster.config_defaults).items() for topic in topics)
     if tiered:

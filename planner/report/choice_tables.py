@@ -1,4 +1,4 @@
-"""The tables about what was asked and chosen: gates, windows, terms, the front, variants, and the alternatives."""
+"""What was asked and chosen: tables of gates, windows, terms, the front, variants, alternatives; the proof in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from planner.execution.gates import gate_cells
 from planner.model import formats
-from planner.model.formats import counted
+from planner.model.formats import counted, number, size
+from planner.plan import headline
 from planner.plan.document.comparison_types import (
     CandidateFigures,
     ComparedRow,
@@ -250,3 +251,83 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
         columns,
         strong=lambda row: row.label == _THIS,
     )
+
+
+def proof(plan: Plan) -> str:
+    """Which plans cannot copy less, and how that is checked."""
+    bound = plan.bound
+    if plan.cluster.sizes_known and not bound.bytes_moved:
+        return ""
+    if bound.method == "forced" and not plan.cluster.sizes_known:
+        return "only what the changes require is copied"
+    if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
+        return "none: the minimum is unknown"
+    if bound.method == "target":
+        return "finishes an approved plan, whose target assignment needs all of these copies"
+    less = f"less than {size(bound.least_bytes_moved)}"
+    if not plan.cluster.sizes_known:
+        less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
+    split = headline.of_split(plan)
+    only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
+    if bound.excess:
+        close = "misses the balance targets by more" if plan.balance.relaxed else "exceeds the disk limits by more"
+        return f"{only}every plan that copies {less} {close}"
+    if plan.unfinished or headline.looser(plan):
+        return f"{only}no plan that ends as even as this one copies {less}"
+    if plan.changes.rebalance != "all":
+        repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
+        return f"{only}no plan that makes these changes{repairs} copies {less}"
+    rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
+    return f"{only}no plan that {_meets(plan)}{rule} copies {less}"
+
+
+def _meets(plan: Plan) -> str:
+    if not headline.asks_for_balance(plan):
+        return "keeps the caps"
+    return "comes as close to the targets" if plan.balance.relaxed else "meets the targets"
+
+
+def proof_in_brokers(plan: Plan) -> str:
+    """Which plans cannot move less between log dirs; that nothing is copied where nothing moves between them either."""
+    if not plan.log_dirs or not plan.log_dirs.moves:
+        return "nothing is copied, so no plan copies less" if plan.partitions else ""
+    least = size(plan.log_dirs.least_bytes_moved)
+    return f"no plan that brings the log dirs as close to their targets moves less than {least}"
+
+
+def kafkas_tool(plan: Plan) -> str:
+    """What Kafka's own tool would do, the best of its placements that were tried."""
+    best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
+    if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
+        ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
+        ours_is = "too" if ours == least else f"by {number(ours)}"
+        return f"its best placement would leave brokers that differ by {counted(least, 'replica')}, this plan {ours_is}"
+    if best is None or (plan.new_topics and not plan.partitions) or not best.replicas_moved:
+        return ""
+    copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")
+    # A budget pays for one step of what the tool does at once.
+    whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
+    # It balances everything; beside a plan that moves only what it must, its balance says nothing.
+    falls_short = whole + ("" if best.moves_unforced else _less_or_more_even(plan, best))
+    if plan.log_dirs and plan.log_dirs.moves:
+        falls_short = f" between brokers{whole} and balance no log dirs"
+    if best.left_to_change:
+        falls_short = f", and {counted(best.left_to_change, 'partition')} would not be as asked"
+    elif best.moves_unforced:
+        falls_short = f"{whole} and also move replicas that can stay"
+    runs = best.label.rpartition(" ")[2].replace(",", "")
+    simulated = f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
+    does = "--generate would copy"
+    if plan.changes.set_replication_factor:
+        does = "--generate can't change replication factors; its placement with the new factors would copy"
+    return f"{does} {copies}{falls_short} ({simulated})"
+
+
+def _less_or_more_even(plan: Plan, best: ComparedRow) -> str:
+    """How even another plan is beside this one: by the targets; by the worst broker where both miss some."""
+    own = plan.own_row
+    if best.balance_kept:
+        return "" if own.balance_kept else " and be more even than this plan"
+    if own.balance_kept or best.imbalance_percent > own.imbalance_percent:
+        return " and be less even than this plan"
+    return " and be more even than this plan" if best.imbalance_percent < own.imbalance_percent else ""

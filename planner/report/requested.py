@@ -118,9 +118,10 @@ _REASONS = {
 def reasons(plan: Plan) -> str:
     """How many partitions change for which reason, most first: `12 partitions for the balance of replicas, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
+    of_balance = {} if headline.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
-        f"{number(rows) if at else counted(rows, 'partition')} {_REASONS[reason]}"
+        f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"
         for at, (reason, rows) in enumerate(ordered)
     )
 

@@ -197,7 +197,7 @@ def target(asked: str, *, by_share: bool = False, shares: str = "") -> str:
         return f"within {asked.removesuffix('%')} % of {shares or 'share'}"
     if by_share:
         return f"within {asked} of {shares or 'its share'}"
-    return f"differ by at most {asked}{shares and f', with {shares}'}"
+    return f"differ by at most {asked}"
 
 
 def reached(row: RelaxedRow) -> str:

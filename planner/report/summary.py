@@ -97,8 +97,8 @@ def facts(plan: Plan) -> Facts:
         ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Alternative", _needed(plan) if does else ""),
-        ("Proof", verdict.proof(plan) if verdict.replicas_copied(plan) else verdict.proof_in_brokers(plan)),
-        ("Kafka's tool", verdict.kafkas_tool(plan)),
+        ("Proof", choice_tables.proof(plan) if verdict.replicas_copied(plan) else choice_tables.proof_in_brokers(plan)),
+        ("Kafka's tool", choice_tables.kafkas_tool(plan)),
         (
             "Duration",
             f"{duration}{verdict.receives_most(plan)}" if does else "nothing to copy" if plan.new_topics else "",
@@ -213,11 +213,7 @@ def measures(plan: Plan) -> Table[Measure]:
     balance = [*_balance(plan), *_of_log_dirs(plan)]
     if plan.changes.rebalance == "none":
         # Nothing is asked to be even then: what stays as it is is no news, and no target is missed.
-        balance = [
-            replace(row, allowed="not asked" if row.but else row.allowed, but="")
-            for row in balance
-            if row.today != row.plan
-        ]
+        balance = [replace(row, allowed="not asked", but="") for row in balance if row.today != row.plan]
     rows = [*balance, *_changed(plan), *_movement(plan)]
     today = {term.name: Quantity(term.today, term.unit) for term in plan.terms if term.name in _LIMITED}
     for gate in plan.limits:
@@ -230,6 +226,9 @@ def measures(plan: Plan) -> Table[Measure]:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
             of_failures = key.endswith(("_offline", "_refused"))
             name, allowed_most = _LIMITED.get(key, formats.words(key)), f"at most {limit}{' partitions' * of_failures}"
+            if key == "capacity.max_disk":
+                held = [each.before.size_bytes for each in plan.brokers if each.id == gate.broker]
+                today[key] = Quantity(held[0] if held else None, "bytes")
             rows.append(Measure(name, today.get(key, ""), value, allowed_most, _EXCEEDED * gate.crossed))
     return Table("measures", "Today and with the plan", "measure", rows, columns)
 
@@ -265,11 +264,18 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             shares = f"shares of {_range([unlike.least, unlike.most], unit)}" if unlike else ""
             by_share = ruled or (bool(shares) and window not in missed)
             allowed = sentences.target(getattr(asked, window), by_share=by_share, shares=shares)
-            yield Measure(name, _range(today, unit), _range(after, unit), allowed, _MISSED * (window in missed))
+            but = _MISSED * (window in missed)
+            if but and shares and not by_share and not getattr(asked, window).endswith("%"):
+                # A spread that fair shares don't allow.
+                but = f"missed, with {shares}"
+            yield Measure(name, _range(today, unit), _range(after, unit), allowed, but)
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
             today_and_after = (f"differ by {number(spread.today or 0)}", f"differ by {number(spread.plan or 0)}")
-            allowed = sentences.target(asked.topic_replicas, by_share=capped)
+            unlike_topics = "topic_replicas" not in missed and any(
+                row.window == "replicas" for row in plan.balance.shares or ()
+            )
+            allowed = sentences.target(asked.topic_replicas, by_share=capped or unlike_topics)
             yield Measure("replicas of one topic", *today_and_after, allowed, _MISSED * ("topic_replicas" in missed))
 
 

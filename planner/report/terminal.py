@@ -235,7 +235,7 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
     changes = headline.has_something_to_do(plan)
-    written = f" ({counted(files, 'file')})" if files and changes else ""
+    written = f" ({counted(files, 'file')})" if files else ""
     facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {plan_view.files(plan)}")]
     if changes:
         if not plan.cluster.bootstrap_servers:

@@ -41,7 +41,7 @@ def verdict(plan: Plan) -> str:
         *_limits(plan),
         *([met] if met else []),
         counted(len(plan.warnings), "warning") if plan.warnings else "no warnings",
-        *([f"valid until {plan.valid_until}"] if plan.valid_until else []),
+        *([f"valid until {plan.valid_until}"] if plan.valid_until and not headline.refused(plan) else []),
     ]
     # What a plan leaves as it is gets a sentence of its own: it is no reason not to apply the plan.
     missed = [headline.balance_missed(plan), *headline.racks(plan), headline.dearer(plan)]
@@ -145,73 +145,9 @@ def _groups(plan: Plan) -> Iterator[str]:
     yield f"Consumers: {of} read topics whose leaders change{told}."
 
 
-def proof(plan: Plan) -> str:
-    """Which plans cannot copy less, and how that is checked."""
-    bound = plan.bound
-    if plan.cluster.sizes_known and not bound.bytes_moved:
-        return ""
-    if bound.method == "forced" and not plan.cluster.sizes_known:
-        return "only what the changes require is copied"
-    if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
-        return "none: the minimum is unknown"
-    if bound.method == "target":
-        return "finishes an approved plan, whose target assignment needs all of these copies"
-    less = f"less than {size(bound.least_bytes_moved)}"
-    if not plan.cluster.sizes_known:
-        less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
-    split = headline.of_split(plan)
-    only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
-    if bound.excess:
-        close = "misses the balance targets by more" if plan.balance.relaxed else "exceeds the disk limits by more"
-        return f"{only}every plan that copies {less} {close}"
-    if plan.unfinished or headline.looser(plan):
-        return f"{only}no plan that ends as even as this one copies {less}"
-    if plan.changes.rebalance != "all":
-        repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
-        return f"{only}no plan that makes these changes{repairs} copies {less}"
-    rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
-    return f"{only}no plan that meets the targets{rule} copies {less}"
-
-
-def proof_in_brokers(plan: Plan) -> str:
-    """Which plans cannot move less between log dirs; that nothing is copied where nothing moves between them either."""
-    if not plan.log_dirs or not plan.log_dirs.moves:
-        return "nothing is copied, so no plan copies less" if plan.partitions else ""
-    least = size(plan.log_dirs.least_bytes_moved)
-    return f"no plan that brings the log dirs as close to their targets moves less than {least}"
-
-
 def replicas_copied(plan: Plan) -> int:
     """How many replicas the plan copies to another broker."""
     return sum(len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions)
-
-
-def kafkas_tool(plan: Plan) -> str:
-    """What Kafka's own tool would do, the best of its placements that were tried."""
-    best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
-    if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
-        ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
-        ours_is = "too" if ours == least else f"by {number(ours)}"
-        return f"its best placement would leave brokers that differ by {counted(least, 'replica')}, this plan {ours_is}"
-    if best is None or (plan.new_topics and not plan.partitions) or not best.replicas_moved:
-        return ""
-    copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")
-    # A budget pays for one step of what the tool does at once.
-    whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
-    # It balances everything; beside a plan that moves only what it must, its balance says nothing.
-    falls_short = whole + ("" if best.balance_kept or best.moves_unforced else " and be less even than this plan")
-    if plan.log_dirs and plan.log_dirs.moves:
-        falls_short = f" between brokers{whole} and balance no log dirs"
-    if best.left_to_change:
-        falls_short = f", and {counted(best.left_to_change, 'partition')} would not be as asked"
-    elif best.moves_unforced:
-        falls_short = f"{whole} and also move replicas that can stay"
-    runs = best.label.rpartition(" ")[2].replace(",", "")
-    simulated = f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
-    does = "--generate would copy"
-    if plan.changes.set_replication_factor:
-        does = "--generate can't change replication factors; its placement at the new ones would copy"
-    return f"{does} {copies}{falls_short} ({simulated})"
 
 
 def refused_next(plan: Plan) -> str:
@@ -223,11 +159,20 @@ def refused_next(plan: Plan) -> str:
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
     faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
-    raised = " and ".join(
-        f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in plan.limits if gate.crossed
+    # A limit on disks is at most 100 %.
+    rooms: dict[int | None, int | None] = {row.id: row.disk_bytes for row in plan.brokers}
+    over = [
+        gate
+        for gate in plan.limits
+        if gate.crossed and (gate.key != "limits.disk_used" or gate.value <= (rooms.get(gate.broker) or gate.value))
+    ]
+    raised = " and ".join(f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in over)
+    raises = f"raise {raised}{faster}, or " if raised else ""
+    smaller = "".join(
+        f"broker {gate.broker}'s disk is too small; " for gate in plan.limits if gate.crossed and gate not in over
     )
     also = f"; {lifted}" if lifted else ""
-    return f"nothing was written: raise {raised}{faster}, or ask for less{step}{also}; then run planner whatif again"
+    return f"nothing was written: {smaller}{raises}ask for less{step}{also}; then run planner whatif again"
 
 
 def _as_today(plan: Plan, gate: LimitRow) -> str:
@@ -258,7 +203,9 @@ def copied_back(plan: Plan) -> str:
         told.append(f"{_copied(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
     if len(told) == 1:
         told = [told[0].removesuffix(" between brokers")]
-    return f"{' and '.join(told)} at most" if told else "nothing"
+    down = [broker.id for broker in plan.brokers if broker.role == "removed" and broker.seems_down]
+    once = f", once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live again" if down else ""
+    return f"{' and '.join(told)} at most{once}" if told else "nothing"
 
 
 def _copied(plan: Plan, size_bytes: int, replicas: int) -> str:
@@ -297,7 +244,9 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
         most = max(held.values(), default=0)
         ids = [broker for broker, count in held.items() if count == most]
         more = f" and {counted(len(ids) - 1, 'other')}" if len(ids) > 1 else ""
-        told.append(f"broker {ids[0]}{more} ({number(most)})" if ids else "")
+        here = [row.id for row in plan.brokers if row.role != ("added" if side == "before" else "removed")]
+        who = "every broker" if len(ids) == len(here) > 1 else f"broker {ids[0]}{more}" if ids else ""
+        told.append(f"{who} ({number(most)})" if ids else "")
     today, after = told
     return f"{today} today and after" if today == after else f"{today} today; {after} after"
 
@@ -338,7 +287,7 @@ def fullest(plan: Plan) -> str:
     times.setdefault(after, []).append(filled)
     # Nothing changes in between.
     if len(times) == 1:
-        return f"{today}{unknown}"
+        return f"{today} today{', during the plan' * bool(plan.partitions)} and after{unknown}"
     return "; ".join(f"{which} {' and '.join(when)}" for which, when in times.items()) + unknown
 
 

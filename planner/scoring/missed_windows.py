@@ -164,7 +164,8 @@ def _smallest_racks(problem: Problem) -> str:
     names = [printable(problem.rack_names[at], 60) for at in used if sizes[at] == fewest]
     holds = counted(fewest, "broker")
     racks, each = ("rack", f"has {holds}") if len(names) == 1 else ("racks", f"have {holds} each")
-    return f": {racks} {first_names(names)} {each}, other racks up to {most}"
+    others = "the other rack" if len(used) - len(names) == 1 else "other racks up to"
+    return f": {racks} {first_names(names)} {each}, {others} {most}"
 
 
 def _why_not_led(problem: Problem) -> str:

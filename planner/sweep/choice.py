@@ -249,7 +249,8 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
             what = f"the most even plan tried{others} within the budget"
             return f"{what}: copies {moved}, {above}"
         case "most_even_within_bytes":
-            return f"the most even plan tried{others} that copies at most {stated(rule.value)}: copies {moved}, {above}"
+            most = f"at most {stated(rule.value)} (sweep.choose)"
+            return f"the most even plan tried{others} that copies {most}: copies {moved}, {above}"
         case "lowest_worst_hour_within_bytes":
             what = f"the lowest worst hour{others} of the plans that copy at most {stated(rule.value)}"
             return f"{what}: copies {moved}, {hour}"

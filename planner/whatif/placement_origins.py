@@ -93,22 +93,19 @@ class _Stripes:
         if self._offset is None:
             self._offset = self._rack_of[replicas[0]]
         leader_rack = self._offset = self._offset % len(self._rings)
-        taken = self._anyhow(replicas) if self._someone_is_spent() else self._in_turn(replicas, leader_rack)
+        # A rack has no broker left as an epoch begins, having last been used in the same one a round ago.
+        if any(ring.epoch == self._epoch and ring.taken >= len(ring.brokers) for ring in self._rings):
+            taken = self._anyhow(replicas)
+        else:
+            taken = self._takes_at(leader_rack, replicas[0]) and self._followers(replicas[1:], leader_rack)
         self._epoch += 1
         self._offset += 1
         return taken
-
-    def _someone_is_spent(self) -> bool:
-        """Whether a rack has no broker left as an epoch begins, having last been used in the same one a round ago."""
-        return any(ring.epoch == self._epoch and ring.taken >= len(ring.brokers) for ring in self._rings)
 
     def _anyhow(self, replicas: Sequence[int]) -> bool:
         """Where spent racks are passed over nobody can tell which rack stands where; the brokers' turns still hold."""
         rings = [(self._rings[self._rack_of[broker]], broker) for broker in replicas]
         return all(ring.begin(self._epoch) and ring.takes(broker) for ring, broker in rings)
-
-    def _in_turn(self, replicas: Sequence[int], leader_rack: int) -> bool:
-        return self._takes_at(leader_rack, replicas[0]) and self._followers(replicas[1:], leader_rack)
 
     def _followers(self, replicas: Sequence[int], leader_rack: int) -> bool:
         """One broker of each rack in turn, those with none left and, once, the leader's passed over."""

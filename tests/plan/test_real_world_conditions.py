@@ -59,7 +59,8 @@ def test_a_replication_factor_above_the_racks(tmp_path: Path) -> None:
     assert (len(spreads), True) == (4, all(spread in (["a", "a", "b"], ["a", "b", "b"]) for spread in spreads))
     assert {1: 3, 2: 3, 3: 3, 4: 3, 5: 0} == found.held()
     assert found.warns(
-        "4 partitions with more replicas than there are racks (2): some racks hold several replicas of a partition"
+        "4 partitions with more replicas than there are racks (2): some racks hold several of a partition, until there "
+        "are more racks or fewer replicas"
     )
 
 
@@ -69,7 +70,7 @@ def test_racks_of_unequal_size(tmp_path: Path) -> None:
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
     found = plan_of(tmp_path, racks, {"t": Described([[1, 4, 5]] * 6)})
     assert {1: 2, 2: 2, 3: 2, 4: 6, 5: 6} == found.held()
-    why = "brokers in smaller racks hold more: racks b, c have 1 broker each, other racks up to 3"
+    why = "brokers in smaller racks hold more: racks b, c have 1 broker each, the other rack 3"
     assert {("replicas", None): why, ("topic_replicas", "t"): why} == found.relaxed()
     assert why in found.report
 
@@ -138,7 +139,7 @@ def test_replicas_out_of_sync_on_brokers_that_leave(tmp_path: Path) -> None:
     found = plan_of(tmp_path, SIX, topics, "changes: {remove_brokers: [1]}\n")
     assert 1 == found.plan["risks"]["out_of_sync"]
     assert found.warns(
-        "1 partition under-replicated, on brokers that leave or without a leader: apply.yml doesn't wait for these"
+        "1 partition under-replicated, only on brokers that the plan empties: apply.yml doesn't wait for these"
     )
 
 
@@ -148,7 +149,7 @@ def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:
     found = plan_of(tmp_path, SIX, topics, "changes: {rebalance: leaders}\n")
     assert [[1, 2]] == found.lists("b")
     assert found.warns(
-        "1 partition (b-0) with a new preferred leader that isn't in sync today: it can't be elected before it is"
+        "1 partition (b-0) with a new preferred leader that isn't in sync today: wait until it is, or it isn't elected"
     )
 
 

@@ -34,7 +34,7 @@ def test_nothing_relaxed() -> None:
 def test_racks_of_unequal_size() -> None:
     """A lone broker in its rack holds a replica of everything: inside its window, and still named."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, balance=NARROW)
-    why = "brokers in smaller racks hold more: rack a has 1 broker, other racks up to 2"
+    why = "brokers in smaller racks hold more: rack a has 1 broker, the other rack 2"
     assert (Relaxed("replicas", None, "1", 2, why), Relaxed("topic_replicas", "x", "1", 2, why)) == found(problem)
 
 

@@ -145,7 +145,7 @@ def test_why_says_the_numbers() -> None:
     rules = (None, Choice("most_even_within_bytes", 60), Choice("fewest_bytes_within_imbalance", 30_000))
     assert [
         "the fewest bytes at the balance asked for: 50 B",
-        "the most even plan tried that copies at most 60 B: copies 50 B, "
+        "the most even plan tried that copies at most 60 B (sweep.choose): copies 50 B, "
         "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)",
         "the fewest bytes with no broker more than 3 % above its share: 50 B, "
         "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)",

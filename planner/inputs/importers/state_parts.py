@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, NoReturn, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from planner.model.cluster import Config, Partition, Topic
 from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.file_reading import no_number
 
 LARGEST_ID = 2**31 - 1
 TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
@@ -242,14 +243,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _no_number(name: str) -> NoReturn:
-    """ValueError for NaN and infinity: Python's reader accepts them, JSON doesn't have them."""
-    raise ValueError(f"{name} isn't a number")
-
-
 _T = TypeVar("_T")
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=no_number)
 _BETWEEN = re.compile(r"[\s,]*")
 _ALLOWED = "allowed: the complete JSON as Kafka's tool prints it"
 

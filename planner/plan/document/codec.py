@@ -30,6 +30,7 @@ from planner.plan.document.restart_types import RestartDocument
 FORMAT_VERSION: Final = "2.0"
 
 _DECODER = msgspec.json.Decoder(Plan)
+_TYPE_INFO = cache(types.type_info)
 _NO_ID = "0" * 64
 _ID = b'\n "plan_id"'
 # Small and large numbers with a fraction: the library writes 1e16 and 0.00001 where Python writes 1e+16 and 1e-05. No
@@ -176,12 +177,7 @@ class Misfit(NamedTuple):
 
 def misfits(value: Any, kind: type[Section] = Plan) -> Iterator[Misfit]:
     """All the reasons why a JSON value isn't a plan, or of another class, in the order of the types."""
-    return _misfits(value, _described_type(kind), "$")
-
-
-@cache
-def _described_type(kind: type[Section]) -> types.Type:
-    return types.type_info(kind)
+    return _misfits(value, _TYPE_INFO(kind), "$")
 
 
 def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:
