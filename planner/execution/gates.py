@@ -226,7 +226,7 @@ def _overfull(spec: Spec, peak: Peak) -> str:
 def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | None) -> str:
     """The worst of them: what lets that one complete lets all of them."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
-    others = f" (and {len(stuck) - 1} more such brokers or batches)" if len(stuck) > 1 else ""
+    others = f" (nor {len(stuck) - 1} copies on other brokers or in other batches, which need less)" * (len(stuck) > 1)
     produced = worst.produced_bytes_per_sec
     return (
         f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "

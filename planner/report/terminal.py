@@ -58,6 +58,8 @@ def plain(value: str, at_most: int = _LONGEST_TEXT) -> str:
 
 # No name is read as markup, and no control character is obeyed.
 _WRITER = Writer(plain, plain, lambda written: f"[bold]{written}[/]")
+# Worse after the plan, these are told on the screen too.
+_FAILURES = ("broker_offline", "broker_refused", "rack_offline", "rack_refused")
 
 
 def line(value: Value) -> str:
@@ -198,7 +200,9 @@ def show_plan(
         return
     rest = plan_view.details(plan) if detail == "everything" else (_notes(plan),)
     shown = [section for section in (*rest, _next(plan, folder, files)) if section.blocks]
-    writes = (("Writes", verdict.writes(plan)),) if plan.partitions else ()
+    writes = [("Writes", verdict.writes(plan))] if plan.partitions else []
+    if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
+        writes += [("Failures", " ".join(verdict.failures(plan)))]
     # What stands first needs no title.
     untitled = (Section("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
     console.print()

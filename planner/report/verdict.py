@@ -76,7 +76,7 @@ def risks(plan: Plan) -> Iterator[str]:
             share = percent(100 * crossing / moved)
             yield f"Copied between racks: {size(int(crossing))} of {size(moved)} ({share})."
         yield from _groups(plan)
-    yield from _failures(plan)
+    yield from failures(plan)
 
 
 def writes(plan: Plan) -> str:
@@ -103,11 +103,14 @@ def writes(plan: Plan) -> str:
     return f"acks=all keeps working as long as no broker fails; {failure}{unknown}"
 
 
-def _failures(plan: Plan) -> Iterator[str]:
+def failures(plan: Plan) -> Iterator[str]:
+    """A sentence on the failure of the worst broker, and one on that of the worst rack, after the plan."""
     terms = {term.name: term for term in plan.terms}
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
     down = headline.brokers_down(plan)
-    after = f"After the plan, with {formats.brokers(down)} live again," if down else "After the plan,"
+    after = "After the plan," if headline.has_something_to_do(plan) else "Today,"
+    if down:
+        after += f" with {formats.brokers(down)} live again,"
     shown = [
         f"{after} if the worst {of} fails: {_failed(found)}."
         for of, found in of_each

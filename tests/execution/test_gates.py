@@ -110,7 +110,8 @@ def test_a_throttle_at_the_produce_rate_is_refused() -> None:
     assert 60 == plan_of(replacement(throttle=11, rates=5))["execution"]["seconds_at_throttle"]
     # The leaders 1 and 2 send each write to broker 3, which still follows, and to 4.
     assert [
-        "execution.throttle: 10 B/s never lets batch 1 complete (and 2 more such brokers or batches): "
+        "execution.throttle: 10 B/s never lets batch 1 complete "
+        "(nor 2 copies on other brokers or in other batches, which need less): "
         "what producers write to the partitions that broker 4 copies in is 10 B/s; allowed: more than that (10 bytes/s)"
     ] == refused(replacement(throttle=10, rates=5))
 

@@ -233,3 +233,19 @@ def test_without_targets_no_balance_is_asked_for() -> None:
     assert facts(plan)["Asked for"].endswith("; keep the rules (no balance targets)")
     plan["brokers"][0]["max_replicas"] = 9
     assert facts(plan)["Asked for"].endswith("; keep the caps (no balance targets)")
+
+
+def test_a_tool_that_is_more_even_is_said_to_be() -> None:
+    """Beside a plan that misses targets itself, the worst broker decides; beside one that keeps them, they do."""
+    plan = small()
+    this, kafkas = plan["compared"][1:3]
+    assert "this plan" == this["label"]
+    this["balance_kept"], kafkas["left_to_change"] = False, 0
+    kafkas |= {"balance_kept": False, "imbalance_percent": this["imbalance_percent"] / 2}
+    assert " and be more even than this plan" in facts(plan)["Kafka's tool"]
+    kafkas["imbalance_percent"] = 2 * this["imbalance_percent"] + 1
+    assert " and be less even than this plan" in facts(plan)["Kafka's tool"]
+    kafkas["balance_kept"] = True
+    assert " and be more even than this plan" in facts(plan)["Kafka's tool"]
+    this["balance_kept"] = True
+    assert "than this plan" not in facts(plan)["Kafka's tool"]

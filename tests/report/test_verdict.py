@@ -184,3 +184,13 @@ def test_a_removed_broker_that_is_down_is_not_to_be_stopped() -> None:
     assert verdict.leaving(typed(plan)) == (
         "broker 1, down today: not needed after verify.yml; rollback.yml needs it running again"
     )
+
+
+def test_no_limit_beyond_the_whole_disk_is_offered() -> None:
+    """`limits.disk_used` is at most 100 %: what needs more has to be asked for otherwise."""
+    plan = small(limits=[{"key": "limits.disk_used", "limit": 40 * GB, "value": 49 * GB, "broker": 1}])
+    plan["brokers"][0]["disk_bytes"] = 45 * GB
+    told = verdict.refused_next(typed(plan))
+    assert told == "nothing was written: broker 1's disk is too small; ask for less; then run planner whatif again"
+    plan["brokers"][0]["disk_bytes"] = 100 * GB
+    assert "raise limits.disk_used to 49 %, or ask for less" in verdict.refused_next(typed(plan))
