@@ -282,7 +282,10 @@ class Targets:
 
 
 def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets:
-    """How the declared topics differ from today's `topics`, in the order in which they are declared."""
+    """How the declared topics differ from `topics`, in the order in which they are declared.
+
+    Those are today's for what has to change, and those that `changes` leaves for what isn't asked for.
+    """
     today = {topic.name: topic.partitions for topic in topics}
     factors: list[tuple[str, int]] = []
     more: list[tuple[str, int]] = []
@@ -303,7 +306,7 @@ def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets
 
 
 def target_notes(found: Targets, declared_by: str) -> Iterator[str]:
-    """What `declared_by`, a file, declares otherwise than it is, and the key of `changes` that would change it."""
+    """What `declared_by`, a file, declares otherwise than the YAML leaves it, and the key of `changes` that says so."""
     for names, what in (
         ([name for name, _ in found.factors], "with another replication factor: see changes.set_replication_factor"),
         ([name for name, _ in found.partitions], "with more partitions: see changes.add_partitions"),

@@ -6,8 +6,9 @@ This is the only module of the input side that opens files; everything that it c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from planner.inputs.importers import consumer_groups, log_dirs_describe
@@ -38,7 +39,7 @@ from planner.inputs.state.state_files import Expected, UnreadableError, files_in
 from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
-from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, merged
+from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
 from planner.model.spec import DescribedGroup, InputFile, Rate, Spec
@@ -283,8 +284,34 @@ def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tup
     unsaid = (CONFIGS_UNKNOWN,) if unknown else ()
     if any(key.startswith("cluster.broker") for key in bad_keys):  # brokers, or their classes
         return (*merged.notes, *unsaid)
-    of_targets = target_notes(targets(merged.assignment.topics, merged.targets), merged.declared_by)
+    asked = _as_asked(document, merged.assignment.topics) if merged.targets else ()
+    of_targets = target_notes(targets(asked, merged.targets), merged.declared_by)
     return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *of_targets, *unsaid)
+
+
+def _as_asked(document: Document, topics: Iterable[Topic]) -> Iterator[Topic]:
+    """The topics as `changes` leaves them, for their numbers alone: new replicas are on no brokers.
+
+    The changes aren't checked yet: what isn't a number of a topic is passed over.
+    """
+
+    def numbers(key: str, of: str, what: str) -> list[tuple[str, int]]:
+        rows = document.get("changes", key)
+        found = [(row.get(of), row.get(what)) for row in rows or () if isinstance(row, dict)]
+        return [(name, value) for name, value in found if isinstance(name, str) and isinstance(value, int)]
+
+    factors = numbers("set_replication_factor", "topics", "replication_factor")
+    counts = dict(numbers("add_partitions", "topic", "partitions"))
+    for topic in topics:
+        rows = topic.partitions
+        rows += (rows[-1],) * (counts.get(topic.name, 0) - len(rows))
+        for pattern, factor in factors:
+            if fnmatchcase(topic.name, pattern):
+                rows = tuple(replace(row, replicas=tuple(range(factor))) for row in rows)
+        yield replace(topic, partitions=rows)
+    made = dict(numbers("create_topics", "name", "replication_factor"))
+    for name, count in numbers("create_topics", "name", "partitions"):
+        yield Topic(name, (Partition(0, tuple(range(made.get(name, 0)))),) * count)
 
 
 def _with_state(document: Document, merged: Merged | None) -> Document:

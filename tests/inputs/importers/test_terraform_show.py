@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from state_texts import read_topics
 
 from planner.inputs.importers.state_parts import TopicTarget
 from planner.inputs.importers.terraform_show import Targets, target_notes, targets
+from planner.inputs.spec.reading import load
 from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError, Place
 
@@ -148,6 +150,41 @@ def test_targets_are_what_has_to_change() -> None:
         "p.json declares topic c which the cluster doesn't have: see changes.create_topics",
         "p.json declares topic b with fewer partitions than they have: Kafka takes none away",
     ] == list(target_notes(found, "p.json"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ("rebalance: none", ["a with another replication factor", "a with more partitions", "c which the cluster"]),
+        ("set_replication_factor: [{topics: a, replication_factor: 3}]", ["a with more partitions", "c which the"]),
+        ("add_partitions: [{topic: a, partitions: 4}]", ["a with another replication factor", "c which the cluster"]),
+        (
+            "set_replication_factor: [{topics: b, replication_factor: 2}]",
+            ["topics a, b with another replication factor", "a with more partitions", "c which the cluster"],
+        ),
+        (
+            "create_topics: [{name: c, partitions: 2, replication_factor: 2}]",
+            ["a with another replication factor", "a with more partitions"],
+        ),
+    ],
+)
+def test_a_spec_is_told_what_its_changes_leave_otherwise(changes: str, found: list[str], tmp_path: Path) -> None:
+    """Not what Terraform declares and the changes ask for too; and a topic that only they change."""
+    (tmp_path / "d.txt").write_text(DESCRIBE, encoding="utf-8")
+    declared = [resource(topic(*each)) for each in (("a", 4, 3), ("b", 2, 1), ("c", 2, 2))]
+    (tmp_path / "p.json").write_text(state(*declared), encoding="utf-8")
+    spec = tmp_path / "s.yaml"
+    brokers = "[{id: 1}, {id: 2}, {id: 3}]"
+    spec.write_text(
+        f"version: 1\ncluster: {{name: x, brokers: {brokers}, state: {{files: [d.txt, p.json]}}}}\n"
+        f"changes:\n  {changes}\n",
+        encoding="utf-8",
+    )
+
+    notes = [note for note in load(spec).cluster.notes if "declares" in note]
+
+    assert len(found) == len(notes)
+    assert all(said in note for said, note in zip(found, notes, strict=True)), notes
 
 
 def test_what_is_declared_as_it_is_or_not_known_yet_changes_nothing() -> None:
