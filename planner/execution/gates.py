@@ -40,7 +40,7 @@ _OF_SCORES = (
 )
 _WHAT = {
     "copies in": "copies in",
-    "leads": "leads, once for each follower,",
+    "leads": "leads, once for each follower",
     "moves inside": "moves between its log dirs",
 }
 
@@ -226,12 +226,12 @@ def _overfull(spec: Spec, peak: Peak) -> str:
 def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | None) -> str:
     """The worst of them: what lets that one complete lets all of them."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
-    others = f" (nor {len(stuck) - 1} copies on other brokers or in other batches, which need less)" * (len(stuck) > 1)
-    produced = worst.produced_bytes_per_sec
+    others = f", nor {len(stuck) - 1} other pairs of a broker and a batch" * (len(stuck) > 1)
+    produced, enough = worst.produced_bytes_per_sec, ", which is enough for all of them" * (len(stuck) > 1)
     return (
         f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "
-        f"what producers write to the partitions that broker {worst.broker} {_WHAT[worst.side]} is "
-        f"{size(produced)}/s; allowed: more than that ({produced} bytes/s)"
+        f"in it, producers alone write {size(produced)}/s to the partitions that broker {worst.broker} "
+        f"{_WHAT[worst.side]}; allowed: above {size(produced)}/s ({produced} bytes/s){enough}"
     )
 
 

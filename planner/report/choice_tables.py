@@ -325,9 +325,10 @@ def kafkas_tool(plan: Plan) -> str:
 
 def _less_or_more_even(plan: Plan, best: ComparedRow) -> str:
     """How even another plan is beside this one: by the targets; by the worst broker where both miss some."""
+    this = "this step" if plan.unfinished else _THIS
     own = next((row for row in plan.compared if row.label == _THIS), None)
     if best.balance_kept:
-        return "" if own is None or own.balance_kept else " and be more even than this plan"
+        return "" if own is None or own.balance_kept else f" and be more even than {this}"
     if own is None or own.balance_kept or best.imbalance_percent > own.imbalance_percent:
-        return " and be less even than this plan"
-    return " and be more even than this plan" if best.imbalance_percent < own.imbalance_percent else ""
+        return f" and be less even than {this}"
+    return f" and be more even than {this}" if best.imbalance_percent < own.imbalance_percent else ""

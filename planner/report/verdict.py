@@ -111,15 +111,13 @@ def failures(plan: Plan) -> Iterator[str]:
     after = "After the plan," if headline.has_something_to_do(plan) else "Today,"
     if down:
         after += f" with {formats.brokers(down)} live again,"
-    shown = [
-        f"{after} if the worst {of} fails: {_failed(found)}."
-        for of, found in of_each
-        if any(term.today or term.plan for term in found)
-    ]
-    yield from shown
-    if not shown and any(found for _, found in of_each):
-        of = "broker or rack" if any(row.rack is not None for row in plan.brokers) else "broker"
+    racks = any(row.rack is not None for row in plan.brokers)
+    worse = {of: found for of, found in of_each if any(term.today or term.plan for term in found)}
+    harmless = [of for of in _DOMAINS if of not in worse and (of == "broker" or racks)]
+    if harmless and any(found for _, found in of_each):
+        of = " or ".join(harmless)
         yield f"{after} the failure of one {of} takes no partition offline and blocks no acks=all writes."
+    yield from (f"{after} if the worst {of} fails: {_failed(found)}." for of, found in worse.items())
 
 
 def _failed(found: Sequence[TermRow]) -> str:

@@ -110,9 +110,9 @@ def test_a_throttle_at_the_produce_rate_is_refused() -> None:
     assert 60 == plan_of(replacement(throttle=11, rates=5))["execution"]["seconds_at_throttle"]
     # The leaders 1 and 2 send each write to broker 3, which still follows, and to 4.
     assert [
-        "execution.throttle: 10 B/s never lets batch 1 complete "
-        "(nor 2 copies on other brokers or in other batches, which need less): "
-        "what producers write to the partitions that broker 4 copies in is 10 B/s; allowed: more than that (10 bytes/s)"
+        "execution.throttle: 10 B/s never lets batch 1 complete, nor 2 other pairs of a broker and a batch: in it, "
+        "producers alone write 10 B/s to the partitions that broker 4 copies in; allowed: above 10 B/s (10 bytes/s), "
+        "which is enough for all of them"
     ] == refused(replacement(throttle=10, rates=5))
 
 
@@ -133,8 +133,8 @@ def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
     fast = replace(topic, partitions=(replace(topic.partitions[0], bytes_in_per_sec=4),))
 
     assert [
-        "execution.throttle: 12 B/s never lets batch 1 complete: what producers write to the partitions that "
-        "broker 1 leads, once for each follower, is 12 B/s; allowed: more than that (12 bytes/s)"
+        "execution.throttle: 12 B/s never lets batch 1 complete: in it, producers alone write 12 B/s to the partitions "
+        "that broker 1 leads, once for each follower; allowed: above 12 B/s (12 bytes/s)"
     ] == refused(replace(spec, cluster=replace(spec.cluster, topics=(fast,))))
 
 

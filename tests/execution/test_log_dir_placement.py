@@ -213,7 +213,7 @@ def test_a_throttle_that_producers_use_up_inside_a_broker_is_refused(tmp_path: P
     """What is written to a replica on its way between log dirs goes through their throttle too."""
     text = TWO + INSIDE + "execution: {throttle: 10MB/s}\n"
     rates = text.replace("leader: 1}", "leader: 1, bytes_in: 10MB/s}")
-    with pytest.raises(UnsafePlanError, match=r"broker 1 moves between its log dirs is 10\.0 MB/s"):
+    with pytest.raises(UnsafePlanError, match=r"10\.0 MB/s to the partitions that broker 1 moves between its log dirs"):
         plan_of(spec_of(tmp_path, rates))
 
 

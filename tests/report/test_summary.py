@@ -120,7 +120,7 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     assert facts(tried)["Kafka's tool"] == f"{copied} and also move replicas that can stay{seeds}"
     tried["compared"][2] |= {"moves_unforced": False}
     step = tried | {"complete": False, "unfinished": LEFT}
-    assert facts(step)["Kafka's tool"] == f"{copied} for the whole change and be less even than this plan{seeds}"
+    assert facts(step)["Kafka's tool"] == f"{copied} for the whole change and be less even than this step{seeds}"
 
 
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:

@@ -194,3 +194,13 @@ def test_no_limit_beyond_the_whole_disk_is_offered() -> None:
     assert told == "nothing was written: broker 1's disk is too small; ask for less; then run planner whatif again"
     plan["brokers"][0]["disk_bytes"] = 100 * GB
     assert "raise limits.disk_used to 49 %, or ask for less" in verdict.refused_next(typed(plan))
+
+
+def test_a_harmless_failure_is_told_beside_a_harmful_one() -> None:
+    """Where a rack's failure hurts, whoever reads wants to know of a broker's too."""
+    some = [term("resilience", f"rack_{name}", "partitions", 0, 3, None) for name in ("offline", "refused")]
+    none = [term("resilience", f"broker_{name}", "partitions", 0, 0, 0) for name in ("offline", "refused")]
+    found = risks(terms=[*none, *some])
+    broker_first = "After the plan, the failure of one broker takes no partition offline and blocks no acks=all writes."
+    assert broker_first in found
+    assert any(line.startswith("After the plan, if the worst rack fails: ") for line in found)

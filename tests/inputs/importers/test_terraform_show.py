@@ -145,9 +145,11 @@ def test_targets_are_what_has_to_change() -> None:
     found = targets(read_topics(DESCRIBE, "d.txt"), rows)
     assert Targets((("a", 3),), (("a", 4),), (rows[2],), ("b",)) == found
     assert [
-        "p.json declares topic a with another replication factor: see changes.set_replication_factor",
-        "p.json declares topic a with more partitions: see changes.add_partitions",
-        "p.json declares topic c which the cluster doesn't have: see changes.create_topics",
+        "p.json declares topic a with another replication factor than this plan leaves: change it there, or in "
+        "changes.set_replication_factor",
+        "p.json declares topic a with more partitions than this plan leaves: change it there, or in "
+        "changes.add_partitions",
+        "p.json declares topic c which the cluster doesn't have: add it to changes.create_topics, or it stays as it is",
         "p.json declares topic b with fewer partitions than they have: Kafka takes none away",
     ] == list(target_notes(found, "p.json"))
 
