@@ -5,6 +5,7 @@ Plain text; whoever prints it escapes what comes from the cluster.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -238,7 +239,7 @@ def leaving(plan: Plan) -> str:
 
 
 def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
-    """The broker with most replicas or leaders, today and afterwards."""
+    """The broker with most replicas or leaders, today and afterwards; of replicas also in any batch."""
     told = list[str]()
     for side in ("before", "after"):
         held = {broker.id: getattr(getattr(broker, side), what) for broker in plan.brokers}
@@ -249,7 +250,20 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
         who = "every broker" if len(ids) == len(here) > 1 else f"broker {ids[0]}{more}" if ids else ""
         told.append(f"{who} ({number(most)})" if ids else "")
     today, after = told
-    return f"{today} today and after" if today == after else f"{today} today; {after} after"
+    during = "" if what == "leaders" or not plan.batches else " and during the plan"
+    held = Counter({broker.id: broker.before.replicas for broker in plan.brokers})
+    most = max(held.values(), default=0)
+    for batch in plan.batches if what == "replicas" else ():
+        added = Counter(to for row in batch.partitions for to in {*row.replicas}.difference(row.replicas_before))
+        gone = Counter(of for row in batch.partitions for of in {*row.replicas_before}.difference(row.replicas))
+        held += added
+        fullest, count = max(held.items(), key=lambda row: (row[1], -row[0]))
+        if count > most:
+            during, most = f"; broker {fullest} ({number(count)}) in batch {batch.number}", count
+        held -= gone
+    if today == after and not during.startswith(";"):
+        return f"{today} today{during.replace(' and', ',')} and after"
+    return f"{today} today{during}; {after} after"
 
 
 def by_disk(plan: Plan) -> bool:

@@ -130,7 +130,7 @@ def test_the_fullest_are_those_of_the_fullest_disk() -> None:
     assert facts(plan)["Fullest disk"].startswith("broker 3 (100 % full, 40.0 GB) today; ")
     assert facts(plan)["Fullest disk"].endswith("; broker 3 (97.5 % full, 39.0 GB) after")
     plan["cluster"]["sizes_known"] = False
-    assert facts(plan)["Most replicas"] == "every broker (40) today; broker 2 (40) after"
+    assert facts(plan)["Most replicas"] == "every broker (40) today and during the plan; broker 2 (40) after"
 
 
 def test_the_peak_of_the_disks_is_named() -> None:

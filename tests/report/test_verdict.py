@@ -204,3 +204,18 @@ def test_a_harmless_failure_is_told_beside_a_harmful_one() -> None:
     broker_first = "After the plan, the failure of one broker takes no partition offline and blocks no acks=all writes."
     assert broker_first in found
     assert any(line.startswith("After the plan, if the worst rack fails: ") for line in found)
+
+
+def test_most_replicas_are_those_of_any_batch() -> None:
+    """While a batch copies, a broker holds what it gets beside what it still has."""
+    plan = small()
+    plan["brokers"] = [broker(each, "stays", (3, 1), (3, 1)) for each in (1, 2, 3)]
+    step = {"topic": "orders", "partition": 0, "replicas_before": [1, 2], "replicas": [3, 2]}
+    batch = plan["batches"][0]
+    plan["batches"] = [{**batch, "number": 1, "partitions": [step]}]
+    assert verdict.holds_most(typed(plan), "replicas") == (
+        "every broker (3) today; broker 3 (4) in batch 1; every broker (3) after"
+    )
+    plan["batches"] = [{**batch, "number": 1, "partitions": []}]
+    assert verdict.holds_most(typed(plan), "replicas") == "every broker (3) today, during the plan and after"
+    assert verdict.holds_most(typed(plan), "leaders") == "every broker (1) today and after"
