@@ -135,6 +135,11 @@ def dearer(plan: Plan) -> str:
     return f"traffic between racks will cost {more:,.2f} more a month ({today:,.2f} today)"
 
 
+def target_name(window: str) -> str:
+    """A target of the balance as the table of measures calls it: `topic replicas`, `bytes` for `disk`."""
+    return "bytes" if window == "disk" else words(window)
+
+
 def bounded(plan: Plan) -> str:
     """Which plans the bound covers, if not all that do what is asked."""
     of = " of this step" if plan.unfinished else " at this looser balance" if looser(plan) else ""
@@ -153,7 +158,7 @@ def calm(plan: Plan) -> bool:
 
 
 def _windows(names: Sequence[str]) -> str:
-    shown = [words(name) for name in names[:_WINDOWS_NAMED]]
+    shown = [target_name(name) for name in names[:_WINDOWS_NAMED]]
     return ", ".join([*shown, *(["…"] if len(names) > _WINDOWS_NAMED else [])])
 
 

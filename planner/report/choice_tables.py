@@ -79,7 +79,7 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
     # Why a first step misses a target says nothing about the steps behind it.
     why = column("Why", lambda row: row.why, numeric=False)
     columns = (
-        column("Target", lambda row: formats.words(row.window), numeric=False),
+        column("Target", lambda row: headline.target_name(row.window), numeric=False),
         column("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
         column("Asked", lambda row: sentences.target(row.wanted), numeric=False),
         column("Reached", sentences.reached, numeric=False),

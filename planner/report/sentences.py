@@ -225,7 +225,8 @@ def _targets(rows: Sequence[RelaxedRow]) -> str:
     for row in rows:
         topics.setdefault(row.window, []).extend([] if row.topic is None else [printable(row.topic, 60)])
     return ", ".join(
-        words(window) + (f" of {names[0] if len(names) == 1 else counted(len(names), 'topic')}" if names else "")
+        headline.target_name(window)
+        + (f" of {names[0] if len(names) == 1 else counted(len(names), 'topic')}" if names else "")
         for window, names in topics.items()
     )
 

@@ -53,7 +53,7 @@ def test_a_first_step_says_so_first() -> None:
     ("left", "said"),
     [
         ({"brokers": []}, "). Left: 20 partitions to change"),
-        ({"brokers": [], "partitions": 0}, "Left: 26.6 MB to copy (20 replicas), for balance (disk, leaders); "),
+        ({"brokers": [], "partitions": 0}, "Left: 26.6 MB to copy (20 replicas), for balance (bytes, leaders); "),
         ({"brokers": [], "replicas_moved": 0}, "Left: 20 partitions to change, 12 leaders to change"),
         ({"bytes_moved": None, "brokers": []}, "20 replicas to copy, sizes unknown"),
         ({"brokers": [{**LEFT["brokers"][0], "size_bytes": None}]}, "afterwards (20 replicas);"),
@@ -85,7 +85,7 @@ def test_a_looser_balance_is_not_the_one_asked_for() -> None:
     plan["balance"] = {"wanted": windows | {"disk": "50%"}, "relaxed": [], "asked": windows, "missed": ["disk"]}
     assert headline.looser(typed(plan))
     assert "the proven minimum at this looser balance" in headline.headline(typed(plan))
-    assert "the balance is looser than asked: disk" == headline.balance_missed(typed(plan))
+    assert "the balance is looser than asked: bytes" == headline.balance_missed(typed(plan))
     assert not headline.looser(typed(small()))
 
 
