@@ -38,20 +38,20 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         (not spec.cluster.sizes_known, _NO_SIZES),
         (
             spec.cluster.unsized,
-            f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
+            f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
             "more bytes move than this plan says",
         ),
         (
             grown,
-            f"{_number(grown, 'topic')} with more partitions, which can't be taken back: keys map to other partitions",
+            f"{counted(grown, 'topic')} with more partitions, which can't be taken back: keys map to other partitions",
         ),
-        (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
+        (mixed, f"{counted(mixed, 'topic')} with unlike replication factors within the topic"),
         (
             kept,
-            f"{_number(len(kept), 'topic')} excluded by the YAML's topics key ({first_names(kept)}): "
+            f"{counted(len(kept), 'topic')} excluded by the YAML's topics key ({first_names(kept)}): "
             "not moved, but counted for the balance",
         ),
-        (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
+        (deleting, f"{counted(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
         (not problem.racks_matter and problem.rack_aware, _NO_RACKS),
         (
             None in disks and disks != {None},
@@ -78,11 +78,11 @@ def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionC
     waits = out_of_sync(spec, problem, changed)
     if waits:
         yield (
-            f"{_number(waits, 'partition')} under-replicated: apply.yml starts only once all their replicas are in "
+            f"{counted(waits, 'partition')} under-replicated: apply.yml starts only once all their replicas are in "
             "sync, or with -e kafka_reassign_allow_under_replicated=true"
         )
     if lagging > waits:
-        rest = _number(lagging - waits, "partition")
+        rest = counted(lagging - waits, "partition")
         yield f"{rest} under-replicated, only on brokers that the plan empties: apply.yml doesn't wait for these"
 
 
@@ -101,10 +101,6 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
         for topic in spec.cluster.topics
         for part in topic.partitions
     )
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 _REFUSED = "writes with acks=all are refused"

@@ -120,10 +120,8 @@ def test_a_throttle_is_refused_without_sizes_too() -> None:
     """The rates are known, whatever there is to copy."""
     spec = replacement(throttle=10, rates=5)
 
-    assert (
-        "execution.throttle: 10 B/s never"
-        in refused(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))[0]
-    )
+    unsized = replace(spec, cluster=replace(spec.cluster, sizes_known=False))
+    assert "execution.throttle: 10 B/s never" in refused(unsized)[0]
 
 
 def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
