@@ -71,18 +71,16 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
 
 
 def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
-    partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
-    lagging = sum(
-        part.isr is not None and part.leader is not None and len(part.isr) < len(part.replicas) for part in partitions
-    )
-    waits = out_of_sync(spec, problem, changed)
-    if waits:
+    if waits := out_of_sync(spec, problem, changed):
         yield (
             f"{counted(waits, 'partition')} under-replicated: apply.yml starts only once all their replicas are in "
             "sync, or with -e kafka_reassign_allow_under_replicated=true"
         )
-    if lagging > waits:
-        rest = counted(lagging - waits, "partition")
+    stays = set(problem.broker_ids[problem.targets].tolist())
+    led = [part for topic in spec.cluster.topics for part in topic.partitions if part.leader is not None]
+    behind = [{*part.replicas}.difference(part.isr) for part in led if part.isr is not None]
+    if emptied := sum(bool(brokers) and brokers.isdisjoint(stays) for brokers in behind):
+        rest = counted(emptied, "partition")
         yield f"{rest} under-replicated, only on brokers that the plan empties: apply.yml doesn't wait for these"
 
 
