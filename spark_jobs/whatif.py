@@ -23,7 +23,7 @@ from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import Scenarios
 from planner.whatif.failure_rows import CHUNK, FailureStudy
 from planner.whatif.growth_forecast import Case, Row
-from planner.whatif.sizing import Combination
+from planner.whatif.sizing import Combination, SizingStudy
 from spark_jobs.carrier import Received, add_module, carried, tasks_for
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def growth(spark: Session, cases: Sequence[Case], *, partitions: int | None = No
 
 def sizes(spark: Session, spec: Spec, wanted: Sequence[Combination], *, partitions: int | None = None) -> list[Row]:
     """Every combination's row, in their order."""
-    return _in_order(spark, [partial(sizing.evaluate, spec, each) for each in wanted], partitions)
+    study = SizingStudy.of(spec)
+    return _in_order(spark, [partial(sizing.evaluate, study, each) for each in wanted], partitions)
 
 
 def _in_order(spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None) -> list[Row]:

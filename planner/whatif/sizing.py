@@ -105,25 +105,45 @@ def spec_of(spec: Spec, combination: Combination) -> Spec:
     return replace(spec, changes=changes, limits=limits, sweep=sweep, budget=Budget())
 
 
+@dataclass(frozen=True, eq=False)
+class SizingStudy:
+    """What all combinations of a spec have in common: the spec without its week, and the busiest hours of that week,
+    found on today's cluster, with their rates (S, 2, P), None without any.
+    """
+
+    spec: Spec
+    hour_names: tuple[str, ...]
+    hours: LongArray | None
+
+    @staticmethod
+    def of(spec: Spec) -> SizingStudy:
+        """The study of a spec with `sizing`."""
+        problem = build(spec_of(spec, _NOTHING))
+        return SizingStudy(replace(spec, week=None), problem.scenario_names, problem.scenario_hours)
+
+
+_NOTHING = Combination(0, "", 0, True, (), ())
+
+
 def as_it_is(spec: Spec) -> Row:
     """The row of today's cluster, nothing moved."""
-    still = spec_of(spec, Combination(0, "", 0, True, (), ()))
-    question = _Question.of(still)
+    question = _Question.of(SizingStudy.of(spec), _NOTHING)
     problem = question.problem
     return _lasting(question.first(problem.replicas, problem.leaders))
 
 
 def run(spec: Spec, wanted: Iterable[Combination]) -> list[Row]:
     """Every combination's row, in this process."""
-    return [evaluate(spec, each) for each in wanted]
+    study = SizingStudy.of(spec)
+    return [evaluate(study, each) for each in wanted]
 
 
-def evaluate(spec: Spec, combination: Combination) -> Row:
+def evaluate(study: SizingStudy, combination: Combination) -> Row:
     """A combination's row: whether it lasts, what binds first, and what its plan copies.
 
     Without a plan, because none is possible or all brokers together hold too little, what is copied is None.
     """
-    question = _Question.of(spec_of(spec, combination))
+    question = _Question.of(study, combination)
     problem = question.problem
     row = {"number": combination.number, "brokers": int(problem.targets.sum())}
     together = question.together()
@@ -199,10 +219,11 @@ class _Question:
     bytes_out: LongArray
 
     @staticmethod
-    def of(spec: Spec) -> _Question:
-        """The loads of a spec in all months."""
-        wish, built = asked(spec), build(spec)
-        case = case_of(spec, "", "", 0, wish.months)
+    def of(study: SizingStudy, combination: Combination) -> _Question:
+        """The loads of a combination in all months."""
+        wish = asked(study.spec)
+        case = case_of(spec_of(study.spec, combination), "", "", 0, wish.months)
+        built = replace(without(case.forecast.problem), scenario_names=study.hour_names, scenario_hours=study.hours)
         months = [case.forecast.at(month) for month in range(wish.months + 1)]
         sizes = np.stack([each.size_bytes for each in months], axis=1)
         ways = []

@@ -112,18 +112,25 @@ def deal(
 def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
     """One newcomer a (row, group) at most, that holds nothing else of the row: the emptiest of the pool takes it."""
     rows, groups = np.nonzero(entered)
-    load = np.bincount(decided[1], weights=layout.size_bytes[decided[0]], minlength=len(layout.targets))
-    left = arriving.copy()
-    members = [np.flatnonzero(layout.groups == group) for group in range(entered.shape[1])]
+    load = np.bincount(decided[1], weights=layout.size_bytes[decided[0]], minlength=len(layout.targets)).tolist()
+    left = arriving.tolist()
+    # By topic and group: the brokers that have room left, ascending.
+    roomy: dict[tuple[int, int], list[int]] = {}
+    for topic, broker in np.argwhere(arriving > 0).tolist():
+        roomy.setdefault((topic, int(layout.groups[broker])), []).append(broker)
     taken = np.empty(len(rows), dtype=np.int32)
-    for at in np.lexsort((groups, rows, -layout.size_bytes[rows])):
-        row = rows[at]
-        brokers = members[groups[at]]
-        room = left[layout.topics[row], brokers]
-        broker = brokers[np.where(room > 0, load[brokers], np.inf).argmin()]
+    topics, sizes = layout.topics[rows], layout.size_bytes[rows]
+    order = np.lexsort((groups, rows, -sizes))
+    # Lists of Python's own: of so few brokers at once arrays take several times as long.
+    of_rows = zip(*(each[order].tolist() for each in (topics, groups, sizes)), strict=True)
+    for at, (topic, group, size) in zip(order.tolist(), of_rows, strict=True):
+        brokers = roomy[topic, group]
+        broker = min(brokers, key=load.__getitem__)
         taken[at] = broker
-        left[layout.topics[row], broker] -= 1
-        load[broker] += layout.size_bytes[row]
+        load[broker] += size
+        left[topic][broker] -= 1
+        if not left[topic][broker]:
+            brokers.remove(broker)
     return np.stack([rows, taken]).astype(np.int32)
 
 

@@ -25,13 +25,13 @@ from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
 from planner.strategies.flow.second_objectives import OpenTies, leaders_today
-from planner.strategies.load_windows.local_search_state import Placement, further, movers, of_layout
+from planner.strategies.load_windows.local_search_state import Placement, further, going, movers, of_layout
 from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TIE_CELLS, TIE_ROUNDS
 
 # What SciPy says of a program: solved, and without a solution. Columns so near to whole numbers are whole.
 _BEST, _NONE, _WHOLE = 0, 2, 1e-6
 # Gains below this are none.
-_NOTHING = 1e-12
+_NOTHING, _NEVER = 1e-12, -np.inf
 # What the aim that comes first is worth against a partition that stays as it is, and that against all of the other aim.
 _FIRST, _SECOND, _LAST = 1e6, 1.0, 1e-3
 
@@ -243,8 +243,26 @@ def after_flows(problem: Problem, by: Ties) -> Ties:
 def settle(placement: Placement, by: Ties) -> None:
     """Make every exchange within a topic that costs nothing and gains by the ties."""
     for _ in range(TIE_ROUNDS):
-        if not sum([_drain(placement, pair, by) for pair in combinations(range(placement.on.shape[1]), 2)]):
+        gainful, any_gain = _gainful(placement, by), False
+        for here, there in combinations(range(placement.on.shape[1]), 2):
+            if gainful[here, there] and (moved := _drain(placement, here, there, by)):
+                any_gain = True
+                # What has moved may gain elsewhere now.
+                changed = np.union1d([here, there], np.flatnonzero(placement.on[moved].any(axis=0)))
+                gainful[changed] = gainful[:, changed] = True
+        if not any_gain:
             return
+
+
+def _gainful(placement: Placement, by: Ties) -> BoolArray:
+    """(Bt, Bt): True for two brokers where any row gains by going from one to the other: without, no exchange does."""
+    brokers = np.arange(placement.on.shape[1])
+    gainful = np.zeros((len(brokers), len(brokers)), dtype=bool)
+    for here in brokers.tolist():
+        out = going(placement, here, brokers)
+        gains = _gains(placement, out.rows, np.full_like(out.partners, here), out.partners, by)
+        gainful[here, out.partners[gains > 0]] = True
+    return gainful | gainful.T
 
 
 def _worth(aims: Sequence[str], aim: str) -> float:
@@ -253,11 +271,10 @@ def _worth(aims: Sequence[str], aim: str) -> float:
     return _FIRST if aims[0] == aim else _LAST
 
 
-def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
-    """The gainful exchanges of two brokers, best with best; True where there were any."""
-    here, there = pair
+def _drain(placement: Placement, here: int, there: int, by: Ties) -> list[int]:
+    """The gainful exchanges of two brokers, best with best; the rows that changed places."""
     out, back = _exchanges(placement, here, there, by)
-    any_gain = False
+    moved = list[int]()
     for leaving, coming in zip(out.tolist(), back.tolist(), strict=True):
         # No exchange may take a load further outside its window.
         shifts = [np.array([moving[leaving] - moving[coming]]) for moving in placement.search.loads]
@@ -268,8 +285,8 @@ def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
             continue
         placement.move(leaving, here, there)
         placement.move(coming, there, here)
-        any_gain = True
-    return any_gain
+        moved += [leaving, coming]
+    return moved
 
 
 def _exchanges(placement: Placement, here: int, there: int, by: Ties) -> tuple[IntArray, IntArray]:
@@ -304,21 +321,11 @@ class _Side:
     @staticmethod
     def of(placement: Placement, here: int, there: int, by: Ties) -> _Side:
         """All that may go from `here` to `there`."""
-        rows = movers(placement, here, there)
-        if by.pinned is not None:
-            rows = rows[~by.pinned[rows, here]]
-        levels = placement.search.levels
-        if by.copies_only:
-            rows = rows[(levels[rows, here] > 0) & (levels[rows, there] > 0)]
-        gains = _value(placement, rows, there, by) - _value(placement, rows, here, by)
-        copies = levels[rows, there].astype(np.int64) - levels[rows, here]
-        if by.per_touched:
-            # Every row that copies something only after the exchange loses, one that copies nothing any more gains.
-            copied = (placement.on[rows] & (levels[rows] > 0)).sum(axis=1)
-            gains -= by.per_touched * ((copied + copies > 0).astype(np.int64) - (copied > 0))
-        order = np.argsort(-gains, kind="stable")
-        rows, gains, copies = rows[order], gains[order], copies[order]
-        search = placement.search
+        search, rows = placement.search, movers(placement, here, there)
+        gains = _gains(placement, rows, np.full_like(rows, here), np.full_like(rows, there), by)
+        order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains > _NEVER)]
+        rows, gains = rows[order], gains[order]
+        copies = search.levels[rows, there].astype(np.int64) - search.levels[rows, here]
         return _Side(rows, search.topics[rows], search.costs[rows] * copies, copies, gains)
 
     def worth_it(self, other: _Side) -> _Side:
@@ -342,10 +349,28 @@ class _Side:
         return places
 
 
-def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:
-    """(K,): the worth of having these rows on a broker."""
+def _gains(placement: Placement, rows: IntArray, here: IntArray, there: IntArray, by: Ties) -> FloatArray:
+    """(K,): what each row gains by going from one broker to another, _NEVER where it has to stay."""
+    levels, may = placement.search.levels, np.ones(len(rows), dtype=bool)
+    if by.pinned is not None:
+        may &= ~by.pinned[rows, here]
+    if by.copies_only:
+        may &= (levels[rows, here] > 0) & (levels[rows, there] > 0)
+    gains = np.full(len(rows), _NEVER)
+    rows, here, there = rows[may], here[may], there[may]
+    gains[may] = _value(placement, rows, there, by) - _value(placement, rows, here, by)
+    if by.per_touched:
+        # Every row that copies something only after the exchange loses, one that copies nothing any more gains.
+        copied = (placement.on[rows] & (levels[rows] > 0)).sum(axis=1)
+        copies = levels[rows, there].astype(np.int64) - levels[rows, here]
+        gains[may] -= by.per_touched * ((copied + copies > 0).astype(np.int64) - (copied > 0))
+    return gains
+
+
+def _value(placement: Placement, rows: IntArray, brokers: IntArray, by: Ties) -> FloatArray:
+    """(K,): the worth of having each of these rows on one of these brokers."""
     search = placement.search
-    copied = np.where(search.levels[rows, broker] > 0, by.size_bytes[rows], 0)
-    within = copied * (by.racks[rows] == by.broker_racks[broker])
-    worth: FloatArray = by.per_leader * (by.leaders[rows] == broker) + by.per_byte * within
+    copied = np.where(search.levels[rows, brokers] > 0, by.size_bytes[rows], 0)
+    within = copied * (by.racks[rows] == by.broker_racks[brokers])
+    worth: FloatArray = by.per_leader * (by.leaders[rows] == brokers) + by.per_byte * within
     return worth
