@@ -239,7 +239,7 @@ def _case(facts: Facts, document: Mapping[str, Any], racks: tuple[int, ...]) -> 
 
 def _prices(facts: Facts, document: Mapping[str, Any]) -> Prices:
     grain, loads = document["grain"], tuple(_table(load, 3) for load in document["loads"])
-    if grain not in range(1, FINEST + 1) or len(loads) != len(facts.load_names):
+    if not 1 <= grain <= FINEST or grain % 1 or len(loads) != len(facts.load_names):
         raise ValueError(f"grain {grain!r}, prices of {len(loads)} loads")
     excess = int(document.get("of_replicas", 0)), int(document.get("of_loads", 0))
     if min(excess) < 0:

@@ -185,8 +185,8 @@ class Msk:
         disk = gib << 30 if type(gib) is int and 0 < gib < 1 << 20 else None
         for node in items(self.nodes[0] if self.nodes and self.count == 1 else {}, "node_info_list"):
             number = node.get("broker_id") if isinstance(node, dict) else None
-            # JSON's true is a number to Python.
-            if isinstance(number, bool) or not isinstance(number, int | float) or number not in range(2**31):
+            # JSON's true is a number to Python; a float in range(n) is looked for one by one.
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 2**31 or number % 1:
                 message = f"{shown(number)} isn't possible here; allowed: the id of a broker"
                 yield Finding(place, "aws_msk_broker_nodes.node_info_list.broker_id", message)
             elif isinstance(zone := self.zones.get(node.get("client_subnet")), str):
