@@ -20,7 +20,7 @@ from planner.inputs.importers.state_parts import (
     is_ids,
     item_positions,
     items,
-    place_of,
+    places,
     read_alone,
     shown,
     sound,
@@ -73,9 +73,9 @@ def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:
         message = "no proposals; allowed: what proposals?json=true answers, with at least one"
         raise ImportStateError([Finding(place, "proposals", message)])
     found = read_part(text, file)
-    positions = chain(item_positions(text, "proposals", 0), repeat(0))
+    positions, place_at = chain(item_positions(text, "proposals", 0), repeat(0)), places(text, file)
     entries = sound(
-        _proposed(item, entry, place_of(text, position, file))
+        _proposed(item, entry, place_at(position))
         for item, entry, position in zip(proposals, found.entries, positions, strict=False)
     )
     return replace(found, entries=tuple(entries)), found

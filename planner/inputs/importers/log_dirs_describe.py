@@ -7,13 +7,18 @@ and brokers that didn't answer, hold no partitions here; the other replicas tell
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
+from json import JSONDecoder
 from typing import Any, NamedTuple
 
 from planner.inputs.importers.state_parts import (
+    DECODER,
     Rank,
     StatePart,
+    decoder,
     is_id,
     items,
     largest_sizes,
@@ -47,15 +52,33 @@ def parse(text: str, file: str) -> dict[tuple[str, int], int]:
 
     Replicas that are on their way between log dirs (`isFuture`) aren't complete and don't count.
     """
-    value, place = _document(text, file)
+    sizes: dict[tuple[str, int], int] = {}
+
+    def counted(value: dict[str, Any]) -> object:
+        # There may be millions of replicas: one that is as Kafka prints it counts as soon as it is read.
+        found = _replica(value, "", Place(file)) if tuple(value) == _KEYS else None
+        if found is None or isinstance(found, Finding):
+            return value
+        key, size_bytes, moving = found
+        if not moving:
+            sizes[key] = max(size_bytes, sizes.get(key, 0))
+        return _COUNTED
+
+    value, place = _document(text, file, decoder(counted))
     # What isn't a list where one belongs holds no replicas.
     replicas = sound(
         _replica(item, f"brokers[{broker_at}].logDirs[{dir_at}].partitions[{at}]", place)
         for broker_at, broker in enumerate(items(value, "brokers"))
         for dir_at, log_dir in enumerate(items(broker, "logDirs"))
         for at, item in enumerate(items(log_dir, "partitions"))
+        if item is not _COUNTED
     )
-    return largest_sizes((key, size_bytes) for key, size_bytes, moving in replicas if not moving)
+    others = ((key, size_bytes) for key, size_bytes, moving in replicas if not moving)
+    return largest_sizes(chain(sizes.items(), others))
+
+
+_KEYS = ("partition", "size", "offsetLag", "isFuture")
+_COUNTED = object()
 
 
 def places(text: str, file: str) -> LogDirs:
@@ -93,11 +116,11 @@ class _Broker(NamedTuple):
     findings: list[Finding]
 
 
-def _document(text: str, file: str) -> tuple[dict[str, Any], Place]:
+def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[str, Any], Place]:
     """The JSON behind the headings, and where it begins."""
     begun = _BEGIN.search(text)
     start = begun.end() - 1 if begun else max(text.find("{"), 0)
-    value, end = read_object(text, start, file)
+    value, end = read_object(text, start, file, read)
     refuse_rest(text, end, file, f"{_HINT} for all brokers at once")
     return value, place_of(text, start, file)
 
@@ -178,4 +201,4 @@ def _replica(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int, b
     size_bytes = item.get("size")
     if type(size_bytes) is not int or not 0 <= size_bytes < 2**63:
         return Finding(place, f"{key}.size", f"{size_bytes!r} isn't a number of bytes; {_HINT}")
-    return (topic, int(number)), size_bytes, bool(item.get("isFuture"))
+    return (sys.intern(topic), int(number)), size_bytes, bool(item.get("isFuture"))

@@ -28,6 +28,7 @@ from planner.inputs.importers.state_parts import (
     is_id,
     item_positions,
     place_of,
+    places,
     read_alone,
     read_object,
     refuse_rest,
@@ -92,9 +93,9 @@ def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, 
         message = 'not a reassignment; allowed: {"version":1,"partitions":[…]} with at least one partition'
         raise ImportStateError([Finding(place_of(text, start, file), "", message)])
     # Positions are for messages only; where they run out, the whole JSON is the place.
-    positions = chain(item_positions(text, "partitions", start), repeat(start))
+    positions, place = chain(item_positions(text, "partitions", start), repeat(start)), places(text, file)
     entries = sound(
-        _reassigned(item, f"partitions[{number}]", place_of(text, position, file))
+        _reassigned(item, f"partitions[{number}]", place(position))
         for number, (item, position) in enumerate(zip(listed, positions, strict=False))
     )
     return tuple(entries), end
@@ -178,10 +179,11 @@ def read_replica_assignment(text: str, file: str, topic: str | None) -> StatePar
             "cluster.state.files, --topic of planner import)"
         )
         raise ImportStateError([Finding(place_of(text, start, file), "", message)])
-    entries = []
+    entries, place = [], places(text, file)
     for number, brokers in enumerate(text.strip(' \t\r\n"').split(",")):
         replicas = tuple(map(int, brokers.split(":")))
-        place = place_of(text, start, file)
-        entries.append(AssignmentEntry(place, f"{topic}-{number}", topic, Partition(number, replicas, replicas[0])))
+        entries.append(
+            AssignmentEntry(place(start), f"{topic}-{number}", topic, Partition(number, replicas, replicas[0]))
+        )
         start += len(brokers) + 1
     return StatePart("a replica assignment", file, entries=tuple(entries), whole=True)

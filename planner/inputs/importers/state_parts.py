@@ -10,10 +10,9 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import lru_cache
 from itertools import groupby
 from typing import Any, TypeGuard, TypeVar
 
@@ -245,22 +244,31 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _T = TypeVar("_T")
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=no_number)
+
+def decoder(of_object: Callable[[dict[str, Any]], object] = lambda value: value) -> json.JSONDecoder:
+    """Reads JSON whose keys are all different; `of_object` makes what stands for an object, the innermost first."""
+    return json.JSONDecoder(object_pairs_hook=lambda pairs: of_object(_unique(pairs)), parse_constant=no_number)
+
+
+DECODER = decoder()
 _BETWEEN = re.compile(r"[\s,]*")
 _ALLOWED = "allowed: the complete JSON as Kafka's tool prints it"
 
 
+def places(text: str, file: str) -> Callable[[int], Place]:
+    """The line and the column of any position in a text."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def place(position: int) -> Place:
+        line = bisect_right(starts, position)
+        return Place(file, line, position - starts[line - 1] + 1)
+
+    return place
+
+
 def place_of(text: str, position: int, file: str) -> Place:
-    """Line and column of a position in a text."""
-    starts = _line_starts(text)
-    line = bisect_right(starts, position)
-    return Place(file, line, position - starts[line - 1] + 1)
-
-
-@lru_cache(maxsize=2)
-def _line_starts(text: str) -> list[int]:
-    """Where each line begins: found once for a file, however many places are asked for."""
-    return [0, *(match.end() for match in re.finditer("\n", text))]
+    """Line and column of one position in a text."""
+    return places(text, file)(position)
 
 
 def begins_object(text: str) -> bool:
@@ -268,10 +276,10 @@ def begins_object(text: str) -> bool:
     return re.match(r"\s*\{", text) is not None
 
 
-def read_object(text: str, start: int, file: str) -> tuple[dict[str, Any], int]:
+def read_object(text: str, start: int, file: str, read: json.JSONDecoder = DECODER) -> tuple[dict[str, Any], int]:
     """The JSON object at `start`, and where it ends. ImportStateError where there is none."""
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = read.raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise ImportStateError(
             [Finding(place_of(text, error.pos, file), "", f"not JSON: {error.msg}; {_ALLOWED}")]
@@ -312,7 +320,7 @@ def item_positions(text: str, key: str, start: int) -> Iterator[int]:
     position = _past_separators(text, head.end()) if head else len(text)
     while position < len(text) and text[position] != "]":
         yield position
-        position = _past_separators(text, _DECODER.raw_decode(text, position)[1])
+        position = _past_separators(text, DECODER.raw_decode(text, position)[1])
 
 
 def _past_separators(text: str, position: int) -> int:

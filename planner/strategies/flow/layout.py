@@ -288,9 +288,9 @@ class Network:
     @staticmethod
     def of(layout: Layout, own_rows: BoolArray) -> Network:
         """The network where the rows of the mask have an arc to each broker instead of going through a pool."""
-        keep_rows, keep_slots = np.nonzero(layout.home >= 0)
+        keep_rows, keep_slots = _nonzero(layout.home >= 0)
         keep_brokers = layout.home[keep_rows, keep_slots]
-        enter_rows, enter_groups = np.nonzero((layout.most[:, layout.group_racks] > 0) & ~own_rows[:, None])
+        enter_rows, enter_groups = _nonzero((layout.most[:, layout.group_racks] > 0) & ~own_rows[:, None])
         enter_racks = layout.group_racks[enter_groups]
         own_at, own_brokers = layout.free_brokers(own_rows)
         arrive_topics, arrive_brokers = (axis.ravel() for axis in np.indices((layout.topic_count, len(layout.targets))))
@@ -348,6 +348,12 @@ class Network:
     def ends(self) -> IntArray:
         """(4,): where the runs of keep, enter, own and arrive arcs end among the plain arcs."""
         return np.cumsum([run.shape[1] for run in (self.keep, self.enter, self.own, self.arrive)])
+
+
+def _nonzero(mask: BoolArray) -> tuple[IntArray, IntArray]:
+    """The rows and the columns where a mask is True, in half of numpy's room."""
+    rows, columns = np.nonzero(mask)
+    return rows.astype(np.int32), columns.astype(np.int32)
 
 
 def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]:

@@ -80,8 +80,7 @@ class Flow:
 
 def join(*parts: Arcs) -> Arcs:
     """All arcs one after the other."""
-    names = [field.name for field in fields(Arcs)]
-    return Arcs(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Arcs(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Arcs)))
 
 
 def arcs(
@@ -182,29 +181,41 @@ def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray,
 
     They belong to the costs that were minimized, which include the price of excess.
     """
-    network, units = _whole(plain, windowed, solved)
-    return distances(network, units, len(supplies)) << np.int64(solved.shift)
+    # The network is the largest of all that is made here, and isn't held any longer than it is needed.
+    return _shortest(_residual(*_whole(plain, windowed, solved)), len(supplies)) << np.int64(solved.shift)
 
 
 def distances(network: Arcs, units: LongArray, nodes: int) -> LongArray:
-    """The nodes' prices (nodes,) that prove a flow (K,) of these arcs optimal.
-
-    They are the shortest distances in the residual network (Bellman-Ford) from a source with an arc of cost 0 to every
-    node. The residual network of an optimal flow has no negative cycle.
+    """The nodes' prices (nodes,) that prove a flow (K,) of these arcs optimal: the shortest distances in the residual
+    network, which has no negative cycle then, from a source with an arc of cost 0 to every node.
     """
+    return _shortest(_residual(network, units), nodes)
+
+
+def _residual(network: Arcs, units: LongArray) -> list[IntArray | LongArray]:
+    """The arcs on which a flow (K,) could still change: tails, heads, costs."""
     more, less = units < network.capacities, units > network.lows
-    tails = np.concatenate([network.tails[more], network.heads[less]])
-    heads = np.concatenate([network.heads[more], network.tails[less]])
-    costs = np.concatenate([network.costs[more], -network.costs[less]])
-    by_head = np.argsort(heads, kind="stable")
-    tails, heads, costs = tails[by_head], heads[by_head], costs[by_head]
+    return [
+        np.concatenate([network.tails[more], network.heads[less]]),
+        np.concatenate([network.heads[more], network.tails[less]]),
+        np.concatenate([network.costs[more], -network.costs[less]]),
+    ]
+
+
+def _shortest(ways: list[IntArray | LongArray], nodes: int) -> LongArray:
+    """The shortest distances (nodes,) over arcs (Bellman-Ford): their tails, heads and costs, which are sorted here."""
+    by_head = np.argsort(ways[1], kind="stable")
+    for at, each in enumerate(ways):
+        ways[at] = each[by_head]
+    tails, heads, costs = ways
     first = np.flatnonzero(np.diff(heads, prepend=-1))
     ends = heads[first]
     distances = np.zeros(nodes, dtype=np.int64)
     for _ in range(nodes):
-        nearer = np.minimum.reduceat(distances[tails] + costs, first) if len(first) else np.zeros(0, dtype=np.int64)
-        better = nearer < distances[ends]
-        if not better.any():
+        along = distances[tails]
+        along += costs
+        nearer = np.minimum.reduceat(along, first) if len(first) else np.zeros(0, dtype=np.int64)
+        if not (better := nearer < distances[ends]).any():
             break
         distances[ends[better]] = nearer[better]
     return distances
