@@ -63,6 +63,11 @@ def apart(spec: Spec) -> Spec:
     return replace(spec, apart=(Apart((PLACED, OTHERS)),))
 
 
+def apart_by_rack(spec: Spec) -> Spec:
+    """The same by rack, with replicas anywhere in their racks: with three racks a topic of three replicas has one."""
+    return replace(spec, apart=(Apart((PLACED, OTHERS), by="rack"),), rack_aware=False)
+
+
 def led_in_first_rack(spec: Spec) -> Spec:
     """All topics led in the first rack where they have a replica there."""
     return replace(spec, leader_racks=(LeaderRacks("*", ("r0",)),))
@@ -83,11 +88,12 @@ RULES: dict[str, Callable[[Spec], Spec]] = {
     "max_replicas, max_leaders": capped,
     "placement": placed,
     "apart": apart,
+    "apart by rack": apart_by_rack,
     "leader_racks": led_in_first_rack,
     "demote_brokers": demoted,
     "rebalance: racks": only_racks,
 }
-OF_RACKS = ("leader_racks", "rebalance: racks")
+OF_RACKS = ("apart by rack", "leader_racks", "rebalance: racks")
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,8 @@ def entries(names: Sequence[str], seed: str) -> Entries:
     yield ""
     yield (
         f"`max_replicas` and `max_leaders` of every fourth broker are {CAPPED_PERCENT} % of a share; `placement` "
-        "keeps a tenth of the topics on half of the brokers; `apart` keeps it off the brokers of another tenth; "
+        "keeps a tenth of the topics on half of the brokers; `apart` keeps it off the brokers of another tenth, "
+        "by rack off its racks, with `rack_aware: disabled`; "
         "`leader_racks` and `demote_brokers` name the first rack and broker. CPU seconds are the least of three runs, "
         "of one run with `apart`, with all splits of the brokers that are planned; broken rules are counted by the "
         "independent check."

@@ -61,6 +61,7 @@ def _without_hours(spec: Spec) -> Problem:
         out_of_sync=_out_of_sync(rows, ids),
         allowed=allowed_brokers(spec, topics, ids),
         apart=_apart(spec, topics),
+        apart_by=tuple(rule.by for rule in spec.apart),
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)

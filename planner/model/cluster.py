@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from planner.model.formats import counted, first_names
 
@@ -353,10 +354,18 @@ def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tu
     return {MIN_INSYNC: str(numbers[-1])}, (note,) if len(numbers) > 1 else ()
 
 
+# What topics that are apart don't share.
+ApartBy = Literal["broker", "rack"]
+
+
 @dataclass(frozen=True)
 class Apart:
-    """Topics of two patterns share no broker; `sides`: those of each once chosen, `proven`: no others copy less."""
+    """Topics of two patterns share no broker, or no rack.
+
+    `sides`: the brokers of each once chosen, `proven`: no others copy less.
+    """
 
     topics: tuple[str, ...]
     sides: tuple[tuple[int, ...], ...] = ()
     proven: bool | None = None
+    by: ApartBy = "broker"

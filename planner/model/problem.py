@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.balance import Balance
+from planner.model.cluster import ApartBy
 from planner.model.spec import AIMS, NO_BUDGET, Budget, Rebalance, Survive
 
 # Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
@@ -62,6 +63,7 @@ class Problem:
     caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED where it states
                             none; None: no broker states any
     apart           (G, T)  for each group of `apart`, the side that each topic is on, -1 for none; None: no groups
+    apart_by        (G)     what sides of the group don't share: brokers or racks
     """
 
     broker_ids: IntArray
@@ -103,6 +105,7 @@ class Problem:
     leader_ranks: IntArray | None = None
     caps: LongArray | None = None
     apart: IntArray | None = None
+    apart_by: tuple[ApartBy, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -139,6 +142,13 @@ class Problem:
     def racks_matter(self) -> bool:
         """True where the rack rule applies: it is enforced and every target broker has a rack."""
         return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())
+
+    def not_shared(self, group: int) -> IntArray:
+        """(B,): the number of what sides of a group of `apart` don't share: the broker's, or that of its rack."""
+        brokers = np.arange(len(self.broker_ids), dtype=np.int32)
+        if self.apart_by[group] == "broker":
+            return brokers
+        return np.where(self.broker_racks >= 0, self.broker_racks, len(self.rack_names) + brokers)
 
     @property
     def allowed_targets(self) -> BoolArray | None:

@@ -86,14 +86,20 @@ def leader_racks(plan: Plan) -> str:
 
 
 def apart(plan: Plan) -> str:
-    """Topics that share no broker, with the brokers that each has: `orders on brokers 1, 2; payments on brokers 3, 4`;
-    what the choice of these brokers is worth, and how far a first step is from it.
+    """Topics that share no broker, or no rack, with what each has: `orders on brokers 1, 2; payments on brokers 3, 4`;
+    what the choice of these is worth, and how far a first step is from it.
     """
+    racks = {row.id: row.rack for row in plan.brokers}
     waiting = plan.unfinished.partitions if plan.unfinished else 0
     yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
     groups = [
-        "; ".join(f"{topics} on {brokers(sorted(ids))}" for topics, ids in zip(rule.topics, rule.sides, strict=True))
-        + ("" if rule.proven else " (other splits of the brokers may copy less)")
+        "; ".join(
+            f"{topics} in rack {', '.join(sorted({racks[each] or '' for each in ids}))}"
+            if rule.by == "rack"
+            else f"{topics} on {brokers(sorted(ids))}"
+            for topics, ids in zip(rule.topics, rule.sides, strict=True)
+        )
+        + ("" if rule.proven else f" (other splits of the {rule.by}s may copy less)")
         for rule in plan.spec.apart or ()
     ]
     return "; ".join(printable(text, 240) for text in groups) + yet

@@ -57,22 +57,24 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
 
 
 def _on_one_broker(problem: Problem, assignment: IntArray, at_most: int) -> list[Violation]:
-    """The first partitions that share a broker with a topic that `apart` keeps them apart from, for each of its groups.
+    """The first partitions that share a broker, or a rack, with a topic that `apart` keeps them apart from, by group.
 
     What waits for a later step, or may not move, is where it is today.
     """
     found: list[Violation] = []
     due = np.ones(problem.rows, dtype=bool) if problem.deferred is None else ~problem.deferred
-    for of_topic in () if problem.apart is None else problem.apart:
+    for group, of_topic in enumerate(() if problem.apart is None else problem.apart):
+        place = problem.not_shared(group)
         sides, keys = of_topic[problem.topic_of], problem.partition_keys
         held = (assignment >= 0) & (assignment < len(problem.broker_ids)) & (due & (sides >= 0))[:, None]
-        holds = np.zeros((len(problem.broker_ids), max(int(of_topic.max()) + 1, 1)), dtype=bool)
+        holds = np.zeros((int(place.max()) + 1, max(int(of_topic.max()) + 1, 1)), dtype=bool)
         rows, columns = np.nonzero(held)
-        holds[assignment[rows, columns], sides[rows]] = True
-        mixed = np.append(holds.sum(axis=1) > 1, False)
+        holds[place[assignment[rows, columns]], sides[rows]] = True
+        mixed = np.append((holds.sum(axis=1) > 1)[place], False)
         broken = (mixed[np.where(held, assignment, -1)]).any(axis=1) & problem.movable
         for row in np.flatnonzero(broken)[:at_most]:
-            message = f"replicas {_ids(problem, assignment[row])}; allowed: no broker with topics that apart parts"
+            kept = f"no {problem.apart_by[group]} with topics that apart parts"
+            message = f"replicas {_ids(problem, assignment[row])}; allowed: {kept}"
             found.append(Violation("apart", keys[row][0], keys[row][1], message))
     return found
 

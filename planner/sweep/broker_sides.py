@@ -1,4 +1,4 @@
-"""Topics that share no broker (`apart`): the target brokers are split among the sides of each group, each to one side.
+"""Topics that share no broker, or no rack (`apart`): the target brokers are split among the sides of each group.
 
 A plan without the rule proves nothing about one with it, since topics are balanced over the brokers that they may use.
 So a split is chosen first, and all that follows takes it as given: the problem's `allowed` has it, and the bound is
@@ -83,7 +83,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
     problem, sides = build(spec), [len(rule.topics) for rule in spec.apart]
-    whole = prod(each ** int(problem.targets.sum()) for each in sides) <= MOST_SPLITS
+    whole = all_compared(problem, sides)
     found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
     if len(found.side_of) == 1 and not found.lacking[0]:
         return split_by(spec, problem, found.side_of[0])
@@ -129,8 +129,7 @@ def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
     """
     sides = [len(rule.topics) for rule in spec.apart]
     stays = replace(problem, replicas=assignment, leaders=assignment[:, 0], movable=np.zeros(problem.rows, dtype=bool))
-    few = prod(each ** int(problem.targets.sum()) for each in sides) <= MOST_SPLITS
-    found = judged(stays, every_split(stays, sides)) if few else improved(stays, sides)
+    found = judged(stays, every_split(stays, sides)) if all_compared(problem, sides) else improved(stays, sides)
     return split_by(spec, problem, found.side_of[found.order()[0]])
 
 
@@ -160,12 +159,25 @@ def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
     return _Tried(rank, uneven, copied, least, broken == 0 and not (even and excess), spec)
 
 
+def units(problem: Problem, group: int) -> IntArray:
+    """(Bt,): which of the units that are on one side as a whole each target broker belongs to: itself, or its rack."""
+    found: IntArray = np.unique(problem.not_shared(group)[problem.targets], return_inverse=True)[1].reshape(-1)
+    return found
+
+
+def all_compared(problem: Problem, sides: Sequence[int]) -> bool:
+    """True where all splits are compared."""
+    return prod(each ** (int(units(problem, at).max()) + 1) for at, each in enumerate(sides)) <= MOST_SPLITS
+
+
 def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
     """(N, G, Bt): all ways to split the target brokers among so many sides of each group; of those that are the same
     but for which of several like brokers is on a side, one.
     """
-    count = int(problem.targets.sum())
-    groups = [np.array(list(product(range(each), repeat=count)), dtype=np.int8) for each in sides]
+    groups = []
+    for group, each in enumerate(sides):
+        mine = units(problem, group)
+        groups.append(np.array(list(product(range(each), repeat=int(mine.max()) + 1)), dtype=np.int8)[:, mine])
     at = np.indices([len(each) for each in groups]).reshape(len(groups), -1)
     every = np.stack([each[mine] for each, mine in zip(groups, at, strict=True)], axis=1)
     # A broker's sides in all groups as one number, which mustn't fall from one like broker to the next.
@@ -211,33 +223,37 @@ def improved(problem: Problem, sides: Sequence[int]) -> Splits:
 
 def neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int]) -> Sides:
     """(N, G, Bt): this split (G, Bt) with one broker on another side, or with one broker's and another's sides swapped:
-    of each broker, with the one in its rack that leaves least to be copied.
+    of each broker, with the one in its rack that leaves least to be copied. Whole racks instead where these are split.
     """
-    found, racks = [], _racks(problem)
+    found = []
     for group, count in enumerate(sides):
-        mine, held = side_of[group].astype(np.int64), _held(problem, group, count)[0]
+        unit, first, racks = _unit_racks(problem, group)
+        mine, held = side_of[group][first].astype(np.int64), _by_unit(_held(problem, group, count)[0], unit)
         brokers = np.arange(len(mine))
         for broker, side in product(range(len(mine)), range(count)):
             if side != mine[broker]:
-                found.append((group, [broker], [side]))
+                found.append((group, np.isin(unit, broker), side, side))
         # What each broker holds of its own side, and of the other's: held there, it need not be copied.
         stays = held[mine, brokers]
         gain = held[mine[None, :], brokers[:, None]] + held[mine[:, None], brokers[None, :]] - stays[:, None] - stays
         gain[(racks[:, None] != racks) | (mine[:, None] == mine)] = np.iinfo(np.int64).min
         for broker, other in enumerate(gain.argmax(axis=1).tolist()):
             if gain[broker, other] > 0:
-                found.append((group, [broker, other], [int(mine[other]), int(mine[broker])]))
+                found.append((group, np.isin(unit, (broker, other)), int(mine[other]), int(mine[broker])))
     near = np.repeat(side_of[None], len(found), axis=0)
-    for at, (group, changed, to) in enumerate(found):
-        near[at, group, changed] = to
+    for at, (group, changed, to, back) in enumerate(found):
+        near[at, group, changed] = np.where(side_of[group, changed] == to, back, to)
     return near
 
 
 def likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
-    """(1, G, Bt): in each rack, brokers for each side by its replicas, those first that hold most of what it has."""
-    racks, groups = _racks(problem), []
+    """(1, G, Bt): in each rack, brokers for each side by its replicas, those first that hold most of what it has; or of
+    all racks whole ones.
+    """
+    groups = []
     for group, count in enumerate(sides):
-        held, stuck = _held(problem, group, count)
+        unit, _, racks = _unit_racks(problem, group)
+        held, stuck = (_by_unit(each, unit) for each in _held(problem, group, count))
         of_topic = np.full(len(problem.topic_names), -1) if problem.apart is None else problem.apart[group]
         side_of_row = of_topic[problem.topic_of]
         replicas = [int(problem.replication_factors[side_of_row == side].sum()) for side in range(count)]
@@ -254,14 +270,24 @@ def likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
             for broker, side in pairs:
                 if side_of[broker] < 0 and (room[side] > 0 or stuck[side, broker]):
                     side_of[broker], room[side] = side, room[side] - 1
-        groups.append(np.where(side_of < 0, most, side_of))
+        groups.append(np.where(side_of < 0, most, side_of)[unit])
     return np.stack(groups)[None].astype(np.int8)
 
 
-def _racks(problem: Problem) -> IntArray:
-    """(Bt,): the rack of each target broker; one rack where racks don't matter."""
-    racks = problem.broker_racks[problem.targets]
-    return racks if problem.racks_matter else np.zeros_like(racks)
+def _unit_racks(problem: Problem, group: int) -> tuple[IntArray, IntArray, IntArray]:
+    """(Bt,) the unit of each target broker; (U,) the first broker of each, and its rack: one rack for all where racks
+    don't matter, or are the units.
+    """
+    unit = units(problem, group)
+    first = np.unique(unit, return_index=True)[1]
+    apart = problem.racks_matter and problem.apart_by[group] == "broker"
+    racks = problem.broker_racks[problem.targets][first]
+    return unit, first, racks if apart else np.zeros_like(racks)
+
+
+def _by_unit(held: LongArray, unit: IntArray) -> LongArray:
+    """(sides, U): what units hold of what their brokers (sides, Bt) do."""
+    return np.stack([np.bincount(unit, weights=each) for each in held]).astype(np.int64)
 
 
 def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArray]:
@@ -287,7 +313,8 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
     """What these splits (N, G, Bt) leave to each topic, how even that is, and what has to be copied at least."""
     lacking, outside = np.zeros((2, len(side_of)), dtype=np.int64)
     for group in range(side_of.shape[1]):
-        held, stuck = _held(problem, group, int(side_of[:, group].max(initial=0)) + 1)
+        sides = 1 if problem.apart is None else int(problem.apart[group].max(initial=0)) + 1
+        held, stuck = _held(problem, group, max(sides, int(side_of[:, group].max(initial=0)) + 1))
         elsewhere = np.stack([side_of[:, group] != side for side in range(len(held))])
         # More than all that brokers and racks may lack.
         lacking += np.einsum("snb,sb->n", elsewhere, stuck) * (2 * problem.width * len(problem.topic_names) + 1)

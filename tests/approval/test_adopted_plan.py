@@ -26,6 +26,7 @@ from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Limits, Spec
 from planner.plan import bound_file
 from planner.plan.document import codec
+from planner.report import requested
 
 CASES = TESTS / "cases"
 VALIDATOR = Draft202012Validator(json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8")))
@@ -209,6 +210,18 @@ def test_topics_that_are_apart(tmp_path):
         plan.bound.bytes_moved,
     )
     with pytest.raises(InfeasibleError, match="y-1: apart: replicas"):
+        _adopted(tmp_path, spec, [("y", 0, [4, 3]), ("y", 1, [3, 2])])
+
+
+def test_topics_that_are_apart_by_rack(tmp_path):
+    """Racks are on the sides that the reassignment gives them; one that mixes topics in a rack is refused."""
+    lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}
+    by_rack = (Apart(("x", "y"), by="rack"),)
+    spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, sizes=10, apart=by_rack, rack_aware=False)
+    plan = _adopted(tmp_path, spec, [("y", 0, [4, 3])]).planned.plan
+    assert ((1, 2), (3, 4)) == plan.spec.apart[0].sides
+    assert requested.apart(plan).startswith("x in rack a; y in rack b")
+    with pytest.raises(InfeasibleError, match=r"y-1: apart: replicas .*no rack with"):
         _adopted(tmp_path, spec, [("y", 0, [4, 3]), ("y", 1, [3, 2])])
 
 

@@ -156,11 +156,13 @@ def test_gates_inputs_wishes_brokers_and_warnings() -> None:
 def test_rules_on_brokers() -> None:
     """What the YAML asks of topics is told; whether other sides may copy less is no wish."""
     old, new = plan([A0]), plan([A0], number=1)
-    rule = {"topics": ["a", "b"], "sides": [[1, 2], [4]], "proven": True}
+    rule = {"topics": ["a", "b"], "by": "broker", "sides": [[1, 2], [4]], "proven": True}
     old["spec"], new["spec"] = ({**old["spec"], "apart": [rule | more]} for more in ({}, {"proven": False}))
     assert "Asked for" not in lines(diff(old, new))
     del new["spec"]["apart"]
-    assert ['apart: [{"sides": [[1, 2], [4]], "topics": ["a", "b"]}] → none'] == lines(diff(old, new))["Asked for"]
+    assert ['apart: [{"by": "broker", "sides": [[1, 2], [4]], "topics": ["a", "b"]}] → none'] == lines(diff(old, new))[
+        "Asked for"
+    ]
 
 
 def test_new_partitions() -> None:

@@ -188,7 +188,7 @@ def spec_with_everything() -> Spec:
         valid_for_seconds=3600,
         placement=(Placement("y*", "of y", (3, 4, 5)), Placement("x", "of x", (3, 5), exclusive=False)),
         leader_racks=(LeaderRacks("x", ("b", "a")), LeaderRacks("*", ("a",))),
-        apart=(Apart(("q", "z"), ((3, 4), (5,)), proven=False),),
+        apart=(Apart(("q", "z"), ((3, 4), (5,)), proven=False, by="rack"),),
     )
 
 

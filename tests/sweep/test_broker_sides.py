@@ -22,11 +22,12 @@ from planner.scoring import independent_check
 from planner.scoring.fair_shares import fair_shares
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import Proposal, solve
-from planner.sweep import choice
+from planner.sweep import broker_sides, choice
 from planner.sweep.broker_sides import every_split, judged, like_brokers, sides_of, split_by, with_sides
 from planner.sweep.evaluate import run
 
 GROUP = (Apart(("orders", "payments")),)
+BY_RACK = (Apart(("orders", "payments"), by="rack"),)
 
 
 def solved(spec: Spec) -> tuple[Spec, Proposal]:
@@ -86,6 +87,51 @@ def test_fewest_bytes_of_all_plans() -> None:
     assert agreed > 200
 
 
+@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.long)])
+def test_fewest_bytes_of_all_plans_by_rack(cases: int) -> None:
+    """The same where no rack holds both: of all plans that there are, none that keeps the rule copies less."""
+    rng, agreed = np.random.default_rng(22), 0
+    for _ in range(cases):
+        racks = {broker: "abc"[broker % 3] for broker in range(1, int(rng.integers(4, 6)))}
+        factors = [1, int(rng.integers(1, 3))]
+        rows = [(side, factors[side]) for side in (0, 1) for _ in range(int(rng.integers(1, 3)))]
+        before = [rng.choice(list(racks), factor, replace=False).tolist() for _, factor in rows]
+        sizes = rng.integers(1, 50, len(rows)).tolist()
+        lists = {"orders": [], "payments": []}
+        of = {"orders": [], "payments": []}
+        for (side, _), replicas, size in zip(rows, before, sizes, strict=True):
+            lists[("orders", "payments")[side]].append(replicas)
+            of[("orders", "payments")[side]].append(size)
+        enforced = bool(rng.integers(2))
+        spec = spec_of(racks, lists, sizes=of, apart=BY_RACK, changes=Changes(rebalance="none"), rack_aware=enforced)
+        try:
+            sided, solution = solved(spec)
+        except InfeasibleError:
+            continue
+        least = min(
+            copied(before, plan, sizes)
+            for plan in product(*(combinations(racks, factor) for _, factor in rows))
+            if not (racks_of(plan, rows, racks, 0) & racks_of(plan, rows, racks, 1))
+            and all(spread(now, then, racks, enforced) for then, now in zip(before, plan, strict=True))
+        )
+        assert least == solution.least_bytes, spec
+        assert sided.apart[0].proven
+        agreed += 1
+    assert agreed > cases / 2
+
+
+def racks_of(
+    plan: tuple[tuple[int, ...], ...], rows: list[tuple[int, int]], racks: dict[int, str], side: int
+) -> set[str]:
+    """The racks that hold a side."""
+    return {racks[b] for brokers, (of, _) in zip(plan, rows, strict=True) if of == side for b in brokers}
+
+
+def spread(now: tuple[int, ...], then: list[int], racks: dict[int, str], enforced: bool) -> bool:
+    """True where a partition that moves is in as many racks as it has replicas, if the rack rule is enforced."""
+    return not enforced or set(now) == set(then) or len({racks[broker] for broker in now}) == len(now)
+
+
 def test_check_judges_the_rule() -> None:
     """An assignment that breaks it is named, without sides."""
     lists = {"orders": ([1],), "payments": ([2],), "other": ([1],)}
@@ -142,6 +188,28 @@ def test_every_plan_keeps_the_rule(spec: Spec) -> None:
     (rule,) = sided.apart
     targets = build(sided).broker_ids[build(sided).targets].tolist()
     assert sorted(targets) == sorted([*rule.sides[0], *rule.sides[1]])
+
+
+@examples(100)
+@given(apart_specs(), st.booleans())
+def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
+    """Each rack is on one side, also where only the likely split is improved."""
+    racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
+    assume(None not in racks and len(racks) > 1)
+    spec = replace(spec, apart=(Apart(("t0", "t[12]"), by="rack"),), rack_aware=False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(broker_sides, "MOST_SPLITS", 1 if few else 40_000)
+        try:
+            sided, solution = solved(spec)
+        except InfeasibleError:
+            assume(False)
+    problem = build(sided)
+    names = np.array([*problem.rack_names, ""])[problem.broker_racks]
+    rack_of = dict(zip(problem.broker_ids.tolist(), names.tolist(), strict=True))
+    one, other = ({rack_of[broker] for broker in side} for side in sided.apart[0].sides)
+    assert not one & other
+    again = sides_of(spec, build(spec), solution.assignment)
+    assert () == independent_check.check(build(again), solution.assignment)
 
 
 @examples(60)

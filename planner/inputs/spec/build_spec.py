@@ -10,7 +10,7 @@ from typing import Any
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.load.cluster_load import with_rates
 from planner.inputs.spec import sections
-from planner.inputs.yaml_source import Document, key_text
+from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, StatedRate, Topic
 from planner.model.spec import (
@@ -75,7 +75,7 @@ def build_spec(
         topics=topic_filter(document),
         placement=placement(document),
         leader_racks=leader_racks(document),
-        apart=tuple(Apart(tuple(each)) for each in document.get("apart") or ()),
+        apart=tuple(rule for _, rule in apart(document)),
         rack_aware=rack_aware(document),
         balance=sections.balance(document, sizes.known),
         log_dirs=sections.tolerance(document),
@@ -163,6 +163,15 @@ def placement(document: Document) -> tuple[Placement, ...]:
 def leader_racks(document: Document) -> tuple[LeaderRacks, ...]:
     """`leader_racks`, in the file's order."""
     return tuple(LeaderRacks(item["topics"], tuple(item["prefer"])) for item in document.get("leader_racks") or ())
+
+
+def apart(document: Document) -> Iterator[tuple[Path, Apart]]:
+    """`apart`, in the file's order, each with the path of its patterns."""
+    for at, group in enumerate(document.get("apart") or ()):
+        if isinstance(group, list):
+            yield ("apart", at), Apart(tuple(group))
+        else:
+            yield ("apart", at, "topics"), Apart(tuple(group["topics"]), by=group["by"])
 
 
 def rack_aware(document: Document) -> bool:

@@ -1,13 +1,16 @@
-"""The rules of a spec about what brokers can carry: caps, also those of a profile, and what is to be bought.
+"""The rules of a spec about what brokers can carry: caps, also those of a profile, what is to be bought, and who
+leads.
 
 `sizing`: classes and prices exist, a range has numbers, and racks are left to survive. `traffic` and `prices`: what
-crosses racks needs racks and rates, and shares are of everything.
+crosses racks needs racks and rates, and shares are of everything. Brokers that are demoted stay and keep their
+replicas; so each of their partitions needs a replica elsewhere to lead it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment
@@ -20,15 +23,17 @@ from planner.inputs.spec.build_spec import (
     rack_aware,
     rebalance,
     replacements,
+    replication_factor_changes,
     target_brokers,
     topic_filter,
 )
 from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
-from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of
+from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, listed, place_of
 from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, share_ppm
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes
 from planner.model.build_problem import may_move
+from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
 
 CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
@@ -196,3 +201,63 @@ def _capped(document: Document, broker: int, key: str, message: str, allowed: st
                 if item["id"] in names and key in (document.get(*place) or {}):
                     return document.finding((*place, key), f"{message}; allowed: {allowed}")
     return document.finding(("cluster", "profile"), f"{message}; allowed: {allowed}")
+
+
+LEADER_RULES: RuleList[DocumentRule] = RuleList()
+LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+
+_DEMOTED = "changes.demote_brokers"
+
+
+@LEADER_RULES.reads(*TARGET_KEYS, _DEMOTED)
+def _demoted_stay(document: Document) -> Iterator[Finding]:
+    """Each is a broker that stays or joins, and some broker is left to lead."""
+    targets = {broker.id for broker in target_brokers(document)}
+    demoted = list(document.items("changes", "demote_brokers"))
+    for path, broker in demoted:
+        if broker not in targets:
+            yield document.finding(path, f"{broker} doesn't stay in the cluster; allowed: {listed(targets)}")
+    if demoted and targets <= {broker for _, broker in demoted}:
+        message = "no broker is left to lead; allowed: some of the brokers that stay or join"
+        yield document.finding(("changes", "demote_brokers"), message)
+
+
+@LEADER_RULES.reads(*TARGET_KEYS, "leader_racks")
+def _racks_have_brokers(document: Document) -> Iterator[Finding]:
+    racks = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
+    for path, item in document.items("leader_racks"):
+        for at, rack in enumerate(item["prefer"]):
+            if rack not in racks:
+                allowed = ", ".join(sorted(racks)) or "no rack, as no broker has one"
+                message = f"no broker that stays or joins has the rack {rack!r}; {did_you_mean(rack, racks)}"
+                yield document.finding((*path, "prefer", at), f"{message}allowed: {allowed}")
+
+
+@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics", "changes.set_replication_factor")
+def _others_can_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Every partition that a demoted broker leads has a replica elsewhere, and may be led by it."""
+    demoted = set(document.get("changes", "demote_brokers") or ())
+    if not demoted:
+        return
+    chosen, alone, fixed = topic_filter(document), list[str](), list[str]()
+    more = [
+        change.topics for change in replication_factor_changes(document) if change.replication_factor > len(demoted)
+    ]
+    for topic in (each for each in assignment.topics if not each.deleting):
+        grows = any(fnmatchcase(topic.name, pattern) for pattern in more)
+        for row in topic.partitions:
+            if row.replicas and set(row.replicas) <= demoted and not grows:
+                alone.append(f"{topic.name}-{row.id}")
+            elif row.replicas and row.replicas[0] in demoted and not may_move(chosen, topic.name):
+                fixed.append(f"{topic.name}-{row.id}")
+    path = ("changes", "demote_brokers")
+    if alone:
+        message = (
+            f"nobody else can lead {some(alone, 'partition')}, without a replica elsewhere; allowed: other brokers, "
+        )
+        yield document.finding(path, f"{message}or first a larger changes.set_replication_factor")
+    if fixed:
+        message = (
+            f"{some(fixed, 'partition')} may not change by topics.include or topics.exclude, and is led by one of these"
+        )
+        yield document.finding(path, f"{message}; allowed: topics that let them change")

@@ -1,22 +1,24 @@
-"""The rules of a spec about `broker_sets`, `placement` and `apart`, about `rebalance: racks`, and about who leads.
+"""The rules of a spec about `broker_sets`, `placement` and `apart`, and about `rebalance: racks`.
 
-Sets exist, are large enough and don't contradict each other; topics that share no broker find brokers. Brokers that are
-demoted stay and keep their replicas; so each of their partitions needs a replica elsewhere to lead it. A message names
-the other place of the file that takes part, as `key (line:column)`.
+Sets exist, are large enough and don't contradict each other; topics that share no broker or rack find brokers. A
+message names the other place of the file that takes part, as `key (line:column)`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import product
+from functools import partial
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
+    apart,
     broker_set,
     brokers_today,
     created_topics,
@@ -30,7 +32,7 @@ from planner.inputs.spec.build_spec import (
 from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of
 from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
-from planner.model.cluster import some
+from planner.model.cluster import Apart, some
 from planner.model.errors import Finding, did_you_mean
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
@@ -190,7 +192,8 @@ _Lack = tuple[str, int, int]
 
 class _Side(NamedTuple):
     """Topics of a pattern of `apart`: the pattern's path and its name in a message; for each set of brokers that its
-    topics may use the most replicas, and whose they are; and partitions that may not move, by their brokers.
+    topics may use the most replicas, and whose they are; and partitions that may not move, by the brokers that they
+    keep from other sides: their own, or all of their racks.
     """
 
     path: Path
@@ -204,15 +207,16 @@ class _Side(NamedTuple):
         return max((factor for factor, _ in self.needs.values()), default=0)
 
 
-def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, list[_Side]]]:
-    """The groups of `apart`, with the sides of each."""
+def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_Side]]]:
+    """The groups of `apart`, with the path of the patterns and the sides of each."""
     factors, rules, chosen = replicas_after(document, assignment), placement(document), topic_filter(document)
     targets, here = frozenset(broker.id for broker in target_brokers(document)), set(chosen.on_brokers)
     reserved = {broker for rule in rules if rule.exclusive for broker in rule.brokers}
-    for at, group in enumerate(document.get("apart") or ()):
+    racks = {broker.id: broker.rack for broker in target_brokers(document)}
+    for path, rule in apart(document):
         sides = []
-        for number, pattern in enumerate(group):
-            side = _Side(("apart", at, number), "", {}, {})
+        for number, pattern in enumerate(rule.topics):
+            side = _Side((*path, number), "", {}, {})
             for name in sorted(name for name in factors if fnmatchcase(name, pattern)):
                 own = next((rule for rule in rules if fnmatchcase(name, rule.topics)), None)
                 usable = targets - reserved if own is None else targets & set(own.brokers)
@@ -223,17 +227,21 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, l
                 for row in topic.partitions:
                     near = not here or bool(here.intersection(row.replicas))
                     if not (may_move(chosen, topic.name) and near):
-                        side.stuck.update(dict.fromkeys(row.replicas, f"{topic.name}-{row.id}"))
+                        kept = set(row.replicas)
+                        if rule.by == "rack":
+                            there = {racks.get(broker) for broker in kept}
+                            kept |= {broker for broker, rack in racks.items() if rack in there}
+                        side.stuck.update(dict.fromkeys(kept, f"{topic.name}-{row.id}"))
             sides.append(side._replace(name=f"{pattern!r}, {place_of(document, side.path)},"))
-        yield ("apart", at), sides
+        yield path, rule, sides
 
 
 @PLACEMENT_RULES.reads("apart", *_KEYS, *OF_REPLICAS, "topics")
 def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Each topic is on one side of a group, and partitions that stay share no broker with another side's."""
+    """Each topic is on one side of a group, and partitions that stay share no broker or rack with another side's."""
     names = replicas_after(document, assignment)
-    for path, sides in _sides(document, assignment):
-        patterns = document.get(*path)
+    for _, rule, sides in _sides(document, assignment):
+        patterns = rule.topics
         for later, side in enumerate(sides):
             for earlier, other in enumerate(sides[:later]):
                 both = [n for n in names if fnmatchcase(n, patterns[later]) and fnmatchcase(n, patterns[earlier])]
@@ -243,9 +251,10 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Findin
                 elif common := sorted(side.stuck.keys() & other.stuck.keys()):
                     filters = ("on_brokers", "exclude", "include")
                     key = next((each for each in filters if document.get("topics", each)), "include")
+                    where = f"{'in the rack of' if rule.by == 'rack' else 'on'} broker {common[0]}"
                     message = (
-                        f"{side.stuck[common[0]]} and {other.stuck[common[0]]} of {other.name} are both on broker "
-                        f"{common[0]}, and {place_of(document, ('topics', key))} lets neither move; "
+                        f"{side.stuck[common[0]]} and {other.stuck[common[0]]} of {other.name} are both {where}, and "
+                        f"{place_of(document, ('topics', key))} lets neither move; "
                         "allowed: let one of them move, or leave one of them out"
                     )
                     yield document.finding(side.path, message)
@@ -256,23 +265,21 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
     """Brokers, and racks, for each side at once: none has two sides, and each side has as many as its replicas need."""
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
     every = set(racks.values()) if rack_aware(document) and None not in racks.values() else {""}
-
-    def short(brokers: Set[int], needed: Sequence[int]) -> _Lack | None:
-        """What these brokers lack for sides with so many replicas."""
-        if sum(needed) > len(brokers):
-            return "brokers", sum(needed), len(brokers)
-        here = Counter(racks[broker] if len(every) > 1 else "" for broker in brokers)
-        room = sum(min(each, len(needed)) for each in here.values())
-        wanted = sum(min(each, len(every)) for each in needed)
-        return ("brokers in different racks", wanted, room) if room < wanted else None
-
-    for path, sides in _sides(document, assignment):
+    for path, rule, sides in _sides(document, assignment):
+        if rule.by == "rack" and None in racks.values():
+            without = listed(broker for broker, rack in racks.items() if rack is None)
+            message = (
+                f"no rack holds two sides, and {place_of(document, ('cluster', 'brokers'))} has brokers without one"
+            )
+            yield document.finding((*path[:-1], "by"), f"{message}, {without}; allowed: a rack for each, or by: broker")
+            continue
+        short = partial(lack_of, racks, every, rule.by)
         usable = frozenset().union(*(brokers for side in sides for brokers in side.needs))
         if lack := short(usable, [side.most for side in sides]):
             what, needed, there = lack
             of_each = " and ".join(f"{side.most} for {side.name[:-1]}" for side in sides)
             where = place_of(document, ("placement",) if document.get("placement") else ("cluster", "brokers"))
-            message = f"needs {needed} {what}, {of_each}; {where} leaves {there}, as no broker has two sides"
+            message = f"needs {needed} {what}, {of_each}; {where} leaves {there}, as no {rule.by} has two sides"
             yield document.finding(path, f"{message}; allowed: more brokers, or fewer replicas")
             continue
         for later, side in enumerate(sides):
@@ -280,11 +287,29 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
                 yield from _pair(document, side, other, short)
 
 
+def lack_of(
+    racks: Mapping[int, str | None], every: Set[str | None], by: str, brokers: Set[int], needed: Sequence[int]
+) -> _Lack | None:
+    """What these brokers lack for sides with so many replicas, where no broker, or no rack, has two; `every` rack has
+    to be used.
+    """
+    here = Counter(racks[broker] if len(every) > 1 or by == "rack" else "" for broker in brokers)
+    if by == "rack":
+        room = list(accumulate(sorted(here.values(), reverse=True)))
+        wanted = sum(max(min(each, len(every)), 1 + bisect_left(room, each)) for each in needed)
+        return ("rack" if wanted == 1 else "racks", wanted, len(room)) if len(room) < wanted else None
+    if sum(needed) > len(brokers):
+        return "brokers", sum(needed), len(brokers)
+    pairs = sum(min(each, len(needed)) for each in here.values())
+    wanted = sum(min(each, len(every)) for each in needed)
+    return ("brokers in different racks", wanted, pairs) if pairs < wanted else None
+
+
 def _pair(
     document: Document,
     side: _Side,
     other: _Side,
-    short: Callable[[Set[int], Sequence[int]], tuple[str, int, int] | None],
+    short: Callable[[Set[int], Sequence[int]], _Lack | None],
 ) -> Iterator[Finding]:
     """One finding where rules of placement leave two sides too few brokers, or partitions that stay do."""
     for (mine, (most, name)), (theirs, (others, another)) in product(side.needs.items(), other.needs.items()):
@@ -296,6 +321,8 @@ def _pair(
             )
             yield document.finding(side.path, message)
             return
+    if side.stuck.keys() & other.stuck.keys():
+        return  # told where sides are compared
     for one, two in ((side, other), (other, side)):
         for brokers, (most, name) in one.needs.items():
             if lack := short(brokers - two.stuck.keys(), (most,)):
@@ -337,63 +364,3 @@ def replicas_after(document: Document, assignment: Assignment) -> dict[str, int]
     }
     asked = {name: change.replication_factor for change in changes for name in kept if fnmatchcase(name, change.topics)}
     return kept | asked | {new.topic: new.replication_factor for new in created_topics(document)}
-
-
-LEADER_RULES: RuleList[DocumentRule] = RuleList()
-LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
-
-_DEMOTED = "changes.demote_brokers"
-
-
-@LEADER_RULES.reads(*TARGET_KEYS, _DEMOTED)
-def _demoted_stay(document: Document) -> Iterator[Finding]:
-    """Each is a broker that stays or joins, and some broker is left to lead."""
-    targets = {broker.id for broker in target_brokers(document)}
-    demoted = list(document.items("changes", "demote_brokers"))
-    for path, broker in demoted:
-        if broker not in targets:
-            yield document.finding(path, f"{broker} doesn't stay in the cluster; allowed: {listed(targets)}")
-    if demoted and targets <= {broker for _, broker in demoted}:
-        message = "no broker is left to lead; allowed: some of the brokers that stay or join"
-        yield document.finding(("changes", "demote_brokers"), message)
-
-
-@LEADER_RULES.reads(*TARGET_KEYS, "leader_racks")
-def _racks_have_brokers(document: Document) -> Iterator[Finding]:
-    racks = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
-    for path, item in document.items("leader_racks"):
-        for at, rack in enumerate(item["prefer"]):
-            if rack not in racks:
-                allowed = ", ".join(sorted(racks)) or "no rack, as no broker has one"
-                message = f"no broker that stays or joins has the rack {rack!r}; {did_you_mean(rack, racks)}"
-                yield document.finding((*path, "prefer", at), f"{message}allowed: {allowed}")
-
-
-@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics", "changes.set_replication_factor")
-def _others_can_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Every partition that a demoted broker leads has a replica elsewhere, and may be led by it."""
-    demoted = set(document.get("changes", "demote_brokers") or ())
-    if not demoted:
-        return
-    chosen, alone, fixed = topic_filter(document), list[str](), list[str]()
-    more = [
-        change.topics for change in replication_factor_changes(document) if change.replication_factor > len(demoted)
-    ]
-    for topic in (each for each in assignment.topics if not each.deleting):
-        grows = any(fnmatchcase(topic.name, pattern) for pattern in more)
-        for row in topic.partitions:
-            if row.replicas and set(row.replicas) <= demoted and not grows:
-                alone.append(f"{topic.name}-{row.id}")
-            elif row.replicas and row.replicas[0] in demoted and not may_move(chosen, topic.name):
-                fixed.append(f"{topic.name}-{row.id}")
-    path = ("changes", "demote_brokers")
-    if alone:
-        message = (
-            f"nobody else can lead {some(alone, 'partition')}, without a replica elsewhere; allowed: other brokers, "
-        )
-        yield document.finding(path, f"{message}or first a larger changes.set_replication_factor")
-    if fixed:
-        message = (
-            f"{some(fixed, 'partition')} may not change by topics.include or topics.exclude, and is led by one of these"
-        )
-        yield document.finding(path, f"{message}; allowed: topics that let them change")

@@ -25,10 +25,15 @@ from planner.inputs.spec.build_spec import (
     inline_sizes,
     with_sizes,
 )
-from planner.inputs.spec.capacity_rules import CAPACITY_RULES, CAPACITY_TOPIC_RULES
+from planner.inputs.spec.capacity_rules import (
+    CAPACITY_RULES,
+    CAPACITY_TOPIC_RULES,
+    LEADER_RULES,
+    LEADER_TOPIC_RULES,
+)
 from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
 from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
-from planner.inputs.spec.placement_rules import LEADER_RULES, LEADER_TOPIC_RULES, PLACEMENT_RULES, SET_RULES
+from planner.inputs.spec.placement_rules import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups

@@ -9,6 +9,7 @@ from planner.inputs.importers.consumer_groups import SHARED
 from planner.inputs.importers.state_parts import Assignment, replica_findings
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
+    apart,
     config_defaults,
     created_topics,
     leaving_brokers,
@@ -62,8 +63,7 @@ def _leader_racks_match(document: Document, assignment: Assignment) -> Iterator[
 
 @PATTERN_RULES.reads("apart", *_CREATED)
 def _apart_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    groups = enumerate(document.get("apart") or ())
-    patterns = ((("apart", at, number), each) for at, group in groups for number, each in enumerate(group))
+    patterns = (((*path, at), each) for path, rule in apart(document) for at, each in enumerate(rule.topics))
     return _unmatched(document, assignment, patterns, with_created=True)
 
 

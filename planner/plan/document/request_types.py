@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from planner.model.cluster import ApartBy
 from planner.plan.document.field_types import (
     LARGEST,
     BrokerId,
@@ -151,9 +152,10 @@ class TrafficRow(Section, frozen=True, kw_only=True):
 
 
 class ApartRow(Section, frozen=True, kw_only=True):
-    """Topics of which no two patterns' share a broker, and the brokers that each has."""
+    """Topics of which no two patterns' share a broker, or a rack, and the brokers that each has."""
 
     topics: Annotated[tuple[str, ...], doc("Shell-style patterns of topic names.")]
+    by: Annotated[ApartBy, doc("What they don't share.")]
     sides: Annotated[
         tuple[tuple[BrokerId, ...], ...], doc("The brokers that each pattern's topics have: chosen for the plan.")
     ]
@@ -186,9 +188,9 @@ class SpecSection(Section, frozen=True, kw_only=True):
     leader_racks: Annotated[
         tuple[LeaderRacksRow, ...] | None, doc("Racks that topics are led in; left out without such rules.")
     ] = None
-    apart: Annotated[tuple[ApartRow, ...] | None, doc("Topics that share no broker; left out without such rules.")] = (
-        None
-    )
+    apart: Annotated[
+        tuple[ApartRow, ...] | None, doc("Topics that share no broker, or no rack; left out without such rules.")
+    ] = None
     racks_before: Annotated[
         Mapping[BrokerKey, str | None] | None,
         doc("Today's broker.rack of the brokers that changes.set_racks names, null without one; left out without any."),

@@ -11,8 +11,9 @@ from planner.inputs.spec.reading import load
 
 
 def said(tmp_path: Path, racks: str, rules: str, lists: tuple[str, str, str] = ("1, 2", "1, 2", "3")) -> list[str]:
-    """The findings: brokers 1 to 5 are in these racks, the topics have one partition each, `rules` begin in line 8."""
-    brokers = ", ".join(f"{{id: {at}, rack: {rack}}}" for at, rack in enumerate(racks, 1))
+    """The findings: brokers from 1 on are in these racks, - is none; topics have one partition each, then `rules`."""
+    racked = (f", rack: {rack}" if rack != "-" else "" for rack in racks)
+    brokers = ", ".join(f"{{id: {at}{rack}}}" for at, rack in enumerate(racked, 1))
     topics = "".join(
         f"    - {{name: {name}, partitions: [{{replicas: [{each}]}}]}}\n"
         for name, each in zip(("orders", "payments", "refunds"), lists, strict=True)
@@ -81,6 +82,38 @@ CASES = [
         "s.yaml:11:9 apart[0] needs 6 brokers, 2 for 'orders', apart[0][0] (11:10) and 4 for 'payments', apart[0][1] "
         "(11:18); cluster.brokers (4:3) leaves 5, as no broker has two sides; allowed: more brokers, or fewer replicas",
     ),
+    (
+        "ababa",
+        "apart: [{topics: [orders, payments], by: rack}]\n",
+        "s.yaml:9:10 apart[0].topics needs 4 racks, 2 for 'orders', apart[0].topics[0] (9:19) and 2 for 'payments', "
+        "apart[0].topics[1] (9:27); cluster.brokers (4:3) leaves 2, as no rack has two sides; allowed: more brokers, "
+        "or fewer replicas",
+    ),
+    (
+        "ababb",
+        "rack_aware: disabled\ntopics: {exclude: [orders, payments]}\n"
+        "apart: [{topics: [orders, payments], by: rack}]\n",
+        "s.yaml:11:27 apart[0].topics[1] payments-0 and orders-0 of 'orders', apart[0].topics[0] (11:19), are both in "
+        "the rack of broker 1, and topics.exclude (10:10) lets neither move; allowed: let one of them move, or leave "
+        "one of them out",
+    ),
+    (
+        "---",
+        "apart: [{topics: [orders, payments], by: rack}]\n",
+        "s.yaml:9:38 apart[0].by no rack holds two sides, and cluster.brokers (4:3) has brokers without one, 1, 2, 3; "
+        "allowed: a rack for each, or by: broker",
+    ),
+    (
+        "abab",
+        "apart: [{topics: [orders, payments], by: region}]\n",
+        "s.yaml:9:38 apart[0].by 'region' isn't possible here; allowed: broker, rack",
+    ),
+    (
+        "abab",
+        "apart: [orders]\n",
+        "s.yaml:9:9 apart[0] 'orders' isn't possible here; allowed: a list of patterns, or a mapping with topics and "
+        "by",
+    ),
 ]
 
 
@@ -92,12 +125,13 @@ def test_what_contradicts_apart_is_told_before_planning(tmp_path: Path, racks: s
 
 
 def test_apart_is_read(tmp_path: Path) -> None:
-    """Groups of patterns, without brokers until a plan is made."""
+    """Groups of patterns, without brokers until a plan is made; by broker, if not otherwise stated."""
     path = tmp_path / "s.yaml"
     path.write_text(
-        "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}, {id: 2}]\n  topics:\n"
+        "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1, rack: x}, {id: 2, rack: y}]\n  topics:\n"
         "    - {name: a, partitions: [{replicas: [1]}]}\n    - {name: b, partitions: [{replicas: [1]}]}\n"
-        "apart: [[a, b]]\n"
+        "apart: [[a, b], {topics: [b, a], by: rack}]\n"
     )
-    (rule,) = load(path).apart
-    assert (("a", "b"), (), None) == (rule.topics, rule.sides, rule.proven)
+    rule, by_rack = load(path).apart
+    assert (("a", "b"), (), None, "broker") == (rule.topics, rule.sides, rule.proven, rule.by)
+    assert (("b", "a"), "rack") == (by_rack.topics, by_rack.by)
