@@ -22,13 +22,14 @@ from planner.export import folder_check, kafka_files
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import amounts, file_reading
 from planner.model.errors import SetupError, StalePlanError
+from planner.model.formats import first_lines
 from planner.plan import bound_file, headline, plan_file
 from planner.plan.document import codec, restart_types
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.restart_types import RestartDocument
 from planner.sweep import candidates_file, sweep_result
 
-_SHOWN = 20
+LINES_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Refusal:
     def told(self) -> Iterator[str]:
         """Line by line."""
         yield f"{self.what}:" if self.lines else self.what
-        yield from (f"  {line}" for line in listed(self.lines))
+        yield from (f"  {line}" for line in first_lines(self.lines, LINES_SHOWN))
         yield from self.remedy.split("\n") if self.remedy else ()
 
 
@@ -174,13 +175,6 @@ def _own_files(path: Path, found: FolderCheck) -> Refusal:
         tuple(map(str, found.own)),
         "keep your own files outside the folder: ansible-playbook -i INVENTORY PLAYBOOK",
     )
-
-
-def listed(lines: tuple[str, ...]) -> Iterator[str]:
-    """The first lines, and how many more there are."""
-    yield from lines[:_SHOWN]
-    if len(lines) > _SHOWN:
-        yield f"and {len(lines) - _SHOWN:,} more"
 
 
 def parse_now(text: str | None) -> datetime | None:

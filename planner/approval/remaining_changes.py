@@ -15,7 +15,7 @@ from planner.inputs.load.cluster_load import with_rates
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import ANY, Apart, Broker, Cluster, Partition, PartitionChange, Reason, StatedRate, Topic
 from planner.model.errors import StalePlanError
-from planner.model.formats import counted, printable
+from planner.model.formats import counted, first_lines, printable
 from planner.model.spec import (
     OF_HOURS,
     BatchRules,
@@ -96,10 +96,9 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
 def _refuse(lines: Sequence[str]) -> None:
     if not lines:
         return
-    shown = [f"  {printable(line)}" for line in lines[:SHOWN]]
-    more = [f"  and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else []
+    shown = [f"  {line}" for line in first_lines([*map(printable, lines)], SHOWN)]
     remedy = "plan anew, or leave partitions that others have moved where they are (--leave-moved)"
-    raise StalePlanError("the cluster isn't on the plan's way, nothing was written:", *shown, *more, remedy)
+    raise StalePlanError("the cluster isn't on the plan's way, nothing was written:", *shown, remedy)
 
 
 def _require_known(plan: Plan, now: Now) -> None:

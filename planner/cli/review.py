@@ -33,7 +33,7 @@ from planner.cli.shown import (
 from planner.cli.shown import show as show_plan
 from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
-from planner.model.formats import above_bound, gap_shown, number
+from planner.model.formats import above_bound, first_lines, gap_shown, number
 from planner.plan import headline, plan_file
 from planner.plan.document import restart_types
 from planner.report import run_journal
@@ -190,7 +190,7 @@ def unchanged(path: Path, name: str, held: FolderCheck | None) -> Iterator[str]:
     yield f"{path}: {name} is unchanged{of_files}"
     if held and held.own:
         yield f"not checked: {len(held.own)} of the folder's files are your own; each could change what runs:"
-        yield from (f"  {line}" for line in plan_check.listed(tuple(map(str, held.own))))
+        yield from (f"  {line}" for line in first_lines([*map(str, held.own)], plan_check.LINES_SHOWN))
 
 
 def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
         yield f"fits the cluster now: {checked.fit.progress()}"
         if not checked.fit.brokers_known:
             yield "not checked: which brokers are live and in which racks (no source says)"
-        yield from (f"note: {line}" for line in plan_check.listed(tuple(map(str, checked.fit.told))))
+        yield from (f"note: {line}" for line in first_lines([*map(str, checked.fit.told)], plan_check.LINES_SHOWN))
     yield from checked.since.sentences() if checked.since is not None else ()
 
 

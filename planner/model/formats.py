@@ -42,6 +42,11 @@ def first_names(names: Sequence[str], shown: int = 3) -> str:
     return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 
+def first_lines(lines: Sequence[str], shown: int) -> list[str]:
+    """The first lines, and as the last one how many more there are: `and 12 more`."""
+    return [*lines[:shown], *([f"and {len(lines) - shown:,} more"] if len(lines) > shown else [])]
+
+
 def percent(value: float | None) -> str:
     """Three significant digits: `0 %`, `2.31 %`, `56.9 %`, `1,250 %`; `–` for None."""
     if value is None:

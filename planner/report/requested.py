@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from planner.model.formats import brokers, counted, number, printable, size
+from planner.model.formats import brokers, counted, first_lines, number, printable, size
 from planner.plan import headline
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
@@ -37,8 +37,7 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
         *(f"grow {topic.topic} to {counted(topic.partitions, 'partition')}" for topic in section.add_partitions),
         f"rebalance: {section.rebalance}",
     ]
-    shown = [printable(text, 120) for text in asked[:at_most]]
-    return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
+    return "; ".join(first_lines([printable(text, 120) for text in asked], at_most))
 
 
 def asked_for(plan: Plan, at_most: int) -> str:

@@ -12,6 +12,7 @@ from planner.model.formats import (
     amount,
     counted,
     duration,
+    first_lines,
     number,
     percent,
     printable,
@@ -109,15 +110,13 @@ def scenario(row: ScenarioRow) -> str:
     if row.feasible:
         return f"{printable(row.name, 60)}: all targets for bytes and traffic are met, and no disk is too full"
     shown = list[str]()
-    for each in row.outside[:3]:
+    for each in row.outside:
         unit = "bytes/s" if each.window.startswith("network") else "bytes"
         value, least, most = (amount(bound, unit) for bound in (each.value, each.least, each.most))
         bound, end = ("at least", least) if each.value < each.least else ("at most", most)
         target = "just outside the target:" if value == end else "target:"
         shown.append(f"{words(each.window)} {value} on broker {each.broker} ({target} {bound} {end})")
-    if len(row.outside) > len(shown):
-        shown.append(f"and {number(len(row.outside) - len(shown))} more")
-    return f"{printable(row.name, 60)}: {'; '.join(shown)}"
+    return f"{printable(row.name, 60)}: {'; '.join(first_lines(shown, 3))}"
 
 
 def hours(plan: Plan) -> tuple[str, ...]:

@@ -140,9 +140,7 @@ def _groups(plan: Plan) -> Iterator[str]:
         return
     moved = {row.topic for row in plan.partitions if row.leader_before != row.replicas[0]}
     found = [group.group for group in section.groups if moved & group.topics.keys()]
-    shown = [formats.printable(name, 60) for name in found[:_GROUPS_NAMED]]
-    more = f" and {number(len(found) - len(shown))} more" if len(found) > len(shown) else ""
-    told = f": {', '.join(shown)}{more}" if found else ""
+    told = f": {formats.first_names([formats.printable(name, 60) for name in found], _GROUPS_NAMED)}" if found else ""
     of = f"{number(len(found))} of {counted(len(section.groups), 'group')}"
     yield f"Consumers: {of} read topics whose leaders change{told}."
 

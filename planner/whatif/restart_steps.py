@@ -18,7 +18,7 @@ import numpy as np
 
 from planner import __version__
 from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force
-from planner.model.formats import counted, number, ranges
+from planner.model.formats import counted, first_names, number, ranges
 from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
@@ -267,10 +267,9 @@ def _felt(document: RestartDocument) -> Iterator[Value]:
             for each in partitions:
                 pairs = zip(each.partitions, each.names, strict=True)
                 ids = [number for number, name in pairs if name not in told_already]
-                more = f" and {len(ids) - _PARTITIONS_SHOWN} more" if len(ids) > _PARTITIONS_SHOWN else ""
                 if ids:
-                    listed = f" {', '.join(map(str, ids[:_PARTITIONS_SHOWN]))}{more}"
-                    named.append(Joined((Name(each.topic, 60), listed)))
+                    listed = first_names([*map(str, ids)], _PARTITIONS_SHOWN)
+                    named.append(Joined((Name(each.topic, 60), f" {listed}")))
             if len(named) > _TOPICS_SHOWN:
                 named[_TOPICS_SHOWN:] = [f"and {number(len(named) - _TOPICS_SHOWN)} more topics"]
             if named:
