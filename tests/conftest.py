@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import signal
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import properties
@@ -63,6 +65,28 @@ class _ByFile(LoadScopeScheduling):  # type: ignore[misc]
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """How tests are dealt to the processes."""
     return _ByFile(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plots_of_a_plan_once() -> Iterator[None]:
+    """A page draws each plan once a run: drawing takes half the time of tests that write a folder and check it.
+
+    That the same plan gives the same plots is test_plots.py's, which draws them itself.
+    """
+    from planner.plan.document import codec
+    from planner.report import html, plots
+
+    drawn = dict[bytes, Any]()
+
+    def draw(plan: Any, moved: Any) -> Any:
+        key = hashlib.sha256(codec.encode(plan)).digest()
+        if key not in drawn:
+            drawn[key] = plots.draw(plan, moved)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "plots", SimpleNamespace(draw=draw))
+        yield
 
 
 @pytest.fixture(scope="session")

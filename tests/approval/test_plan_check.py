@@ -82,6 +82,7 @@ def resume(planner: Run, site: Path, *arguments: object) -> Ran:
     return planner("resume", site / "expand.plan", "--state", state(site), *rest, *arguments)
 
 
+@pytest.mark.slow
 def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
     """Every file is counted; the end of its validity is told."""
     files = sum(path.is_file() for path in (site / "expand.plan").rglob("*"))

@@ -56,6 +56,7 @@ def resume(site: Path, tmp_path: Path) -> Resume:
     return resumed
 
 
+@pytest.mark.slow
 def test_with_the_profile_all_of_it_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -> None:
     """The hours, their growth, traffic between racks, money and the limit are those of the plan; so they are twice."""
     whole, rest = plan_file.read(site / "whole.plan"), resume("--load", LOAD)
@@ -121,6 +122,7 @@ def test_a_profile_of_another_cluster_is_refused(resume: Resume, tmp_path: Path)
         resume("--load", tmp_path / "other.parquet")
 
 
+@pytest.mark.slow
 def test_adopted_and_relieving_plans_read_the_spec(site: Path, tmp_path: Path) -> None:
     """`planner adopt` and `planner drain` have the hours, the limit, traffic and prices from the YAML."""
     run("adopt", site / "whole.plan", site / "hours.yaml", "--out", tmp_path / "adopted.plan")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from benchmarks import hours
 from benchmarks.cases import make, to_spec
@@ -33,6 +34,7 @@ def test_replicas_are_in_three_racks() -> None:
     assert [[0, 1, 2]] == np.unique(np.sort(problem.broker_racks[problem.replicas], axis=1), axis=0).tolist()
 
 
+@pytest.mark.slow
 def test_a_sweep_is_replayed_over_the_hours() -> None:
     """Every candidate; the hours are for judging alone."""
     asked = hours.with_week(to_spec(make("expand-small")), 1)

@@ -21,6 +21,7 @@ def test_each_rule_is_in_the_problem(name: str) -> None:
     assert 1 == sum(switched) + (problem.rebalance == "racks")
 
 
+@pytest.mark.slow
 def test_a_row_for_each_rule() -> None:
     """No plan breaks one, and none is below the least that is proven."""
     rows = [row for row in rules.entries(["expand-small"], "public") if row.startswith("| expand-small")]

@@ -44,6 +44,7 @@ def test_each_format_becomes_a_plan(given: str, said: str, examples: Path) -> No
     assert {"plan.json", "report.md", "ansible", "batches", "bound.json", "candidates.parquet", "SHA256SUMS"} <= names
 
 
+@pytest.mark.slow
 def test_the_other_commands_take_its_folder(examples: Path) -> None:
     """check with its proof, render, show, diff, resume."""
     _adopt(examples, "proposals.json")

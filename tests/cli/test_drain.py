@@ -54,6 +54,7 @@ def test_a_broker_is_relieved_with_the_fewest_bytes_and_nothing_else_changes(spe
     assert 59_853_928 == broker.max_disk_bytes
 
 
+@pytest.mark.slow
 def test_the_spec_that_is_written_gives_the_same_plan(spec, tmp_path):
     """It keeps the rules and limits of the one that it is made of, without its changes and its balance."""
     drain(spec, "--broker", "4", "--for", "disk=6MB", "-o", str(tmp_path / "relieve.yaml"), "--format", "json")
@@ -73,6 +74,7 @@ def test_the_spec_that_is_written_gives_the_same_plan(spec, tmp_path):
     ).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_capacity_of_a_class_stays(spec, tmp_path):
     """The broker's class is written out, since only this one of it is capped."""
     text = spec.read_text().replace("  brokers:\n", "  broker_classes: {big: {disk: 1GB}}\n  brokers:\n")

@@ -31,6 +31,11 @@ def test_the_front_has_a_point_for_each_plan_and_for_kafkas_own():
     } == marks(by_name(small())["front"])
 
 
+def test_the_same_plan_is_drawn_as_the_same_bytes():
+    """Drawn twice: pages of the tests draw a plan once."""
+    assert [plot.file for plot in draw(small())] == [plot.file for plot in draw(small())]
+
+
 def test_two_bars_for_each_broker_and_measure():
     """Four brokers, three measures, before and after; the added one is named so."""
     found = marks(by_name(small())["brokers"])
