@@ -17,9 +17,12 @@ from planner.cli.shown import echo_page
 @click.option("--windows", is_flag=True, help="Even disks, and peers' own balance.")
 @click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
 @click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
-@click.option("--long", is_flag=True, help="With --sweep: 100 million placements and a million replicas, too: an hour.")
+@click.option(
+    "--long", is_flag=True, help="With --sweep, a million replicas, too: an hour; with --sizes, all clusters."
+)
 @click.option("--load", is_flag=True, help="A load profile of a generated month, with one worker and with two.")
 @click.option("--partitions", type=click.IntRange(min=1), default=5_000, show_default=True, help="With --load.")
+@click.option("--sizes", is_flag=True, help="Clusters that could be bought, with one worker and with two.")
 @click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
 @click.option("--corners", is_flag=True, help="Clusters that are slow to plan: large partitions, unlike brokers.")
 @click.option("--exact", type=click.IntRange(min=1), help="Plans of so many random clusters, judged by CP-SAT.")

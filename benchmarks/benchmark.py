@@ -22,6 +22,7 @@ from benchmarks import (
     plans,
     rules,
     scale,
+    sizes,
     sweep,
     sweep_pairs,
     whole_commands,
@@ -38,7 +39,8 @@ class Scope:
 
     `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer the larger
     the cluster), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: some).
-    With `long` the sweep has its long cases, too. `partitions` is how many the load profile's history has.
+    With `long` the sweep has its long cases, too, and all clusters are sized. `partitions` is how many the load
+    profile's history has.
     """
 
     cases: tuple[str, ...] = ()
@@ -122,6 +124,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "candidates": lambda scope: candidates.entries(),
     "sweep": _sweep,
     "load": lambda scope: load.entries(scope.partitions),
+    "sizes": lambda scope: sizes.entries(every=1 if scope.long else sizes.EVERY),
     "scale": lambda scope: scale.entries(),
     "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),

@@ -1,0 +1,152 @@
+"""The benchmark of `planner size`: thousands of clusters that could be bought, through Spark with one worker and two.
+
+Today's cluster has 12 brokers and a known week of load; 40 classes of brokers, 2 to 26 a rack, with and without today's
+brokers, are 2,000 clusters. Each is planned, and held against 18 months of growth, the busiest hours, and the loss of
+each rack. Each number of workers is measured in a process of its own, and both must give the same table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from time import perf_counter, process_time
+
+from benchmarks import hours
+from benchmarks.apart import apart, watched_children
+from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
+from planner.model.balance import Balance
+from planner.model.spec import BrokerClass, Changes, Monthly, Rate, Sizing, Spec
+from planner.whatif import sizing
+from planner.whatif.growth_forecast import Row
+from planner.whatif.sizing import Combination
+
+PARTITIONS, SEED = 5_000, 1
+WORKERS = (1, 2)
+# Every tenth cluster says as much in a tenth of the time.
+EVERY = 10
+_WEEK_SECONDS = 604_800
+# What brokers of the classes hold and carry, in quarters of what a broker of today does.
+_DISKS, _NETWORKS = (2, 4, 6, 8, 12), (2, 4, 6, 8, 10, 12, 14, 16)
+
+_COLUMNS = (
+    "clusters",
+    "engine",
+    "s with the session's start",
+    "s without",
+    "× one worker, without",
+    "CPU s without",
+    "CPU s one after the other",
+    "clusters that last",
+    "peak memory MB of a Python worker",
+)
+
+
+@dataclass(frozen=True)
+class Sized:
+    """One run: wall seconds, those that the session took to start; the same CPU seconds as those of `sweep.Timing`."""
+
+    clusters: int
+    workers: int
+    seconds: float
+    session_seconds: float
+    cpu_seconds: float
+    chain_seconds: float
+    worker_peak_bytes: int
+    rows: tuple[Row, ...]
+
+    @property
+    def job_seconds(self) -> float:
+        """Without the session's start."""
+        return self.seconds - self.session_seconds
+
+
+def spec(partitions: int = PARTITIONS) -> Spec:
+    """The generated cluster, and what may be bought for it."""
+    base = hours.spec(SEED, partitions)
+    topics = tuple(
+        replace(
+            topic,
+            partitions=tuple(
+                # What the default retention keeps.
+                replace(each, size_bytes=each.bytes_in_per_sec * _WEEK_SECONDS)
+                for each in topic.partitions
+            ),
+        )
+        for topic in base.cluster.topics
+    )
+    rows = [each for topic in topics for each in topic.partitions]
+    disk = sum(each.size_bytes * hours.FACTOR for each in rows) // hours.BROKERS
+    sent = sum(each.bytes_in_per_sec * (hours.FACTOR - 1) + each.bytes_out_per_sec for each in rows) // hours.BROKERS
+    classes = tuple(
+        BrokerClass(f"disk {of_disk}/4, network {of_network}/4", disk * of_disk // 4, sent * of_network // 4)
+        for of_disk in _DISKS
+        for of_network in _NETWORKS
+    )
+    brokers = tuple(
+        replace(each, disk_bytes=disk * 2, network_bytes_per_sec=sent * 9 // 4) for each in base.cluster.brokers
+    )
+    return replace(
+        base,
+        cluster=replace(base.cluster, brokers=brokers, topics=topics, sizes_known=True),
+        changes=Changes(),
+        balance=Balance(),
+        growth=Monthly((Rate("topic-00*", 60_000), Rate("*", 30_000)), classes),
+        sizing=Sizing(classes, (2, 26), months=18, survive="rack", disk_used_ppm=750_000, replicas_per_broker=4_000),
+    )
+
+
+def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
+    """The Markdown, a line as soon as it is measured; of all clusters every so many."""
+    wish = spec(partitions)
+    wanted = sizing.combinations(wish)[::every]
+    yield f"## Clusters that could be bought for {partitions:,} partitions"
+    yield ""
+    yield from head(_COLUMNS)
+    first = None
+    for workers in WORKERS:
+        run = apart(through_spark, wish, wanted, workers)
+        first = first or run
+        yield Figures("sizes", {name: value for name, value in asdict(run).items() if name != "rows"})
+        yield row(_cells(run, first))
+    assert first is not None
+    limits = Counter(str(each["limit"]).partition(" without")[0] for each in first.rows if not each["holds"])
+    yield ""
+    yield "What binds first: " + ", ".join(f"{limit} {count}" for limit, count in sorted(limits.items())) + "."
+
+
+def through_spark(wish: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
+    """The clusters' rows from a local Spark session with so many workers, opened and closed here."""
+    # Not above, so that the other benchmarks need no pyspark.
+    from spark_jobs import carrier, session, whatif
+
+    with watched_children() as children:
+        started = perf_counter()
+        with session.open_session(master=f"local[{workers}]") as spark:
+            carrier.start_workers(spark)
+            children.look()
+            before = dict(children.cpu_seconds)
+            opened, cpu = perf_counter(), process_time()
+            rows = whatif.sizes(spark, wish, wanted)
+            ended, cpu = perf_counter(), process_time() - cpu
+            children.look()
+            below = children.cpu_since(before)
+    spent = cpu + sum(below)
+    # Every worker but the busiest one works beside it.
+    chain = spent - sum(below[1:workers])
+    seconds = ended - started, opened - started
+    return Sized(len(rows), workers, *seconds, spent, chain, children.peak_bytes, tuple(rows))
+
+
+def _cells(run: Sized, first: Sized) -> tuple[str, ...]:
+    return (
+        f"{run.clusters:,}",
+        f"Spark local[{run.workers}]" + ("" if run.rows == first.rows else ", other rows than with one worker"),
+        f"{run.seconds:.1f}",
+        f"{run.job_seconds:.1f}",
+        ratio(first.job_seconds, run.job_seconds),
+        f"{run.cpu_seconds:.1f}",
+        f"{run.chain_seconds:.1f}",
+        f"{sum(each['holds'] for each in run.rows):,}",
+        megabytes(run.worker_peak_bytes),
+    )

@@ -1,0 +1,29 @@
+"""The benchmark of clusters that could be bought: as many as it says, and the same rows with any number of workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import sizes
+from planner.whatif import sizing
+
+
+def test_there_are_two_thousand_clusters_of_five_thousand_partitions() -> None:
+    """Today's brokers are of no class, so that each class is there with them and without them."""
+    spec = sizes.spec()
+    assert 2000 == len(sizing.combinations(spec))
+    assert 5000 == sum(len(topic.partitions) for topic in spec.cluster.topics)
+
+
+@pytest.mark.spark
+def test_a_few_clusters_are_sized() -> None:
+    """Spark's rows are those of this process, and seconds and memory are measured."""
+    spec = sizes.spec(60)
+    wanted = sizing.combinations(spec)[::250]
+
+    run = sizes.apart(sizes.through_spark, spec, wanted, 1)
+
+    assert sizing.run(spec, wanted) == list(run.rows)
+    assert 0 < run.session_seconds < run.seconds
+    assert 0 < run.chain_seconds <= run.cpu_seconds
+    assert run.worker_peak_bytes > 20_000_000
