@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from planner.model.problem import FloatArray, IntArray
+from planner.model.problem import BoolArray, FloatArray, IntArray
 
 # Monday, 2 November 2026, 00:00 UTC, in seconds: the first sample.
 START = 1_793_577_600
@@ -55,7 +55,8 @@ class History:
     """The true values of P partitions: the means of all samples before flaws were put in.
 
     topic_of, partition_ids (P,); mean_in, mean_out, growth_per_month (P,); hours_in (P, 168) means by hour of the week,
-    Monday 00:00 UTC first; counted: how often each flaw was put in.
+    Monday 00:00 UTC first; counted: how often each flaw was put in. best_growth (P,) is what least squares make of the
+    samples' logarithms with each topic's curve known: with this noise, no estimate without bias is closer.
     """
 
     topic_names: tuple[str, ...]
@@ -65,6 +66,7 @@ class History:
     mean_out: FloatArray
     growth_per_month: FloatArray
     hours_in: FloatArray
+    best_growth: FloatArray
     counted: dict[str, int]
 
 
@@ -88,6 +90,24 @@ class _Curves:
         return self.rate * (curve * (1 + self.growth) ** months)[self.topic_of]
 
 
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Sums for a line through points (x, y) of each of P partitions, (5, P): 1, x, x², y and xy."""
+
+    sums: FloatArray
+
+    def add(self, x: float, y: FloatArray, there: BoolArray) -> None:
+        """A point of each partition that is there."""
+        ones = np.ones_like(y)
+        self.sums[:] += np.where(there, (ones, ones * x, ones * x * x, y, x * y), 0)
+
+    def slope(self) -> FloatArray:
+        """(P,), by least squares."""
+        count, x, xx, y, xy = self.sums
+        slope: FloatArray = (count * xy - x * y) / (count * xx - x * x)
+        return slope
+
+
 def write(folder: Path, recipe: HistoryRecipe) -> History:
     """Write the history's Parquet files, and return its true values."""
     random = np.random.default_rng(recipe.seed)
@@ -100,19 +120,22 @@ def write(folder: Path, recipe: HistoryRecipe) -> History:
     counted["late_partitions"] = int(late.sum())
     sums, weeks = np.zeros((2, recipe.partitions)), np.zeros((recipe.partitions, HOURS_OF_WEEK))
     samples, seen = np.zeros(recipe.partitions), np.zeros((recipe.partitions, HOURS_OF_WEEK))
+    line = _Line(np.zeros((5, recipe.partitions)))
     folder.mkdir(parents=True, exist_ok=True)
     dictionary = pa.array(names)
     for day in range(recipe.days):
         with pq.ParquetWriter(folder / f"day-{day:03d}.parquet", _SCHEMA, compression="zstd") as writer:
             for second in range(START + day * DAY, START + (day + 1) * DAY, recipe.step_seconds):
                 there = begins <= second
-                written = np.rint(curves.at(second) * (1 + recipe.noise * random.standard_normal(recipe.partitions)))
+                smooth = curves.at(second)
+                written = np.rint(smooth * (1 + recipe.noise * random.standard_normal(recipe.partitions)))
                 read = np.rint(written * curves.fan_out[curves.topic_of])
                 hour = (second // HOUR + _EPOCH_HOUR_OF_WEEK) % HOURS_OF_WEEK
                 sums += np.where(there, (written, read), 0)
                 weeks[:, hour] += np.where(there, written, 0)
                 seen[:, hour] += there
                 samples += there
+                line.add((second - START) / (_MONTH_DAYS * DAY), np.log(written.clip(1) / smooth), there)
                 rows = _flawed(random, np.flatnonzero(there), recipe.flaws, counted)
                 writer.write_table(_table(random, curves, dictionary, second, written, read, rows, recipe, counted))
     return History(
@@ -123,6 +146,7 @@ def write(folder: Path, recipe: HistoryRecipe) -> History:
         sums[1] / samples,
         curves.growth[curves.topic_of],
         weeks / seen.clip(min=1),
+        (1 + curves.growth[curves.topic_of]) * np.exp(line.slope()) - 1,
         counted,
     )
 

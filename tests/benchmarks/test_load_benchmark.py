@@ -18,7 +18,17 @@ def truth() -> History:
     hours = np.full((2, 168), 100.0)
     hours[:, 0] = 200
     both = np.array([0, 1], dtype=np.int32)
-    return History(("a",), both * 0, both, np.full(2, 100.0), np.full(2, 100.0), np.array([0.1, 0.0]), hours, {})
+    return History(
+        ("a",),
+        both * 0,
+        both,
+        np.full(2, 100.0),
+        np.full(2, 100.0),
+        np.array([0.1, 0.0]),
+        hours,
+        np.array([0.11, 0.0]),
+        {},
+    )
 
 
 def test_errors_are_shares_of_the_truth() -> None:
@@ -31,6 +41,25 @@ def test_errors_are_shares_of_the_truth() -> None:
     assert [0.01, 0.01] == pytest.approx(errors["mean"].tolist())
     assert [0.05, 0.05] == pytest.approx(errors["busiest hour"].tolist())
     assert [0.2] == pytest.approx(errors["growth, of its value"].tolist())
+    assert [0.1] == pytest.approx(errors["growth, by one who knows the curves"].tolist())
+
+
+def test_an_interval_holds_the_truth_or_not() -> None:
+    """Of two partitions one; where there is none, there is nothing to hold."""
+    rows = pa.table({"growth_low": [0.09, 0.01], "growth_high": [0.12, 0.02]})
+    assert (0.5, pytest.approx(0.02)) == load.interval(truth(), rows)
+    assert 1 == load.interval(truth(), pa.table({"growth_low": [0.09, None], "growth_high": [0.12, 0.02]}))[0]
+
+
+def test_one_who_knows_the_curves_is_close(tmp_path: Path) -> None:
+    """Without noise there is nothing to be wrong about; with it, four weeks say much more than a point."""
+    exact = load_history.write(tmp_path / "exact", HistoryRecipe(20, 15, noise=0, flaws=NO_FLAWS))
+    noisy = load_history.write(tmp_path / "noisy", HistoryRecipe(200, 28))
+
+    assert exact.best_growth == pytest.approx(exact.growth_per_month, abs=1e-3)
+    off = np.abs(noisy.best_growth - noisy.growth_per_month)
+    assert 0 < np.median(off) < 0.005
+    assert off.max() < 0.05
 
 
 @pytest.mark.spark

@@ -62,6 +62,7 @@ FLAW_FIELDS = (
     pa.field("unusable", pa.int64()),
     pa.field("first_hour", pa.int64()),
     pa.field("last_hour", pa.int64()),
+    pa.field("longest_gap", pa.int64()),
 )
 JUDGED_SCHEMA = pa.schema([*PROFILE_SCHEMA, *FLAW_FIELDS])
 
@@ -81,6 +82,10 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
     also = noted(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)
     first, last = seen.argmax(axis=1), span.hours - 1 - seen[:, ::-1].argmax(axis=1)
+    # Hours since the last one with samples, at each hour with samples: one more than the hours between.
+    here = np.arange(span.hours)
+    latest = np.maximum.accumulate(np.where(seen, here, -1), axis=1)
+    gaps = np.where(seen[:, 1:] & (latest[:, :-1] >= 0), here[1:] - latest[:, :-1] - 1, 0)
     of_in, of_out = statistics(hourly_in, span), statistics(hourly_out, span)
     columns = [
         topics,
@@ -90,10 +95,11 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
         *_rates(of_out),
         _hours(of_in.week),
         _hours(of_out.week),
-        *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, span)),
+        *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, of_in.week, span)),
         _fractions(seen.mean(axis=1), _COVERAGE_DIGITS),
         pa.array(np.array(SOURCES)[also.source]),
         *map(pa.array, (also.samples, also.repeated, also.unusable, span.first + first, span.first + last)),
+        pa.array(gaps.max(axis=1, initial=0)),
     ]
     return pa.record_batch(
         [each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)], JUDGED_SCHEMA
@@ -214,19 +220,24 @@ def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
 
 def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Findings:
     """The findings of rows of JUDGED_SCHEMA; `others` are counts that only the reading of the samples knows."""
-    samples, repeated, unusable, first, last = (
-        np.asarray(judged[name], dtype=np.int64)
-        for name in ("samples", "repeated", "unusable", "first_hour", "last_hour")
+    samples, repeated, unusable, first, last, gap = (
+        np.asarray(judged[field.name], dtype=np.int64) for field in FLAW_FIELDS
     )
     coverage = np.asarray(judged["coverage"].fill_null(0), dtype=np.float64)
     known = np.rint(coverage * span.hours).astype(np.int64)
+    # Hours without samples at an end of the history are a gap like others, unless there are more of them than between
+    # other samples of the partition, and of half of all partitions.
+    usual = np.maximum(gap, np.median(gap) if len(gap) else 0)
+    late, early = first - span.first, span.end - 1 - last
+    appeared, vanished = late > usual, early > usual
+    missing = (span.hours - late * appeared - early * vanished - known).clip(min=0)
     counts = {
         "samples": int(samples.sum()),
         "repeated_samples": int(repeated.sum()),
         "unusable_values": int(unusable.sum()),
-        "hours_without_samples": int((last + 1 - first - known).clip(min=0).sum()),
-        "appeared_partitions": int((first > span.first).sum()),
-        "vanished_partitions": int((last < span.end - 1).sum()),
+        "hours_without_samples": int(missing.sum()),
+        "appeared_partitions": int(appeared.sum()),
+        "vanished_partitions": int(vanished.sum()),
         **others,
     }
     return Findings(counts, _untrusted(judged["topic"], coverage, unusable / samples.clip(min=1)))

@@ -3,9 +3,13 @@
 A sample is a measurement of one partition at one time. A block of samples becomes one row for each partition, so that
 Spark shuffles these rows and not the samples.
 
-Growth is a seasonal Theil-Sen estimate (Sen 1968; Hirsch and Slack 1984). For all pairs of days of the same weekday, it
-takes the change of the logarithm of the daily mean, divided by the days between them; the estimate is their median.
-Neither a weekly curve nor a few odd days disturb it. Its 95 % interval is Sen's, with the variance of Kendall's
+The mean of an hour of the week counts an hour without samples as the same hour of the other weeks, at the level of its
+own week: otherwise a partition that grows would seem to have less traffic in hours whose last sample is missing.
+
+Growth is a seasonal Theil-Sen estimate (Sen 1968; Hirsch and Slack 1984). A day's level is its traffic by that of the
+week's curve in the hours that are known, so that missing hours of the night don't raise it. For all pairs of days of
+the same weekday, the change of the logarithm of the level is divided by the days between them; the estimate is their
+median. Neither a weekly curve nor a few odd days disturb it. Its 95 % interval is Sen's, with the variance of Kendall's
 statistic added up over the weekdays.
 """
 
@@ -266,7 +270,7 @@ def statistics(hourly: FloatArray, span: Span) -> Statistics:
     if len(measured):
         mean[some], highest[some] = np.nanmean(measured, axis=1), np.nanmax(measured, axis=1)
         percentiles[some] = np.nanpercentile(measured, PERCENTILES, axis=1).T
-        weeks = _periods(measured, span.first + _EPOCH_HOUR_OF_WEEK, HOURS_OF_WEEK)
+        weeks = _periods(_filled(measured, span), span.first + _EPOCH_HOUR_OF_WEEK, HOURS_OF_WEEK)
         week[some] = _known_means(weeks, axis=1, least=1)
     return Statistics(mean, percentiles, highest, week)
 
@@ -287,14 +291,39 @@ def _known_means(values: FloatArray, *, axis: int, least: int) -> FloatArray:
     return np.where(counts >= least, np.nansum(values, axis=axis) / counts.clip(min=1), np.nan)
 
 
-def growth(hourly: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(K,) growth per month and the ends of its 95 % interval, as fractions.
+def _filled(hourly: FloatArray, span: Span) -> FloatArray:
+    """The hours (K, H), with those estimated that are unknown between the first and the last known one.
+
+    They stay unknown where nothing is known of their week, or of the same hour in any other week.
+    """
+    known, begin = ~np.isnan(hourly), span.first + _EPOCH_HOUR_OF_WEEK
+    there = np.maximum.accumulate(known, axis=1) & np.maximum.accumulate(known[:, ::-1], axis=1)[:, ::-1]
+    weeks = _periods(hourly, begin, HOURS_OF_WEEK)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = weeks / _known_means(weeks, axis=1, least=1)[:, None]
+        # The median: a day of an incident isn't the level of its week.
+        relative = np.sort(relative.reshape(-1, HOURS_OF_WEEK), axis=1)
+        middle = ((~np.isnan(relative)).sum(axis=1) - 1).clip(0) / 2
+        level = _interpolated(relative, middle).reshape(*weeks.shape[:2], 1)
+        estimated = _known_means(np.where(level > 0, weeks / level, np.nan), axis=1, least=1)[:, None] * level
+    before = begin % HOURS_OF_WEEK
+    estimates = estimated.reshape(len(hourly), -1)[:, before : before + hourly.shape[1]]
+    return np.where(there & ~known, estimates, hourly)
+
+
+def growth(hourly: FloatArray, week: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(K,) growth per month and the ends of its 95 % interval, as fractions; of hours (K, H) and their week (K, 168).
 
     NaN where no two days of the same weekday are known.
     """
-    days = _known_means(_periods(hourly, span.first, DAY_HOURS), axis=2, least=_LEAST_HOURS_OF_DAY)
+    hour_of_week = (span.first + _EPOCH_HOUR_OF_WEEK + np.arange(hourly.shape[1])) % HOURS_OF_WEEK
+    usual = np.where(np.isnan(hourly), np.nan, week[:, hour_of_week])
+    days, usual_days = (
+        _known_means(_periods(each, span.first, DAY_HOURS), axis=2, least=_LEAST_HOURS_OF_DAY)
+        for each in (hourly, usual)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(days > 0, np.log(days), np.nan)
+        logs = np.where(days > 0, np.log(days / usual_days), np.nan)
     first, second = np.triu_indices(logs.shape[1], k=1)
     same = (second - first) % WEEK_DAYS == 0
     first, second = first[same], second[same]

@@ -59,6 +59,19 @@ def test_a_partition_says_what_was_measured() -> None:
     )
 
 
+def test_a_gap_at_an_end_of_the_history_is_a_gap() -> None:
+    """One hour is missing of a, two at its ends; of b ten at its end, of c ten at its beginning."""
+    hours = {"a": [*range(1, 20), *range(21, 39)], "b": range(30), "c": range(10, 40), "d": [0, 1, *range(3, 40)]}
+    rows = [(name, 0, (MONDAY + hour) * 3600, 5, 5, 5) for name, held in hours.items() for hour in held]
+    span = Span(MONDAY, MONDAY + 40)
+
+    judged = rows_of(list(profile_statistics.blocks([sample_batch(*rows)], span)), span)
+    found = profile_file.findings(pa.Table.from_batches([judged]), span, {}).counts
+
+    assert (1, 1) == (found["appeared_partitions"], found["vanished_partitions"])
+    assert 4 == found["hours_without_samples"]
+
+
 def test_hours_are_less_than_one_percent_off() -> None:
     """Hours are less than one percent off."""
     hours = np.array(judged().to_pylist()[0]["hours_in"])

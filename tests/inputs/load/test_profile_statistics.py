@@ -17,6 +17,11 @@ FOUR_WEEKS = Span(MONDAY, MONDAY + 28 * 24)
 HOURS = np.arange(FOUR_WEEKS.hours)
 
 
+def growth_of(hourly: np.ndarray, span: Span) -> tuple[np.ndarray, ...]:
+    """The growth of hourly means and the ends of its interval."""
+    return profile_statistics.growth(hourly, profile_statistics.statistics(hourly, span).week, span)
+
+
 def test_the_week_begins_on_monday_at_midnight_utc() -> None:
     """The week begins on Monday at midnight UTC."""
     hourly = np.full((1, FOUR_WEEKS.hours), 10.0)
@@ -73,7 +78,7 @@ def test_growth_is_found_under_a_weekly_curve_and_odd_days(growth: float) -> Non
     hourly[0, 240:288] *= 20
     hourly[0, 400:424] = np.nan
 
-    found, low, high = profile_statistics.growth(hourly, FOUR_WEEKS)
+    found, low, high = growth_of(hourly, FOUR_WEEKS)
 
     assert found[0] == pytest.approx(growth, abs=0.01)
     assert low[0] <= found[0] <= high[0]
@@ -86,17 +91,50 @@ def test_the_interval_holds_the_growth_in_95_of_100() -> None:
     daily = np.repeat(random.normal(0, 0.05, (2000, 28)), 24, axis=1)
     hourly = 1000 * 1.1**months * np.exp(daily)
 
-    _, low, high = profile_statistics.growth(hourly, FOUR_WEEKS)
+    _, low, high = growth_of(hourly, FOUR_WEEKS)
 
     assert 0.92 < ((low <= 0.1) & (high >= 0.1)).mean() < 0.98
+
+
+def test_an_hour_that_is_missing_has_the_level_of_its_week() -> None:
+    """Traffic doubles each week; without its last sample an hour of the week would have less than half of the mean."""
+    curve = 100 + 50 * np.sin(HOURS * np.pi / 12)
+    hourly = (curve * 2.0 ** (HOURS // 168))[None]
+    whole = profile_statistics.statistics(hourly, FOUR_WEEKS).week
+    gap = hourly.copy()
+    gap[0, [3 * 168 + 9, 168 + 50]] = np.nan
+
+    assert whole == pytest.approx(profile_statistics.statistics(gap, FOUR_WEEKS).week, rel=2e-2)
+
+
+def test_hours_before_the_first_and_after_the_last_are_not_estimated() -> None:
+    """A partition that is there for two weeks has the means of those."""
+    hourly = (100 * 2.0 ** (HOURS // 168))[None].copy()
+    hourly[0, : 2 * 168 - 5] = np.nan
+
+    week = profile_statistics.statistics(hourly, FOUR_WEEKS).week
+
+    assert week[0, :163] == pytest.approx(600)
+    assert week[0, 163:] == pytest.approx((200 + 400 + 800) / 3)
+
+
+def test_hours_of_the_night_that_are_missing_are_no_growth() -> None:
+    """A day's level is by the hours that are known of it."""
+    hourly = (100 + 99 * np.sin(HOURS * np.pi / 12))[None].copy()
+    for day in (21, 23, 24, 26, 27):
+        hourly[0, day * 24 + 13 : day * 24 + 23] = np.nan
+
+    found, low, high = growth_of(hourly, FOUR_WEEKS)
+
+    assert (found[0], low[0], high[0]) == pytest.approx((0, 0, 0), abs=1e-9)
 
 
 def test_growth_is_unknown_within_two_weeks_and_of_what_is_idle() -> None:
     """Growth is unknown within two weeks and of what is idle."""
     short = Span(MONDAY, MONDAY + 7 * 24)
 
-    assert np.isnan(profile_statistics.growth(np.ones((1, short.hours)), short)).all()
-    assert np.isnan(profile_statistics.growth(np.zeros((1, FOUR_WEEKS.hours)), FOUR_WEEKS)).all()
+    assert np.isnan(growth_of(np.ones((1, short.hours)), short)).all()
+    assert np.isnan(growth_of(np.zeros((1, FOUR_WEEKS.hours)), FOUR_WEEKS)).all()
 
 
 HOUR = 3600
