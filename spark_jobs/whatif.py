@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LIFETIME_SCHEMA = pa.schema([("number", pa.int32()), ("row", pa.string())])
 # `number` is that of the scenarios within those that were asked for.
 CHUNK_SCHEMA = pa.schema([("number", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
+_TASKS_OF_SIZES = 8
 _SCORES = [("group", "ascending"), ("assignor", "ascending"), ("members", "ascending"), ("scenario", "ascending")]
 
 # What a task makes of the question and of its share of the rows.
@@ -74,7 +75,9 @@ def growth(spark: Session, cases: Sequence[Case], *, partitions: int | None = No
 def sizes(spark: Session, spec: Spec, wanted: Sequence[Combination], *, partitions: int | None = None) -> list[Row]:
     """Every combination's row, in their order."""
     study = SizingStudy.of(spec)
-    return _in_order(spark, [partial(sizing.evaluate, study, each) for each in wanted], partitions)
+    asked = [partial(sizing.evaluate, study, each) for each in wanted]
+    # A cluster takes far longer than a task, and some take many times as long as others.
+    return _in_order(spark, asked, partitions or _TASKS_OF_SIZES * tasks_for(spark))
 
 
 def _in_order(spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None) -> list[Row]:
