@@ -1,4 +1,7 @@
-"""What a plan was asked for, and why its partitions and leaders change, as sentences of every output."""
+"""What a plan was asked for, and why its partitions and leaders change, as sentences of every output.
+
+Also what it means for a Terraform configuration that declares the topics. Plain text; whoever prints it escapes it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 from planner.model.formats import brokers, counted, first_lines, number, printable, size
 from planner.plan import headline
+from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ChangesSection
@@ -153,3 +157,40 @@ def _why_elected(row: PartitionRow) -> str:
         if row.leader_before == row.replicas_before[0]
         else "because today's leader isn't the preferred one"
     )
+
+
+def terraform_news(plan: Plan) -> str:
+    """What the folder's tfvars say that Terraform doesn't know yet, and what they leave out; empty without news."""
+    grown = {topic.topic for topic in plan.new_topics}
+    told = plan.declared_topics
+    changed = sum(topic.name in told and (_resized(topic) or topic.name in grown) for topic in plan.topics)
+    left_out = len(plan.topics) - len(told)
+    if not changed:
+        return ""
+    new = sum(not topic.partitions_before for topic in plan.new_topics)
+    resized = sum(topic.name in told and _resized(topic) and topic.name not in grown for topic in plan.topics)
+    kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
+    said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
+    missing = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"
+    unknown = sum(topic["config"] is None for topic in told.values())
+    unsaid = (
+        f"; the config of {counted(unknown, 'topic')} is null, because the state doesn't say what is inherited: "
+        "write the config into the tfvars, or add the output of kafka-configs --describe --entity-type topics --all "
+        "to the state"
+    )
+    return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
+
+
+def old_tfvars(plan: Plan) -> str:
+    """What an apply with the old tfvars would do after the plan: `undo the new replication factors`; may be empty.
+
+    A provider has no other way to fewer partitions than a new topic (kafka_topic of Mongey/kafka: ForceNew).
+    """
+    grown = {topic.topic for topic in plan.new_topics if topic.partitions_before}
+    factors = any(topic.replication_factor_before and _resized(topic) for topic in plan.topics)
+    deletes = "delete each topic that has more partitions now, with its data, and create it anew"
+    return " and ".join([*(["undo the new replication factors"] if factors else []), *([deletes] if grown else [])])
+
+
+def _resized(topic: TopicRow) -> bool:
+    return topic.replication_factor_before != (topic.replication_factor,)
