@@ -22,6 +22,7 @@ from planner.cli.shown import echo_page
 )
 @click.option("--load", is_flag=True, help="A load profile of a generated month, with one worker and with two.")
 @click.option("--partitions", type=click.IntRange(min=1), default=5_000, show_default=True, help="With --load.")
+@click.option("--step", type=click.IntRange(1, 3600), default=3600, show_default=True, help="With --load: seconds.")
 @click.option("--sizes", is_flag=True, help="Clusters that could be bought, with one worker and with two.")
 @click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
 @click.option("--corners", is_flag=True, help="Clusters that are slow to plan: large partitions, unlike brokers.")
@@ -41,6 +42,7 @@ def benchmarks(
     out: Path | None,
     long: bool,
     partitions: int,
+    step: int,
     **sections: bool,
 ) -> int:
     """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
@@ -48,7 +50,7 @@ def benchmarks(
     Without CASES or a section everything is measured, which takes most of an hour.
     """
     asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
-    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact, long, partitions)
+    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact, long, partitions, step)
     for line in benchmark.lines(scope):
         echo_page(f"{line}\n")
     return 0

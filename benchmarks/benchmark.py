@@ -40,7 +40,7 @@ class Scope:
     `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer the larger
     the cluster), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: some).
     With `long` the sweep has its long cases, too, and all clusters are sized. `partitions` is how many the load
-    profile's history has.
+    profile's history has, with a sample of each every so many seconds (`step`).
     """
 
     cases: tuple[str, ...] = ()
@@ -51,6 +51,7 @@ class Scope:
     clusters: int | None = None
     long: bool = False
     partitions: int = load.PARTITIONS
+    step: int = load.STEP_SECONDS
 
 
 def lines(scope: Scope) -> Iterator[str]:
@@ -123,7 +124,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "windows": _windows,
     "candidates": lambda scope: candidates.entries(),
     "sweep": _sweep,
-    "load": lambda scope: load.entries(scope.partitions),
+    "load": lambda scope: load.entries(scope.partitions, step_seconds=scope.step),
     "sizes": lambda scope: sizes.entries(every=1 if scope.long else sizes.EVERY),
     "scale": lambda scope: scale.entries(),
     "corners": lambda scope: corners.entries(),

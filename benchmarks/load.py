@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from benchmarks import load_history
 from benchmarks.apart import apart, watched_children
-from benchmarks.load_history import History, HistoryRecipe
+from benchmarks.load_history import HOUR, History, HistoryRecipe
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.inputs.load import profile_file
 from planner.model.load_history import HOURS_OF_WEEK, About
 from planner.model.problem import FloatArray
 
-PARTITIONS, DAYS = 5_000, 28
+PARTITIONS, DAYS, STEP_SECONDS = 5_000, 28, HOUR
 WORKERS = (1, 2)
 # Below this growth per month, noise alone is as large, and the error as a share of the growth says nothing.
 LEAST_GROWTH = 0.05
@@ -65,10 +65,10 @@ class Profiled:
         return self.seconds - self.session_seconds
 
 
-def entries(partitions: int = PARTITIONS, days: int = DAYS) -> Entries:
-    """The Markdown of so many partitions' history, hourly, a line as soon as it is measured."""
-    recipe = HistoryRecipe(partitions, days)
-    yield f"## Load profile of {partitions:,} partitions, {days} days, hourly"
+def entries(partitions: int = PARTITIONS, days: int = DAYS, step_seconds: int = STEP_SECONDS) -> Entries:
+    """The Markdown of so many partitions' history, a line as soon as it is measured."""
+    recipe = HistoryRecipe(partitions, days, step_seconds)
+    yield f"## Load profile of {partitions:,} partitions, {days} days, a sample every {step_seconds:,} s"
     yield ""
     yield from head(_COLUMNS)
     with TemporaryDirectory(prefix="planner-load-") as folder:
