@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks import cases
 from benchmarks.table import Entries
 from planner.model.build_problem import build
-from planner.model.cluster import Apart, Broker
+from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import LeaderRacks, Placement, Spec
@@ -68,6 +68,11 @@ def apart_by_rack(spec: Spec) -> Spec:
     return replace(spec, apart=(Apart((PLACED, OTHERS), by="rack"),), rack_aware=False)
 
 
+def leaders_apart(by: ApartBy) -> Callable[[Spec], Spec]:
+    """The same for leaders alone."""
+    return lambda spec: replace(spec, apart=(Apart((PLACED, OTHERS), by=by),))
+
+
 def led_in_first_rack(spec: Spec) -> Spec:
     """All topics led in the first rack where they have a replica there."""
     return replace(spec, leader_racks=(LeaderRacks("*", ("r0",)),))
@@ -89,11 +94,13 @@ RULES: dict[str, Callable[[Spec], Spec]] = {
     "placement": placed,
     "apart": apart,
     "apart by rack": apart_by_rack,
+    "apart by broker_leaders": leaders_apart("broker_leaders"),
+    "apart by rack_leaders": leaders_apart("rack_leaders"),
     "leader_racks": led_in_first_rack,
     "demote_brokers": demoted,
     "rebalance: racks": only_racks,
 }
-OF_RACKS = ("apart by rack", "leader_racks", "rebalance: racks")
+OF_RACKS = ("apart by rack", "apart by rack_leaders", "leader_racks", "rebalance: racks")
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.cluster import Broker, Partition, Topic, in_force, min_insync_replicas
-from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, hour_name
-from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced, uneven_racks
+from planner.model.cluster import LEADERS, Broker, Partition, Topic, in_force, min_insync_replicas
+from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, binding_hours, hour_name
+from planner.model.problem import (
+    NEVER_LEADS,
+    UNCAPPED,
+    BoolArray,
+    IntArray,
+    LongArray,
+    Problem,
+    misplaced,
+    uneven_racks,
+)
 from planner.model.spec import Changes, Spec, TopicFilter
 
 
@@ -101,16 +110,13 @@ def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray | None:
     """(G, T): `Problem.apart`; a topic that is being deleted is kept apart from none."""
     if not spec.apart:
         return None
+    names = ["" if topic.deleting else topic.name for topic in topics]
     sides = [
-        [
-            next((side for side, pattern in enumerate(rule.topics) if fnmatchcase(topic.name, pattern)), -1)
-            if not topic.deleting
-            else -1
-            for topic in topics
-        ]
+        [[fnmatchcase(each, pattern) for pattern in (*rule.topics, "*")].index(True) for each in names]
         for rule in spec.apart
     ]
-    return np.array(sides, dtype=np.int32)
+    last = _ints(len(rule.topics) for rule in spec.apart)[:, None]
+    return np.where((found := np.array(sides, dtype=np.int32)) == last, -1, found)
 
 
 def allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
@@ -119,7 +125,7 @@ def allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolA
     A topic that no rule of `placement` matches may use all brokers but those of exclusive sets; one that is being
     deleted, every one. Topics that are apart use their side, where sides are chosen.
     """
-    rules, split = spec.placement, [rule for rule in spec.apart if rule.sides]
+    rules, split = spec.placement, [rule for rule in spec.apart if rule.sides and not rule.by.endswith(LEADERS)]
     if not (rules or split):
         return None
     reserved = np.isin(ids, [broker for rule in rules if rule.exclusive for broker in rule.brokers])
@@ -137,9 +143,11 @@ def allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolA
 def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]) -> IntArray | None:
     """(T, B): `Problem.leader_ranks`, by the racks that brokers have after the change.
 
-    Without a rule for its topic a broker has rank 0; a broker to be demoted comes behind all others.
+    Without a rule for its topic a broker has rank 0; a broker to be demoted comes behind all others, and behind it
+    those that `apart` doesn't let lead.
     """
-    if not (spec.leader_racks or spec.changes.demote_brokers):
+    split = [rule for rule in spec.apart if rule.sides and rule.by.endswith(LEADERS)]
+    if not (spec.leader_racks or spec.changes.demote_brokers or split):
         return None
     ranks = np.zeros((len(topics), len(brokers)), dtype=np.int16)
     for at, topic in enumerate(topics):
@@ -149,6 +157,10 @@ def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]
             ranks[at] = [order.get(broker.rack or "", len(order)) for broker in brokers]
     last = max((len(rule.prefer) for rule in spec.leader_racks), default=0) + 1
     ranks[:, [broker.id in spec.changes.demote_brokers for broker in brokers]] = last
+    for pattern, side in (pair for rule in split for pair in zip(rule.topics, rule.sides, strict=True)):
+        able = np.isin([broker.id for broker in brokers], side) & (ranks < last)
+        mine = [fnmatchcase(topic.name, pattern) for topic in topics]
+        ranks[mine] = np.where(able[mine], ranks[mine], NEVER_LEADS)
     return ranks
 
 
@@ -335,10 +347,6 @@ def _ints(values: Iterable[int]) -> IntArray:
     return np.fromiter(values, dtype=np.int32)
 
 
-# The most hours that become scenarios: each adds a load to the optimum and to its proof.
-MOST_HOURS = 6
-
-
 def of_partitions(problem: Problem, week: WeekOfLoad) -> LongArray:
     """(2, P, 168): bytes/s in and out of the problem's partitions in each hour of the week."""
     return week.of(problem.partition_keys, np.stack([problem.bytes_in_per_sec, problem.bytes_out_per_sec]))
@@ -360,18 +368,6 @@ def of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: 
     return loads
 
 
-def chosen(loads: LongArray) -> tuple[int, ...]:
-    """The hours of the week that bind, of brokers' loads (2, B, 168), the most loaded first; at most MOST_HOURS.
-
-    For each broker, and for all brokers together, the hour with the highest load in and the one with the highest load
-    out; of these the ones with the highest loads. Of equal hours the earlier one counts.
-    """
-    every = np.concatenate([loads.sum(axis=1), *loads])
-    highest = zip((-every.max(axis=1)).tolist(), every.argmax(axis=1).tolist(), strict=True)
-    distinct = dict.fromkeys(hour for load, hour in sorted(highest) if load)
-    return tuple(distinct)[:MOST_HOURS]
-
-
 def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     """The problem with the hours of the week; and, where they are planned for, with those that bind today as
     scenarios, after those that it has.
@@ -388,7 +384,7 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
         network_limit=_longs(network),
         read_in_racks=_longs(near) if any(near) else None,
     )
-    found = chosen(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
+    found = binding_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
     if not found:
         return problem
     return replace(

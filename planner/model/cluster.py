@@ -355,12 +355,13 @@ def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tu
 
 
 # What topics that are apart don't share.
-ApartBy = Literal["broker", "rack"]
+ApartBy = Literal["broker", "rack", "broker_leaders", "rack_leaders"]
+LEADERS = "_leaders"
 
 
 @dataclass(frozen=True)
 class Apart:
-    """Topics of two patterns share no broker, or no rack.
+    """Topics of two patterns share no broker or rack, or none leads both.
 
     `sides`: the brokers of each once chosen, `proven`: no others copy less.
     """

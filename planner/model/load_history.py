@@ -110,3 +110,19 @@ def topic_growth(
     sums = np.bincount(topic_of[known], weights=weights * growth[known], minlength=topics)
     totals = np.bincount(topic_of[known], weights=weights, minlength=topics)
     return np.where(totals > 0, sums / totals.clip(min=1), np.nan)
+
+
+# The most hours that become scenarios: each adds a load to the optimum and to its proof.
+MOST_HOURS = 6
+
+
+def binding_hours(loads: NDArray[np.integer[Any]]) -> tuple[int, ...]:
+    """The hours of the week that bind, of brokers' loads (2, B, 168), the most loaded first; at most MOST_HOURS.
+
+    For each broker, and for all brokers together, the hour with the highest load in and the one with the highest load
+    out; of these the ones with the highest loads. Of equal hours the earlier one counts.
+    """
+    every = np.concatenate([loads.sum(axis=1), *loads])
+    highest = zip((-every.max(axis=1)).tolist(), every.argmax(axis=1).tolist(), strict=True)
+    distinct = dict.fromkeys(hour for load, hour in sorted(highest) if load)
+    return tuple(distinct)[:MOST_HOURS]

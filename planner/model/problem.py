@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.balance import Balance
-from planner.model.cluster import ApartBy
+from planner.model.cluster import LEADERS, ApartBy
 from planner.model.spec import AIMS, NO_BUDGET, Budget, Rebalance, Survive
 
 # Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
@@ -21,6 +21,8 @@ BoolArray = NDArray[np.bool_]
 
 # More replicas or leaders than any broker has: what a broker without a cap may hold.
 UNCAPPED = 1 << 30
+# In `leader_ranks` from here on: brokers that `apart` doesn't let lead a topic.
+NEVER_LEADS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +61,11 @@ class Problem:
     out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
     allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: there are no such rules
     leader_ranks    (T, B)  a topic's partitions are led by a replica of the lowest rank: by `leader_racks`, and highest
-                            on brokers to be demoted; None: there are no such rules
+                            on brokers to be demoted, or that `apart` doesn't let lead; None: there are no such rules
     caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED where it states
                             none; None: no broker states any
     apart           (G, T)  for each group of `apart`, the side that each topic is on, -1 for none; None: no groups
-    apart_by        (G)     what sides of the group don't share: brokers or racks
+    apart_by        (G)     what sides of the group don't share: brokers or racks, for all replicas or leaders
     """
 
     broker_ids: IntArray
@@ -146,7 +148,7 @@ class Problem:
     def not_shared(self, group: int) -> IntArray:
         """(B,): the number of what sides of a group of `apart` don't share: the broker's, or that of its rack."""
         brokers = np.arange(len(self.broker_ids), dtype=np.int32)
-        if self.apart_by[group] == "broker":
+        if self.apart_by[group].startswith("broker"):
             return brokers
         return np.where(self.broker_racks >= 0, self.broker_racks, len(self.rack_names) + brokers)
 
@@ -167,13 +169,44 @@ class Problem:
         return lowest
 
 
+def like_brokers(problem: Problem) -> list[tuple[int, int]]:
+    """Pairs of target brokers, by position, of which either could be the other: each holds nothing, stands for no
+    other broker, and has the same rack, capacities and rules as the one before.
+    """
+    facts = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
+    facts += [each for each in (problem.network_limit,) if each is not None]
+    for each in (problem.caps, problem.allowed, problem.leader_ranks):
+        facts += [] if each is None else list(each)
+    taken = {*problem.replicas.ravel().tolist(), *problem.replacements.tolist(), *problem.leaders.tolist()}
+    seen, pairs = dict[tuple[int, ...], int](), []
+    for position, broker in enumerate(np.flatnonzero(problem.targets).tolist()):
+        if broker not in taken:
+            key = tuple(int(each[broker]) for each in facts)
+            if key in seen:
+                pairs.append((seen[key], position))
+            seen[key] = position
+    return pairs
+
+
 def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions with one of these replicas (P, W) on a broker that `placement` doesn't let their topic use."""
+    """(P,): partitions with one of these replicas (P, W) on a broker that `placement` doesn't let their topic use, or
+    with none that may lead it.
+    """
+    outside = leaderless(problem, replicas)
     if problem.allowed is None:
-        return np.zeros(problem.rows, dtype=bool)
+        return outside
     known = replicas.clip(0, len(problem.broker_ids) - 1)
-    outside: BoolArray = ((replicas >= 0) & ~problem.allowed[problem.topic_of[:, None], known]).any(axis=1)
-    return outside
+    elsewhere: BoolArray = ((replicas >= 0) & ~problem.allowed[problem.topic_of[:, None], known]).any(axis=1)
+    return outside | elsewhere
+
+
+def leaderless(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions with replicas (P, W) of which `apart` lets none lead."""
+    if problem.leader_ranks is None or not any(by.endswith(LEADERS) for by in problem.apart_by):
+        return np.zeros(problem.rows, dtype=bool)
+    ranks = replica_ranks(problem, problem.leader_ranks, replicas, np.arange(problem.rows))
+    found: BoolArray = (ranks.min(axis=1) >= NEVER_LEADS) & (replicas[:, 0] >= 0)
+    return found
 
 
 def replica_ranks(problem: Problem, ranks: IntArray, replicas: IntArray, rows: IntArray) -> IntArray:

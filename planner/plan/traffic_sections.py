@@ -14,7 +14,7 @@ import numpy as np
 from planner.model import build_problem
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
-from planner.model.load_history import HOUR_SECONDS, hour_name
+from planner.model.load_history import HOUR_SECONDS, binding_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
@@ -202,7 +202,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
     of_leaders = build_problem.of_brokers(problem, judge.hours, *states[0])
-    chosen = build_problem.chosen(of_leaders) if spec.week.planned_for else ()
+    chosen = binding_hours(of_leaders) if spec.week.planned_for else ()
     if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000

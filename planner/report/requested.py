@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from planner.model.cluster import LEADERS
 from planner.model.formats import brokers, counted, first_lines, number, printable, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import TopicRow
@@ -97,12 +98,15 @@ def apart(plan: Plan) -> str:
     yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
     groups = [
         "; ".join(
-            f"{topics} in rack {', '.join(sorted({racks[each] or '' for each in ids}))}"
-            if rule.by == "rack"
-            else f"{topics} on {brokers(sorted(ids))}"
+            f"{topics}{' led' * rule.by.endswith(LEADERS)} "
+            + (
+                f"in rack {', '.join(sorted({racks[each] or '' for each in ids}))}"
+                if rule.by.startswith("rack")
+                else f"on {brokers(sorted(ids))}"
+            )
             for topics, ids in zip(rule.topics, rule.sides, strict=True)
         )
-        + ("" if rule.proven else f" (other splits of the {rule.by}s may copy less)")
+        + ("" if rule.proven else f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)")
         for rule in plan.spec.apart or ()
     ]
     return "; ".join(printable(text, 240) for text in groups) + yet

@@ -12,7 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, badly_led, uneven_racks
+from planner.model.cluster import LEADERS
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, badly_led, leaderless, uneven_racks
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
     return tuple(found)
 
 
-def _on_one_broker(problem: Problem, assignment: IntArray, at_most: int) -> list[Violation]:
-    """The first partitions that share a broker, or a rack, with a topic that `apart` keeps them apart from, by group.
+def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Violation]:
+    """The first partitions that share a broker or rack, or lead one, that `apart` keeps for the topics of another side.
 
     What waits for a later step, or may not move, is where it is today.
     """
@@ -66,6 +67,9 @@ def _on_one_broker(problem: Problem, assignment: IntArray, at_most: int) -> list
     for group, of_topic in enumerate(() if problem.apart is None else problem.apart):
         place = problem.not_shared(group)
         sides, keys = of_topic[problem.topic_of], problem.partition_keys
+        of_leaders = problem.apart_by[group].endswith(LEADERS)
+        led = np.where(problem.may_lead_anew, placed[:, 0], problem.leaders)[:, None]
+        assignment = led if of_leaders else placed
         held = (assignment >= 0) & (assignment < len(problem.broker_ids)) & (due & (sides >= 0))[:, None]
         holds = np.zeros((int(place.max()) + 1, max(int(of_topic.max()) + 1, 1)), dtype=bool)
         rows, columns = np.nonzero(held)
@@ -73,8 +77,8 @@ def _on_one_broker(problem: Problem, assignment: IntArray, at_most: int) -> list
         mixed = np.append((holds.sum(axis=1) > 1)[place], False)
         broken = (mixed[np.where(held, assignment, -1)]).any(axis=1) & problem.movable
         for row in np.flatnonzero(broken)[:at_most]:
-            kept = f"no {problem.apart_by[group]} with topics that apart parts"
-            message = f"replicas {_ids(problem, assignment[row])}; allowed: {kept}"
+            kept = f"no {problem.apart_by[group].removesuffix(LEADERS)} {'that leads' if of_leaders else 'with'} topics"
+            message = f"replicas {_ids(problem, placed[row])}; allowed: {kept} that apart parts"
             found.append(Violation("apart", keys[row][0], keys[row][1], message))
     return found
 
@@ -118,7 +122,8 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "no broker twice": twice,
         "replication factor": ((columns >= 0) != wanted).any(axis=1),
         "live brokers": ((columns >= 0) & ~target).any(axis=1) & due,
-        "placement": _outside_set(problem, columns) & due,
+        # Outside of the brokers that the topic may use, or with none of them that may lead it.
+        "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,
         "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
         "leader": badly_led(problem, columns) & problem.movable & due,

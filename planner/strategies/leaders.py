@@ -11,7 +11,7 @@ the flow gives it. No data is copied for that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,16 @@ from ortools.graph.python import max_flow
 
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.errors import InfeasibleError
-from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, replica_ranks
+from planner.model.problem import (
+    NEVER_LEADS,
+    UNCAPPED,
+    BoolArray,
+    IntArray,
+    LongArray,
+    Problem,
+    leaderless,
+    replica_ranks,
+)
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
@@ -38,6 +47,7 @@ def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[S
 
     A broker that replaces another stands where that one does.
     """
+    placed = led_by_its_side(problem, placed, wanted)
     free = problem.may_lead_anew
     leaders = leaders_after(problem, placed)
     if free.any():
@@ -147,6 +157,58 @@ def _cheapest_of_a_topic(
     sums = costs[left] + other_costs[right]
     at = int(sums.argmin())
     return int(sums[at]), int(rows[left[at]]), int(other_rows[right[at]])
+
+
+def led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
+    """The same replicas (P, W) but for partitions of which `apart` lets none lead: one of theirs changes places with a
+    replica of their topic in its rack, which keeps every count, or moves. InfeasibleError where there is no such one.
+    """
+    moves = rows_to_place(problem)
+    lacking = np.flatnonzero(leaderless(problem, placed) & moves).tolist()
+    placed = placed.copy() if lacking else placed
+    for row in lacking:
+        ways = ways_to_lead(problem, placed, row, moves, wanted)
+        if (best := min(ways, default=None)) is None:
+            name = "{}-{}".format(*problem.partition_keys[row])
+            raise InfeasibleError(f"apart: no replica of {name} can be moved to where it may be led")
+        *_, other, here, there = best
+        placed[other, placed[other] == there] = here
+        placed[row, placed[row] == here] = there
+    return placed
+
+
+def ways_to_lead(
+    problem: Problem, placed: IntArray, row: int, moves: BoolArray, wanted: Windows
+) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """How a row gets a replica that may lead it: whether counts change, what is copied more, replicas there, the row
+    that takes the other place (itself: none does), and the two brokers. Brokers of one rack, or a rack that it lacks.
+    """
+    assert problem.leader_ranks is not None
+    topic, own = problem.topic_of[row], placed[row][placed[row] >= 0]
+    able = problem.targets & (problem.leader_ranks[topic] < NEVER_LEADS)
+    able &= True if problem.allowed is None else problem.allowed[topic]
+    racks = problem.broker_racks if problem.racks_matter else np.zeros_like(problem.broker_racks)
+    held = np.bincount(placed[placed >= 0], minlength=len(able))
+    full = np.zeros(len(able), dtype=bool)
+    if wanted.caps is not None:
+        full[problem.targets] = held[problem.targets] >= wanted.caps[0]
+
+    def copied(of: int, coming: int, going: int) -> int:
+        return int(problem.size_bytes[of]) * ((going in problem.replicas[of]) - (coming in problem.replicas[of]))
+
+    others = np.flatnonzero((problem.topic_of == topic) & moves & (problem.rebalance == "all"))
+    others = others[(able[placed[others]] & (placed[others] >= 0)).sum(axis=1) > 1]
+    for here in own.tolist():
+        for there in np.flatnonzero(able & ((racks == racks[here]) | ~np.isin(racks, racks[own]))).tolist():
+            if not full[there]:
+                yield 1, copied(row, there, here), int(held[there]), row, here, there
+            on = placed[others]
+            trading = (
+                others[(on == there).any(axis=1) & ~(on == here).any(axis=1)] if racks[here] == racks[there] else ()
+            )
+            for other in trading:
+                cost = copied(row, there, here) + copied(other, here, there)
+                yield 0, cost, int(held[there]), int(other), here, there
 
 
 def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.build_problem import build
-from planner.model.cluster import Apart
+from planner.model.cluster import LEADERS, Apart
 from planner.model.errors import InfeasibleError
-from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem, misplaced
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem, like_brokers, misplaced
 from planner.model.spec import Spec
 from planner.scoring.fair_shares import RackRule, ShareFilling, disk_weights, per_rack, rack_rule, water_filled
 from planner.scoring.score import ScoringBasis, score
@@ -65,10 +65,12 @@ class _Tried(NamedTuple):
     exact: bool
     spec: Spec
 
-    def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool) -> bool:
-        """True where no split as uneven that copies no less than `outside`, or any after it, can be better."""
-        if not self.exact:
-            return False
+    def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool, led: bool) -> bool:
+        """True where no split as uneven that copies no less than `outside`, or any after it, can be better; or, where
+        only leaders are apart, copies less: the least is that of any leaders.
+        """
+        if not self.exact or (led and self.copied == self.least):
+            return self.exact
         return uneven > self.uneven or (outside >= self.copied if even else outside > self.copied)
 
 
@@ -83,9 +85,9 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
     problem, sides = build(spec), [len(rule.topics) for rule in spec.apart]
-    whole = all_compared(problem, sides)
+    whole, led = all_compared(problem, sides), all(rule.by.endswith(LEADERS) for rule in spec.apart)
     found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
-    if len(found.side_of) == 1 and not found.lacking[0]:
+    if len(found.side_of) == 1 and not found.lacking[0] and not led:
         return split_by(spec, problem, found.side_of[0])
     tried, refused = list[_Tried](), list[InfeasibleError]()
     even = problem.rebalance == "all"
@@ -93,7 +95,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     for number, at in enumerate(found.order()):
         lacking, *uneven, outside = found.key(at)
         best = min(tried, default=None, key=lambda each: each.rank)
-        if lacking or (best is not None and best.settled(tuple(uneven), outside, even=even)):
+        if lacking or (best is not None and best.settled(tuple(uneven), outside, even=even, led=led)):
             break
         if number >= most:
             whole = False
@@ -110,7 +112,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
         raise InfeasibleError(f"{why}; allowed: more brokers, or fewer replicas")
     best = min(tried, key=lambda each: each.rank)
     alike = [each.least for each in tried if each.uneven <= best.uneven]
-    surely = whole and best.exact and best.least == min(alike)
+    surely = best.exact and (best.copied == best.least if led else whole and best.least == min(alike))
     return replace(best.spec, apart=tuple(replace(rule, proven=surely) for rule in best.spec.apart))
 
 
@@ -188,25 +190,6 @@ def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
     return every[kept]
 
 
-def like_brokers(problem: Problem) -> list[tuple[int, int]]:
-    """Pairs of target brokers, by position, of which either could be the other: each holds nothing, stands for no
-    other broker, and has the same rack, capacities and rules as the one before.
-    """
-    facts = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
-    facts += [each for each in (problem.network_limit,) if each is not None]
-    for each in (problem.caps, problem.allowed, problem.leader_ranks):
-        facts += [] if each is None else list(each)
-    taken = {*problem.replicas.ravel().tolist(), *problem.replacements.tolist(), *problem.leaders.tolist()}
-    seen, pairs = dict[tuple[int, ...], int](), []
-    for position, broker in enumerate(np.flatnonzero(problem.targets).tolist()):
-        if broker not in taken:
-            key = tuple(int(each[broker]) for each in facts)
-            if key in seen:
-                pairs.append((seen[key], position))
-            seen[key] = position
-    return pairs
-
-
 def improved(problem: Problem, sides: Sequence[int]) -> Splits:
     """One split: the likely one, improved by giving brokers to other sides, and by swapping two brokers' sides, while
     that helps.
@@ -270,6 +253,12 @@ def likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
             for broker, side in pairs:
                 if side_of[broker] < 0 and (room[side] > 0 or stuck[side, broker]):
                     side_of[broker], room[side] = side, room[side] - 1
+        if problem.apart_by[group].endswith(LEADERS) and not stuck.any():
+            # Racks one after the other: where partitions have a replica in each, all sides can lead theirs.
+            room = [max(1, len(racks) * each // max(sum(replicas), 1)) for each in replicas]
+            side_of[np.argsort(racks, kind="stable")] = np.repeat(np.arange(count), room)[
+                np.arange(len(racks)) % sum(room)
+            ]
         groups.append(np.where(side_of < 0, most, side_of)[unit])
     return np.stack(groups)[None].astype(np.int8)
 
@@ -292,15 +281,16 @@ def _by_unit(held: LongArray, unit: IntArray) -> LongArray:
 
 def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArray]:
     """(sides, Bt) each: what target brokers hold of a side that has to leave other sides' brokers, replicas without
-    sizes; how many replicas of a partition that may not move.
+    sizes; how many replicas of a partition that may not move. Of preferred leaders alone where only they are apart.
     """
     held, stuck = (np.zeros((sides, len(problem.targets)), dtype=np.int64) for _ in range(2))
     if problem.apart is None:
         return held, stuck
     sizes = problem.size_bytes if problem.sizes_known else np.ones(problem.rows, dtype=np.int64)
+    leading = problem.apart_by[group].endswith(LEADERS)
     kept = (problem.replicas >= 0).sum(axis=1) <= problem.replication_factors
     side_of_row = problem.apart[group][problem.topic_of]
-    for column in problem.replicas.T:
+    for column in problem.replicas.T[: 1 if leading else None]:
         rows = np.flatnonzero((column >= 0) & (side_of_row >= 0))
         np.add.at(held, (side_of_row[rows], column[rows]), np.where(kept, sizes, 0)[rows])
         # A partition without a leader moves once it is forced to.
@@ -319,16 +309,25 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         # More than all that brokers and racks may lack.
         lacking += np.einsum("snb,sb->n", elsewhere, stuck) * (2 * problem.width * len(problem.topic_names) + 1)
         # A replica may be in the way of two groups and is copied once.
-        outside = np.maximum(outside, np.einsum("snb,sb->n", elsewhere, held))
+        leading = problem.apart_by[group].endswith(LEADERS)
+        more = without_leader(problem, group, elsewhere) if leading else np.einsum("snb,sb->n", elsewhere, held)
+        outside = np.maximum(outside, more)
     racks, weighing = rack_rule(problem), disk_weights(problem)
     measures: list[LongArray] = [np.ones(problem.rows, dtype=np.int64)]
     if problem.balance.disk.kind != "none" and problem.sizes_known:
         measures.append(problem.size_bytes)
-    shares = np.zeros((len(measures), len(side_of), len(weighing)))
+    of_leaders = [at for at, by in enumerate(problem.apart_by) if by.endswith(LEADERS)]
+    shares = np.zeros((len(measures) + bool(of_leaders), len(side_of), len(weighing)))
     for rows, usable, of_side in kinds_of_topics(problem):
         mine = np.repeat(usable[None], len(side_of), axis=0)
+        leads = np.ones_like(mine)
         for group, side in enumerate(of_side):
-            mine &= (side_of[:, group] == side) | (side < 0)
+            where = leads if group in of_leaders else mine
+            where &= (side_of[:, group] == side) | (side < 0)
+        if of_leaders:
+            leads &= mine
+            lacking += ~leads.any(axis=1)
+            shares[-1] += len(rows) * leads / np.maximum(leads.sum(axis=1, keepdims=True), 1)
         sizes = np.stack([mine[:, racks.rack_of == rack].sum(axis=1) for rack in range(len(racks.sizes))], axis=1)
         most = int(problem.replication_factors[rows].max(initial=0))
         lacking += np.maximum(most - sizes.sum(axis=1), 0)
@@ -342,6 +341,25 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         level = np.rint(shares / even * 100).astype(np.int64)
         uneven = np.stack([level.max(axis=(0, 2)), 100 - level.min(axis=(0, 2))], axis=1)
     return Splits(side_of, lacking, uneven, outside)
+
+
+def without_leader(problem: Problem, group: int, elsewhere: BoolArray) -> LongArray:
+    """(N,): bytes (replicas without sizes) of the partitions that no replica of today can lead, for brokers (sides, N,
+    Bt) that are elsewhere for each side: each copies a replica at least.
+    """
+    assert problem.apart is not None
+    sides, here = problem.apart[group][problem.topic_of], np.cumsum(problem.targets) - 1
+    rows = np.flatnonzero((sides >= 0) & ~problem.is_new & problem.movable)
+    on = np.zeros((len(rows), len(here)), dtype=bool)
+    at, slots = np.nonzero(problem.replicas[rows] >= 0)
+    on[at, problem.replicas[rows[at], slots]] = True
+    kinds, of_row = np.unique(np.column_stack([sides[rows], on[:, problem.targets]]), axis=0, return_inverse=True)
+    sizes = problem.size_bytes if problem.sizes_known else np.ones(problem.rows, dtype=np.int64)
+    values = np.bincount(of_row.reshape(-1), weights=sizes[rows], minlength=len(kinds)).astype(np.int64)
+    found = np.zeros(elsewhere.shape[1], dtype=np.int64)
+    for (side, *held), value in zip(kinds, values, strict=True):
+        found += value * elsewhere[side][:, np.array(held, dtype=bool)].all(axis=1)
+    return found
 
 
 def kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]]:

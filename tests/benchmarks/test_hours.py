@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks import hours
 from benchmarks.cases import make, to_spec
-from planner.model.build_problem import MOST_HOURS, build
+from planner.model.build_problem import build
+from planner.model.load_history import MOST_HOURS
 from planner.scoring.broker_loads import loads
 from planner.scoring.growth_scenarios import scenarios
 

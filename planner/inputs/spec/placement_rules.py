@@ -32,13 +32,14 @@ from planner.inputs.spec.build_spec import (
 from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of
 from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
-from planner.model.cluster import Apart, some
+from planner.model.cluster import LEADERS, Apart, some
 from planner.model.errors import Finding, did_you_mean
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
 
 _KEYS = (*TARGET_KEYS, "broker_sets", "placement")
+_DEMOTED = "changes.demote_brokers"
 # What says how many replicas a topic will have.
 OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
 
@@ -213,22 +214,26 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
     targets, here = frozenset(broker.id for broker in target_brokers(document)), set(chosen.on_brokers)
     reserved = {broker for rule in rules if rule.exclusive for broker in rule.brokers}
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
+    demoted = set(document.get("changes", "demote_brokers") or ())
     for path, rule in apart(document):
-        sides = []
+        sides, led = [], rule.by.endswith(LEADERS)
         for number, pattern in enumerate(rule.topics):
             side = _Side((*path, number), "", {}, {})
             for name in sorted(name for name in factors if fnmatchcase(name, pattern)):
                 own = next((rule for rule in rules if fnmatchcase(name, rule.topics)), None)
-                usable = targets - reserved if own is None else targets & set(own.brokers)
-                side.needs[usable] = max(side.needs.get(usable, (0, "")), (factors[name], name), key=lambda e: e[0])
+                usable = (targets - reserved if own is None else targets & set(own.brokers)) - (
+                    demoted if led else set()
+                )
+                needed = (1 if led else factors[name], name)
+                side.needs[usable] = max(side.needs.get(usable, (0, "")), needed, key=lambda e: e[0])
             for topic in assignment.topics:
                 if topic.deleting or not fnmatchcase(topic.name, pattern):
                     continue
                 for row in topic.partitions:
                     near = not here or bool(here.intersection(row.replicas))
                     if not (may_move(chosen, topic.name) and near):
-                        kept = set(row.replicas)
-                        if rule.by == "rack":
+                        kept = set(row.replicas[: 1 if led else None])
+                        if rule.by.startswith("rack"):
                             there = {racks.get(broker) for broker in kept}
                             kept |= {broker for broker, rack in racks.items() if rack in there}
                         side.stuck.update(dict.fromkeys(kept, f"{topic.name}-{row.id}"))
@@ -236,7 +241,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
         yield path, rule, sides
 
 
-@PLACEMENT_RULES.reads("apart", *_KEYS, *OF_REPLICAS, "topics")
+@PLACEMENT_RULES.reads("apart", *_KEYS, *OF_REPLICAS, "topics", _DEMOTED)
 def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Each topic is on one side of a group, and partitions that stay share no broker or rack with another side's."""
     names = replicas_after(document, assignment)
@@ -251,7 +256,8 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Findin
                 elif common := sorted(side.stuck.keys() & other.stuck.keys()):
                     filters = ("on_brokers", "exclude", "include")
                     key = next((each for each in filters if document.get("topics", each)), "include")
-                    where = f"{'in the rack of' if rule.by == 'rack' else 'on'} broker {common[0]}"
+                    led = "led " if rule.by.endswith(LEADERS) else ""
+                    where = f"{led}{'in the rack of' if rule.by.startswith('rack') else 'on'} broker {common[0]}"
                     message = (
                         f"{side.stuck[common[0]]} and {other.stuck[common[0]]} of {other.name} are both {where}, and "
                         f"{place_of(document, ('topics', key))} lets neither move; "
@@ -260,26 +266,29 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Findin
                     yield document.finding(side.path, message)
 
 
-@PLACEMENT_RULES.reads("apart", *_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware")
+@PLACEMENT_RULES.reads("apart", *_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware", _DEMOTED)
 def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Brokers, and racks, for each side at once: none has two sides, and each side has as many as its replicas need."""
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
     every = set(racks.values()) if rack_aware(document) and None not in racks.values() else {""}
     for path, rule, sides in _sides(document, assignment):
-        if rule.by == "rack" and None in racks.values():
+        unit, led = rule.by.removesuffix(LEADERS), rule.by.endswith(LEADERS)
+        if unit == "rack" and None in racks.values():
             without = listed(broker for broker, rack in racks.items() if rack is None)
-            message = (
-                f"no rack holds two sides, and {place_of(document, ('cluster', 'brokers'))} has brokers without one"
+            message = f"no rack has two sides, and {place_of(document, ('cluster', 'brokers'))} has brokers without one"
+            yield document.finding(
+                (*path[:-1], "by"),
+                f"{message}, {without}; allowed: a rack for each, or by: {rule.by.replace(unit, 'broker')}",
             )
-            yield document.finding((*path[:-1], "by"), f"{message}, {without}; allowed: a rack for each, or by: broker")
             continue
-        short = partial(lack_of, racks, every, rule.by)
+        short = partial(lack_of, racks, {""} if led else every, unit)
         usable = frozenset().union(*(brokers for side in sides for brokers in side.needs))
         if lack := short(usable, [side.most for side in sides]):
             what, needed, there = lack
             of_each = " and ".join(f"{side.most} for {side.name[:-1]}" for side in sides)
             where = place_of(document, ("placement",) if document.get("placement") else ("cluster", "brokers"))
-            message = f"needs {needed} {what}, {of_each}; {where} leaves {there}, as no {rule.by} has two sides"
+            why = f"{where} leaves {there}, as no {unit} {'leads' if led else 'has'} two sides"
+            message = f"needs {needed} {what}, {of_each}; {why}"
             yield document.finding(path, f"{message}; allowed: more brokers, or fewer replicas")
             continue
         for later, side in enumerate(sides):

@@ -100,13 +100,27 @@ CASES = [
     (
         "---",
         "apart: [{topics: [orders, payments], by: rack}]\n",
-        "s.yaml:9:38 apart[0].by no rack holds two sides, and cluster.brokers (4:3) has brokers without one, 1, 2, 3; "
+        "s.yaml:9:38 apart[0].by no rack has two sides, and cluster.brokers (4:3) has brokers without one, 1, 2, 3; "
         "allowed: a rack for each, or by: broker",
+    ),
+    (
+        "aaa",
+        "apart: [{topics: [orders, payments], by: rack_leaders}]\n",
+        "s.yaml:9:10 apart[0].topics needs 2 racks, 1 for 'orders', apart[0].topics[0] (9:19) and 1 for 'payments', "
+        "apart[0].topics[1] (9:27); cluster.brokers (4:3) leaves 1, as no rack leads two sides; allowed: more brokers, "
+        "or fewer replicas",
+    ),
+    (
+        "aba",
+        "topics: {exclude: [orders, payments]}\napart: [{topics: [orders, payments], by: broker_leaders}]\n",
+        "s.yaml:10:27 apart[0].topics[1] payments-0 and orders-0 of 'orders', apart[0].topics[0] (10:19), are both led "
+        "on broker 1, and topics.exclude (9:10) lets neither move; allowed: let one of them move, or leave one of them "
+        "out",
     ),
     (
         "abab",
         "apart: [{topics: [orders, payments], by: region}]\n",
-        "s.yaml:9:38 apart[0].by 'region' isn't possible here; allowed: broker, rack",
+        "s.yaml:9:38 apart[0].by 'region' isn't possible here; allowed: broker, rack, broker_leaders, rack_leaders",
     ),
     (
         "abab",
