@@ -68,8 +68,8 @@ def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Vio
         place = problem.not_shared(group)
         sides, keys = of_topic[problem.topic_of], problem.partition_keys
         of_leaders = problem.apart_by[group].endswith(LEADERS)
-        led = np.where(problem.may_lead_anew, placed[:, 0], problem.leaders)[:, None]
-        assignment = led if of_leaders else placed
+        # Who is preferred to lead.
+        assignment = placed[:, :1] if of_leaders else placed
         held = (assignment >= 0) & (assignment < len(problem.broker_ids)) & (due & (sides >= 0))[:, None]
         holds = np.zeros((int(place.max()) + 1, max(int(of_topic.max()) + 1, 1)), dtype=bool)
         rows, columns = np.nonzero(held)

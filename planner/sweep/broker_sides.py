@@ -294,7 +294,7 @@ def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArra
         rows = np.flatnonzero((column >= 0) & (side_of_row >= 0))
         np.add.at(held, (side_of_row[rows], column[rows]), np.where(kept, sizes, 0)[rows])
         # A partition without a leader moves once it is forced to.
-        rows = rows[~problem.movable[rows] & (problem.leaders[rows] >= 0)]
+        rows = rows[~problem.movable[rows] & (leading | (problem.leaders[rows] >= 0))]
         np.add.at(stuck, (side_of_row[rows], column[rows]), 1)
     return held[:, problem.targets], stuck[:, problem.targets]
 

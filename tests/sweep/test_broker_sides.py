@@ -278,6 +278,21 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
     assert () == independent_check.check(build(again), solution.assignment)
 
 
+@examples(100)
+@given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]))
+def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy) -> None:
+    """No broker, or rack, is preferred to lead both; sides found in the plan alone let it be."""
+    racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
+    assume(by == "broker_leaders" or None not in racks)
+    spec = replace(spec, apart=(Apart(("t0", "t[12]"), by=by),))
+    try:
+        _, solution = solved(spec)
+    except InfeasibleError:
+        assume(False)
+    again = sides_of(spec, build(spec), solution.assignment)
+    assert () == independent_check.check(build(again), solution.assignment)
+
+
 @examples(60)
 @given(apart_specs())
 def test_splits_are_ranked_by_fair_shares(spec: Spec) -> None:
