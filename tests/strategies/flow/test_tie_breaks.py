@@ -111,6 +111,40 @@ def test_exchanges_stay_within_topics() -> None:
     assert [0, 1] == settled(of, [0, 1], by([1, -1], [-1, -1]))
 
 
+@pytest.mark.parametrize("copies_only", [False, True])
+@pytest.mark.parametrize("per_touched", [0.0, 1.0])
+def test_pairs_of_brokers_that_are_passed_over_have_nothing_to_exchange(
+    monkeypatch: pytest.MonkeyPatch, copies_only: bool, per_touched: float
+) -> None:
+    """Looking closely at every pair ends in the same placement; many random ones have something to exchange."""
+    random, moved = np.random.default_rng(4), 0
+    for _ in range(60):
+        rows, brokers = int(random.integers(4, 30)), int(random.integers(3, 7))
+        levels = random.integers(0, 2, (rows, brokers))
+        of = search(
+            levels.tolist(),
+            [10] * rows,
+            topics=random.integers(0, 2, rows),
+            racks=np.arange(brokers) % 2,
+            most=np.full((rows, 2), 2),
+            load_windows=np.array([[[0] * brokers, [1000] * brokers]]),
+            cell_windows=np.array([np.zeros((2, brokers)), np.full((2, brokers), 99)], dtype=np.int64),
+            broker_windows=np.array([[0] * brokers, [99] * brokers]),
+        )
+        leaders, racks = random.integers(-1, brokers, rows), random.integers(0, 2, rows)
+        sizes = np.full(rows, 10)
+        of_rows = Ties(leaders, racks, np.arange(brokers) % 2, sizes, 1.0, 0.01, None, per_touched, copies_only)
+        begun = random.permuted(np.tile(np.arange(brokers) < 2, (rows, 1)), axis=1)
+        quick, close = Placement(of, begun.copy()), Placement(of, begun.copy())
+        settle(quick, of_rows)
+        with monkeypatch.context() as patched:
+            patched.setattr(tie_breaks, "_gainful", lambda placement, _: np.ones((placement.on.shape[1],) * 2, bool))
+            settle(close, of_rows)
+        assert np.array_equal(quick.on, close.on)
+        moved += not np.array_equal(quick.on, begun)
+    assert moved > 30
+
+
 def expansion(*aims: str, **rest: Any) -> Problem:
     """Brokers 1 and 2 in one rack each, 3 and 4 join them."""
     problem = problem_of(
