@@ -116,6 +116,12 @@ def keep_freed() -> bool:
     return bool(mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)) and bool(mallopt(_TRIM_THRESHOLD, KEPT_BYTES))
 
 
+def give_back() -> None:
+    """Give back to the system what is freed and was kept, before a library needs much memory of its own."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 # Ways out take far less; some libraries' never end.

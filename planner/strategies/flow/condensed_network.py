@@ -339,5 +339,8 @@ def in_full(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.F
     cells = solved.arriving.astype(np.int64)
     rows, slots = np.nonzero(solved.stays)
     np.add.at(cells, (layout.topics[rows], layout.home[rows, slots]), 1)
-    cost = int((units * (network.arcs.costs >> solved.shift)).sum()) << solved.shift
+    costs = np.concatenate(
+        [layout.keep_costs[layout.home >= 0], layout.enter_costs[network.enter[0], network.enter[1]]]
+    )
+    cost = int((units[: len(costs)] * (costs >> solved.shift)).sum()) << solved.shift
     return min_cost_flow.Flow(units, cost, 0, (cells.ravel(), cells.sum(axis=0)), solved.shift)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -270,7 +270,7 @@ def _costs(
         unit *= 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Network:
     """The flow's plain arcs in four runs, each with the (row, ...) it stands for, and the nodes' supplies.
 
@@ -278,8 +278,7 @@ class Network:
     own: row and broker, for rows whose replicas were dealt no different brokers; arrive: topic and broker.
     """
 
-    arcs: min_cost_flow.Arcs
-    supplies: LongArray
+    layout: Layout
     keep: IntArray
     enter: IntArray
     own: IntArray
@@ -288,49 +287,24 @@ class Network:
     @staticmethod
     def of(layout: Layout, own_rows: BoolArray) -> Network:
         """The network where the rows of the mask have an arc to each broker instead of going through a pool."""
-        keep_rows, keep_slots = _nonzero(layout.home >= 0)
-        keep_brokers = layout.home[keep_rows, keep_slots]
-        enter_rows, enter_groups = _nonzero((layout.most[:, layout.group_racks] > 0) & ~own_rows[:, None])
-        enter_racks = layout.group_racks[enter_groups]
-        own_at, own_brokers = layout.free_brokers(own_rows)
-        arrive_topics, arrive_brokers = (axis.ravel() for axis in np.indices((layout.topic_count, len(layout.targets))))
-        may_arrive = layout.topic_replicas[arrive_topics]
-        if layout.forbidden is not None:
-            may_arrive = np.where(layout.forbidden.ravel(), 0, may_arrive)
-        runs = (
-            min_cost_flow.arcs(
-                layout.rack_node(keep_rows, layout.racks[keep_brokers]),
-                layout.cell(layout.topics[keep_rows], keep_brokers),
-                1,
-                layout.keep_costs[keep_rows, keep_slots],
-            ),
-            min_cost_flow.arcs(
-                layout.rack_node(enter_rows, enter_racks),
-                layout.pool(layout.topics[enter_rows], enter_groups),
-                np.minimum(layout.most[enter_rows, enter_racks], layout.group_sizes[enter_groups]),
-                layout.enter_costs[enter_rows, enter_groups],
-            ),
-            min_cost_flow.arcs(
-                layout.rack_node(own_at, layout.racks[own_brokers]),
-                layout.cell(layout.topics[own_at], own_brokers),
-                1,
-                layout.enter_costs[own_at, layout.groups[own_brokers]],
-            ),
-            min_cost_flow.arcs(
-                layout.pool(arrive_topics, layout.groups[arrive_brokers]),
-                layout.cell(arrive_topics, arrive_brokers),
-                may_arrive,
-                0,
-            ),
+        rows, slots = np.nonzero(layout.home >= 0)
+        masks = (
+            (layout.most[:, layout.group_racks] > 0) & ~own_rows[:, None],
+            np.ones((layout.topic_count, len(layout.targets)), dtype=bool),
         )
-        return Network(
-            arcs=min_cost_flow.join(*runs, layout.rack_arcs()),
-            supplies=layout.supplies(),
-            keep=np.stack([keep_rows, keep_brokers]),
-            enter=np.stack([enter_rows, enter_groups]),
-            own=np.stack([own_at, own_brokers]),
-            arrive=np.stack([arrive_topics, arrive_brokers]),
-        )
+        enter, arrive = (np.stack(np.nonzero(mask)).astype(np.int32) for mask in masks)
+        keep = np.stack([rows, layout.home[rows, slots]]).astype(np.int32)
+        return Network(layout, keep, enter, np.stack(layout.free_brokers(own_rows)), arrive)
+
+    @property
+    def supplies(self) -> LongArray:
+        """What each node sends (+) or takes (-)."""
+        return self.layout.supplies()
+
+    @property
+    def arcs(self) -> min_cost_flow.Arcs:
+        """The arcs of the four runs, and those from rows to racks."""
+        return _arcs(self)
 
     def read(self, layout: Layout, units: LongArray) -> tuple[IntArray, IntArray, IntArray]:
         """A flow's units (K,) as decided (row, broker) pairs, units entering (M, G), and units arriving (T, Bt)."""
@@ -350,10 +324,42 @@ class Network:
         return np.cumsum([run.shape[1] for run in (self.keep, self.enter, self.own, self.arrive)])
 
 
-def _nonzero(mask: BoolArray) -> tuple[IntArray, IntArray]:
-    """The rows and the columns where a mask is True, in half of numpy's room."""
-    rows, columns = np.nonzero(mask)
-    return rows.astype(np.int32), columns.astype(np.int32)
+# Those of a large cluster take hundreds of megabytes: they are made again where others were asked for meanwhile.
+@lru_cache(maxsize=1)
+def _arcs(network: Network) -> min_cost_flow.Arcs:
+    layout, (keep_rows, keep_brokers), (enter_rows, enter_groups) = network.layout, network.keep, network.enter
+    (own_rows, own_brokers), (arrive_topics, arrive_brokers) = network.own, network.arrive
+    enter_racks = layout.group_racks[enter_groups]
+    may_arrive = layout.topic_replicas[arrive_topics]
+    if layout.forbidden is not None:
+        may_arrive = np.where(layout.forbidden.ravel(), 0, may_arrive)
+    return min_cost_flow.join(
+        min_cost_flow.arcs(
+            layout.rack_node(keep_rows, layout.racks[keep_brokers]),
+            layout.cell(layout.topics[keep_rows], keep_brokers),
+            1,
+            layout.keep_costs[layout.home >= 0],
+        ),
+        min_cost_flow.arcs(
+            layout.rack_node(enter_rows, enter_racks),
+            layout.pool(layout.topics[enter_rows], enter_groups),
+            np.minimum(layout.most[enter_rows, enter_racks], layout.group_sizes[enter_groups]),
+            layout.enter_costs[enter_rows, enter_groups],
+        ),
+        min_cost_flow.arcs(
+            layout.rack_node(own_rows, layout.racks[own_brokers]),
+            layout.cell(layout.topics[own_rows], own_brokers),
+            1,
+            layout.enter_costs[own_rows, layout.groups[own_brokers]],
+        ),
+        min_cost_flow.arcs(
+            layout.pool(arrive_topics, layout.groups[arrive_brokers]),
+            layout.cell(arrive_topics, arrive_brokers),
+            may_arrive,
+            0,
+        ),
+        layout.rack_arcs(),
+    )
 
 
 def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]:

@@ -87,8 +87,11 @@ def arcs(
     tails: IntArray, heads: IntArray, capacity: _Numbers | int, cost: _Numbers | int, low: _Numbers | int = 0
 ) -> Arcs:
     """Arcs with capacities, costs and least units given for each or for all."""
-    columns = (np.broadcast_to(column, tails.shape).astype(np.int64) for column in (capacity, cost, low))
-    return Arcs(tails.astype(np.int32), heads.astype(np.int32), *columns)
+    # There may be millions of arcs: 32 bits are enough for what most of them carry.
+    kind = "int32" if np.max(capacity, initial=0) <= np.iinfo(np.int32).max else "int64"
+    capacities, lows = (np.broadcast_to(each, tails.shape).astype(kind) for each in (capacity, low))
+    costs = np.broadcast_to(cost, tails.shape).astype(np.int64)
+    return Arcs(tails.astype(np.int32, copy=False), heads.astype(np.int32, copy=False), capacities, costs, lows)
 
 
 def window(
@@ -145,10 +148,9 @@ def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | No
     """The units (K,) on the arcs of each part in the cheapest flow with these supplies; None where there is no flow."""
     solver = min_cost_flow.SimpleMinCostFlow()
     net = supplies.astype(np.int64)
-    at = []
     for part in parts:
-        room = part.capacities - part.lows
-        at.append(solver.add_arcs_with_capacity_and_unit_cost(part.tails, part.heads, room, part.costs))
+        room = np.subtract(part.capacities, part.lows, dtype=np.int64)
+        solver.add_arcs_with_capacity_and_unit_cost(part.tails, part.heads, room, part.costs)
         np.subtract.at(net, part.tails, part.lows)
         np.add.at(net, part.heads, part.lows)
     solver.set_nodes_supplies(np.arange(len(net), dtype=np.int32), net)
@@ -157,7 +159,10 @@ def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | No
         return None
     if status != solver.OPTIMAL:
         raise AssertionError(f"the solver refused the network: {status}")
-    return [solver.flows(places) + part.lows for places, part in zip(at, parts, strict=True)]
+    # The solver numbers arcs as they came.
+    ends = np.cumsum([len(part.tails) for part in parts])
+    units = np.split(solver.flows(np.arange(ends[-1], dtype=np.int32)), ends[:-1])
+    return [each + part.lows for each, part in zip(units, parts, strict=True)]
 
 
 def _whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Arcs, LongArray]:
@@ -165,15 +170,14 @@ def _whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[A
 
     The arcs have the costs that were minimized.
     """
-    costs = (plain.costs >> solved.shift) * solved.cost_factor
+    plain = replace(plain, costs=(plain.costs >> solved.shift) * solved.cost_factor)
     inside = [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
     if solved.excess_factor is None:
-        return join(replace(plain, costs=costs), *inside), np.concatenate([solved.units, *solved.through])
+        return join(plain, *inside), np.concatenate([solved.units, *solved.through])
     outside = [_excess(w, solved.excess_factor) for w in windowed]
     within = [carried - _beyond(taken) for carried, taken in zip(solved.through, solved.beyond, strict=True)]
     taken = [each.ravel() for each in solved.beyond]
-    parts = (replace(plain, costs=costs), *inside, *outside)
-    return join(*parts), np.concatenate([solved.units, *within, *taken])
+    return join(plain, *inside, *outside), np.concatenate([solved.units, *within, *taken])
 
 
 def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, solved: Flow) -> LongArray:
@@ -259,15 +263,12 @@ def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Long
         return None
 
     def at(coarse: Arcs) -> Flow | None:
-        least = solve(coarse, open_windows, supplies)
-        return (
-            None
-            if least is None
-            else _dearer_until(
-                lambda factor: _at_its_own_cost(coarse, windowed, supplies, factor),
-                lambda flow: flow.cost <= least.cost,
-                1000,
-            )
+        if (least := solve(coarse, open_windows, supplies)) is None:
+            return None
+        return _dearer_until(
+            lambda factor: _at_its_own_cost(coarse, windowed, supplies, factor),
+            lambda flow: flow.cost <= least.cost,
+            1000,
         )
 
     flow = _at_finest(plain, at)
@@ -370,8 +371,7 @@ class Face:
 
 def face_of(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow, nodes: int) -> Face:
     """The optimal face of a solved network: its plain arcs first, then those of each window."""
-    arcs, units = _whole(plain, windowed, solved)
-    return optimal_face(arcs, units, nodes)
+    return optimal_face(*_whole(plain, windowed, solved), nodes)
 
 
 def optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:

@@ -8,10 +8,14 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from planner.model.errors import InfeasibleError
+from planner.model.interrupts import give_back
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, condensed_prices, min_cost_flow
 from planner.strategies.flow.layout import Layout, Network, windowed
+
+# The solver takes hundreds of megabytes of its own for more.
+_MANY_NODES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,8 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
         if solved is None and quick:
             solved = condensed_prices.solve(layout, network, windows)
         if solved is None:
+            if len(network.supplies) > _MANY_NODES:
+                give_back()
             solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
             solved = solve(network.arcs, windows, network.supplies)
         if solved is None:

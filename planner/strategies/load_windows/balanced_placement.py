@@ -252,13 +252,14 @@ def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[PlacedPlan 
     near = not _is_far(task, first) or not task.loads.fit(task.layout.factors)
     bound = without_prices(task, placed)
     plan = _finished(task, first, None, bound) if near or not (too_empty.any() or best.plan) else None
+    del first  # unless it is the plan's: one of a large cluster is large
     yield plan, bound
     if too_empty.any() and task.loads.fit(task.layout.factors):
         # Far from the windows a guess was wrong; where there is much to exchange, a program's prices take less time.
         guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
         yield guessed
         if not (guessed[0] or plan or _is_large(task)):
-            yield _finished(task, first, None, bound), None
+            yield _finished(task, task.placement(placed.chosen), None, bound), None
 
 
 def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:

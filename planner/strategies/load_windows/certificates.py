@@ -198,8 +198,9 @@ def _starts(question: Question, found: BestPosition, held: Anywhere) -> Iterator
 
 def _of_excess(layout: Layout, placed: Placed, about: Facts) -> bounds.Prices:
     """The prices of the flow with the least excess, whatever it costs."""
-    arcs = placed.network.arcs
-    network = replace(placed.network, arcs=replace(arcs, costs=np.zeros_like(arcs.costs)))
+    full = placed.network.layout
+    free = replace(full, keep_costs=np.zeros_like(full.keep_costs), enter_costs=np.zeros_like(full.enter_costs))
+    network = replace(placed.network, layout=free)
     solved = min_cost_flow.solve(network.arcs, placed.windowed, network.supplies, excess_factor=1)
     if solved is None:
         return none_priced(about)
