@@ -125,6 +125,8 @@ def _handler(spark: Any, told: Callable[[int], None]) -> Iterator[None]:
 PARTITIONS_PER_CORE = 2
 # A cluster's executors may still be on their way when they are counted, and some start only where tasks wait for them.
 LEAST_ON_A_CLUSTER = 16
+# Values of so many bytes go with each task: making a broadcast of them, and ending it, takes longer.
+_WITH_A_TASK = 500_000
 # Less for Java to copy from one process to the other.
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 # Rows of an answer that travel together: some 10 MB, as a message of Spark Connect may have 128 MB at most.
@@ -209,15 +211,16 @@ def start_workers(spark: Session) -> None:
 
 def _loaded(_: Received, __: int) -> Iterable[pa.Table]:
     import_module("planner.sweep.evaluate")
-    return ()
+    # An answer, so that what writes answers and reads them is loaded, too.
+    return [pa.table({"loaded": [True]})]
 
 
 def _run(payload: Any, answer: Answer, tasks: Iterable[int]) -> Iterator[bytes]:
     """What tasks do: their answers in Arrow's stream format, ROWS_A_PIECE at once.
 
-    `payload` leads to the pickled values: Spark's broadcast of them, or the name of a file.
+    `payload` are the pickled values, or what leads to them: Spark's broadcast of them, or the name of a file.
     """
-    pickled = _read(payload) if isinstance(payload, str) else payload.value
+    pickled = payload if isinstance(payload, tuple) else _read(payload) if isinstance(payload, str) else payload.value
     for task in tasks:
         for table in answer(Received(pickled), task):
             for part in table.to_batches(max_chunksize=ROWS_A_PIECE):
@@ -314,6 +317,9 @@ def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
     pickled = tuple(pickle.dumps(value) for value in values)
     if is_connect(spark):
         yield _sent_as_file(spark, pickle.dumps(pickled))
+        return
+    if sum(map(len, pickled)) <= _WITH_A_TASK:
+        yield pickled
         return
     # pyspark writes them to a file first, and would print a traceback where that can't be.
     if shutil.disk_usage(str(context(spark)._temp_dir)).free < sum(map(len, pickled)):

@@ -62,11 +62,13 @@ def test_a_task_that_always_fails_is_one_sentence(
     assert 7 == spark.range(7).count()
 
 
-def test_a_task_makes_its_answer_of_its_number_and_of_what_was_sent(spark: Any) -> None:
-    """Every number once, whatever was sent."""
+@pytest.mark.parametrize("letters", [3, 2_000_000], ids=["with each task", "as a broadcast"])
+def test_a_task_makes_its_answer_of_its_number_and_of_what_was_sent(letters: int, spark: Any) -> None:
+    """Every number once, whatever was sent, and however."""
 
     def answer(received: Any, task: int) -> list[pa.Table]:
-        return [pa.table({"task": [task * received[1]]})]
+        return [pa.table({"task": [task * received[1]], "letters": [len(received[0])]})]
 
-    found = carrier.carried(spark, ["one", 10], answer, 5)
+    found = carrier.carried(spark, ["a" * letters, 10], answer, 5)
+    assert [letters] * 5 == [number for table in found for number in table["letters"].to_pylist()]
     assert [0, 10, 20, 30, 40] == sorted(number for table in found for number in table["task"].to_pylist())

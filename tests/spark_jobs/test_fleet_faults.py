@@ -1,0 +1,204 @@
+"""A fleet that workers plan as wholes, and that somebody ends, or kills a process of: the same bytes, or a sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from folders import EXAMPLES
+from test_launch import (
+    INTERRUPTED,
+    SOON_SECONDS,
+    Tree,
+    a_jvm_starts,
+    act_when,
+    assert_nothing_is_left,
+    descendants,
+    processes,
+    start,
+)
+from test_specs_beside import GOOD, files
+
+WORKERS = "--master local[2]"
+MOMENTS = 10
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with four specs."""
+    folder = tmp_path_factory.mktemp("clusters")
+    shutil.copytree(EXAMPLES / "state", folder / "state")
+    for name in GOOD:
+        shutil.copy(EXAMPLES / f"{name}.yaml", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made_here(clusters: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What is written where nothing happens, without Spark."""
+    folder = tmp_path_factory.mktemp("here")
+    assert 0 == fleet(folder, clusters, "--engine local", stdout=subprocess.DEVNULL).wait()
+    return files(folder / "plans")
+
+
+def fleet(folder: Path, clusters: Path, options: str, **streams: object) -> subprocess.Popen[str]:
+    """Plans all specs, with their folders in `plans`."""
+    return start(folder, f"whatif {clusters}/*.yaml --out {{}}/plans --candidates 300 {options}", **streams)
+
+
+def piped(folder: Path, clusters: Path, options: str = WORKERS) -> subprocess.Popen[str]:
+    """As `fleet`; what it says is kept."""
+    return fleet(folder, clusters, options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def read(folder: Path) -> int:
+    """How many specs have been read."""
+    return len(list(folder.glob("planner-fleet-*/*.read")))
+
+
+def workers(planner: int) -> list[int]:
+    """The Python workers: what the daemon that Java has started has started."""
+    known = processes()
+    below = descendants(planner)
+    daemons = {pid for pid in below if known.get(pid, (0, ""))[0] in below and below[pid].startswith("python")}
+    return [pid for pid in below if known.get(pid, (0, ""))[0] in daemons]
+
+
+def assert_whole(folder: Path, made: dict[str, bytes]) -> None:
+    """Every plan's folder that is there is all of it."""
+    there = {path.name for path in (folder / "plans").iterdir()} if (folder / "plans").exists() else set()
+    wanted = {name: data for name, data in made.items() if name.split("/")[0] in there}
+    assert wanted == (files(folder / "plans") if there else {})
+    shutil.rmtree(folder / "plans", ignore_errors=True)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options", [WORKERS, ""])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["java starts", "some are read", "all are read"])
+def test_a_signal_ends_all(
+    number: signal.Signals, moment: str, options: str, clusters: Path, made_here: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Whoever reads and plans then, the driver or the workers: one line, and nothing is left."""
+    phases: dict[str, Callable[[Tree], bool]] = {
+        "java starts": a_jvm_starts,
+        "some are read": lambda _: read(tmp_path) > 0,
+        "all are read": lambda _: read(tmp_path) == len(GOOD),
+    }
+    planner = piped(tmp_path, clusters, options)
+    seen = act_when(planner, phases[moment], lambda _: os.killpg(planner.pid, number))
+    out, said = planner.communicate(timeout=SOON_SECONDS)
+    assert (128 + number, "", INTERRUPTED.replace("SIGINT", number.name)) == (planner.returncode, out, said)
+    assert_whole(tmp_path, made_here)
+    assert_nothing_is_left(seen, tmp_path)
+
+
+@pytest.mark.spark
+def test_a_worker_that_is_killed_is_replaced(clusters: Path, made_here: dict[str, bytes], tmp_path: Path) -> None:
+    """Its spec is planned again; the bytes are the same."""
+    planner, killed = piped(tmp_path, clusters), list[int]()
+    seen: Tree = {}
+    while planner.poll() is None:
+        seen |= descendants(planner.pid)
+        if not killed and read(tmp_path) == len(GOOD) and (now := workers(planner.pid)):
+            os.kill(now[0], signal.SIGKILL)
+            killed.append(now[0])
+        time.sleep(0.02)
+    _, said = planner.communicate(timeout=SOON_SECONDS)
+    assert (0, "", 1) == (planner.returncode, said, len(killed))
+    assert made_here == files(tmp_path / "plans")
+    shutil.rmtree(tmp_path / "plans")
+    assert_nothing_is_left(seen, tmp_path)
+
+
+@pytest.mark.spark
+def test_workers_that_are_always_killed_are_one_error(clusters: Path, tmp_path: Path) -> None:
+    """As by a kernel that is short of memory: it says so, and nothing is written."""
+    planner, seen = piped(tmp_path, clusters), dict[int, str]()
+    while planner.poll() is None:
+        seen |= descendants(planner.pid)
+        for pid in workers(planner.pid) if read(tmp_path) == len(GOOD) else ():
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    out, said = planner.communicate(timeout=SOON_SECONDS)
+    assert (1, "", 1) == (planner.returncode, out, said.count("\n"))
+    assert said.startswith("planner: the work failed on Spark's workers: a worker ended again and again")
+    assert_nothing_is_left(seen, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("count", [1, len(GOOD)])
+def test_a_jvm_that_is_killed_is_one_error(count: int, clusters: Path, tmp_path: Path) -> None:
+    """While specs are read, and while they are planned: no plan is written."""
+    planner = piped(tmp_path, clusters)
+
+    def kill(tree: Tree) -> None:
+        for pid in (pid for pid, name in tree.items() if name == "java"):
+            os.kill(pid, signal.SIGKILL)
+
+    seen = act_when(planner, lambda _: read(tmp_path) >= count, kill)
+    out, said = planner.communicate(timeout=SOON_SECONDS)
+    expected = "planner: Spark's Java process ended before its work was done (killed by SIGKILL); nothing was written\n"
+    assert (1, "", expected) == (planner.returncode, out, said)
+    assert_nothing_is_left(seen, tmp_path)
+
+
+@pytest.fixture
+def one_wrong(clusters: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same specs, the second of which names a broker twice."""
+    folder = tmp_path / "wrong"
+    shutil.copytree(clusters, folder)
+    spec = sorted(folder.glob("*.yaml"))[1]
+    text = spec.read_text()
+    spec.write_text(f"{text}clutser: {{}}\n")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options", [WORKERS, ""])
+def test_a_wrong_spec_among_good_ones(options: str, one_wrong: Path, tmp_path: Path) -> None:
+    """Its faults with their places, and no plan of the others."""
+    (tmp_path / "run").mkdir()
+    planner, seen = piped(tmp_path / "run", one_wrong, options), dict[int, str]()
+    while planner.poll() is None:
+        seen |= descendants(planner.pid)
+        time.sleep(0.02)
+    out, said = planner.communicate(timeout=SOON_SECONDS)
+    assert (1, "") == (planner.returncode, out)
+    assert f"{sorted(one_wrong.glob('*.yaml'))[1]}:" in said
+    assert "Traceback" not in said
+    assert_nothing_is_left(seen, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def whole_seconds(clusters: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
+    """How long the fleet takes when nobody ends it."""
+    started = time.monotonic()
+    assert 0 == fleet(tmp_path_factory.mktemp("whole"), clusters, "", stdout=subprocess.DEVNULL).wait()
+    return time.monotonic() - started
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_ctrl_c_at_any_moment(
+    moment: int, whole_seconds: float, clusters: Path, made_here: dict[str, bytes], tmp_path: Path
+) -> None:
+    """From the first to the last: one line and 130, or all plans where they were written; never half a folder."""
+    planner = piped(tmp_path, clusters, "")
+    # Before the command's own first line, Python itself answers to Ctrl-C.
+    end, seen = time.monotonic() + max(1.0, whole_seconds * moment / (MOMENTS - 1)), dict[int, str]()
+    while planner.poll() is None and time.monotonic() < end:
+        seen |= descendants(planner.pid)
+        time.sleep(0.05)
+    planner.send_signal(signal.SIGINT)
+    _, said = planner.communicate(timeout=2 * SOON_SECONDS)
+    assert (planner.returncode, said) in ((130, INTERRUPTED), (0, ""))
+    assert_whole(tmp_path, made_here)
+    assert_nothing_is_left(seen, tmp_path)
