@@ -302,9 +302,42 @@ class Network:
         return self.layout.supplies()
 
     @property
+    @lru_cache(maxsize=1)  # noqa: B019 - on purpose: a large cluster's take hundreds of megabytes
     def arcs(self) -> min_cost_flow.Arcs:
-        """The arcs of the four runs, and those from rows to racks."""
-        return _arcs(self)
+        """The arcs of the four runs, and those from rows to racks. Only the last network that was asked holds its own."""
+        layout, (keep_rows, keep_brokers), (enter_rows, enter_groups) = self.layout, self.keep, self.enter
+        (own_rows, own_brokers), (arrive_topics, arrive_brokers) = self.own, self.arrive
+        enter_racks = layout.group_racks[enter_groups]
+        may_arrive = layout.topic_replicas[arrive_topics]
+        if layout.forbidden is not None:
+            may_arrive = np.where(layout.forbidden.ravel(), 0, may_arrive)
+        return min_cost_flow.join(
+            min_cost_flow.arcs(
+                layout.rack_node(keep_rows, layout.racks[keep_brokers]),
+                layout.cell(layout.topics[keep_rows], keep_brokers),
+                1,
+                layout.keep_costs[layout.home >= 0],
+            ),
+            min_cost_flow.arcs(
+                layout.rack_node(enter_rows, enter_racks),
+                layout.pool(layout.topics[enter_rows], enter_groups),
+                np.minimum(layout.most[enter_rows, enter_racks], layout.group_sizes[enter_groups]),
+                layout.enter_costs[enter_rows, enter_groups],
+            ),
+            min_cost_flow.arcs(
+                layout.rack_node(own_rows, layout.racks[own_brokers]),
+                layout.cell(layout.topics[own_rows], own_brokers),
+                1,
+                layout.enter_costs[own_rows, layout.groups[own_brokers]],
+            ),
+            min_cost_flow.arcs(
+                layout.pool(arrive_topics, layout.groups[arrive_brokers]),
+                layout.cell(arrive_topics, arrive_brokers),
+                may_arrive,
+                0,
+            ),
+            layout.rack_arcs(),
+        )
 
     def read(self, layout: Layout, units: LongArray) -> tuple[IntArray, IntArray, IntArray]:
         """A flow's units (K,) as decided (row, broker) pairs, units entering (M, G), and units arriving (T, Bt)."""
@@ -322,44 +355,6 @@ class Network:
     def ends(self) -> IntArray:
         """(4,): where the runs of keep, enter, own and arrive arcs end among the plain arcs."""
         return np.cumsum([run.shape[1] for run in (self.keep, self.enter, self.own, self.arrive)])
-
-
-# Those of a large cluster take hundreds of megabytes: they are made again where others were asked for meanwhile.
-@lru_cache(maxsize=1)
-def _arcs(network: Network) -> min_cost_flow.Arcs:
-    layout, (keep_rows, keep_brokers), (enter_rows, enter_groups) = network.layout, network.keep, network.enter
-    (own_rows, own_brokers), (arrive_topics, arrive_brokers) = network.own, network.arrive
-    enter_racks = layout.group_racks[enter_groups]
-    may_arrive = layout.topic_replicas[arrive_topics]
-    if layout.forbidden is not None:
-        may_arrive = np.where(layout.forbidden.ravel(), 0, may_arrive)
-    return min_cost_flow.join(
-        min_cost_flow.arcs(
-            layout.rack_node(keep_rows, layout.racks[keep_brokers]),
-            layout.cell(layout.topics[keep_rows], keep_brokers),
-            1,
-            layout.keep_costs[layout.home >= 0],
-        ),
-        min_cost_flow.arcs(
-            layout.rack_node(enter_rows, enter_racks),
-            layout.pool(layout.topics[enter_rows], enter_groups),
-            np.minimum(layout.most[enter_rows, enter_racks], layout.group_sizes[enter_groups]),
-            layout.enter_costs[enter_rows, enter_groups],
-        ),
-        min_cost_flow.arcs(
-            layout.rack_node(own_rows, layout.racks[own_brokers]),
-            layout.cell(layout.topics[own_rows], own_brokers),
-            1,
-            layout.enter_costs[own_rows, layout.groups[own_brokers]],
-        ),
-        min_cost_flow.arcs(
-            layout.pool(arrive_topics, layout.groups[arrive_brokers]),
-            layout.cell(arrive_topics, arrive_brokers),
-            may_arrive,
-            0,
-        ),
-        layout.rack_arcs(),
-    )
 
 
 def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]:
