@@ -304,7 +304,7 @@ class Network:
     @property
     @lru_cache(maxsize=1)  # noqa: B019 - on purpose: a large cluster's take hundreds of megabytes
     def arcs(self) -> min_cost_flow.Arcs:
-        """The arcs of the four runs, and those from rows to racks. Only the last network that was asked holds its own."""
+        """The arcs of the four runs, and those from rows to racks. Only the last network asked holds its own."""
         layout, (keep_rows, keep_brokers), (enter_rows, enter_groups) = self.layout, self.keep, self.enter
         (own_rows, own_brokers), (arrive_topics, arrive_brokers) = self.own, self.arrive
         enter_racks = layout.group_racks[enter_groups]
