@@ -18,7 +18,9 @@ from planner.cli.shown import echo_page
 @click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
 @click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
 @click.option(
-    "--long", is_flag=True, help="With --sweep, a million replicas, too: an hour; with --sizes, all clusters."
+    "--long",
+    is_flag=True,
+    help="With --sweep, a million replicas and 200 clusters, too: an hour; with --sizes, all clusters.",
 )
 @click.option("--load", is_flag=True, help="A load profile of a generated month, with one worker and with two.")
 @click.option("--partitions", type=click.IntRange(min=1), default=5_000, show_default=True, help="With --load.")

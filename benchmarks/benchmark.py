@@ -114,6 +114,9 @@ def _sweep(scope: Scope) -> Entries:
     yield from sweep_pairs.entries(long=scope.long)
     yield ""
     yield from whole_commands.entries(tuple(whole_commands.COMMANDS)[: None if scope.long else 1])
+    if scope.long:
+        yield ""
+        yield from whole_commands.fleet_entries()
 
 
 # All cases but those whose optimum takes a minute and more.

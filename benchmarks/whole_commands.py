@@ -1,7 +1,8 @@
-"""Whole commands: `planner whatif` of a large case, from its YAML and state files to the folder of its plan.
+"""Whole commands: `planner whatif` from YAML and state files to the plan's folder, of a large case and of a fleet.
 
-The files are those that Kafka's tools would print of the case. The default candidates are swept; disks within 5 %, or
-the default window of 10 %.
+The files are those that Kafka's tools would print of the case. For a large case the default candidates are swept; disks
+within 5 %, or the default window of 10 %. A fleet is many small clusters of different seeds; both engines must write
+the same bytes.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import Literal
 
 import yaml
+from rich.console import Console
 
 from benchmarks import cases
-from benchmarks.apart import watched_children
+from benchmarks.apart import apart, peak_bytes, watched_children
 from benchmarks.cases import BenchCase
 from benchmarks.table import Entries, Figures, head, megabytes, row
+from planner.cli.workflow import WhatifOptions, whatif_fleet
 from planner.model.errors import SetupError
 
 SEED = "public"
@@ -78,6 +82,57 @@ def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
     moved = next(each["bytes_moved"] for each in made["compared"] if each["label"] == "this plan")
     evaluated = made["candidates"]["evaluated"]
     return Ran(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
+
+
+# How many specs a fleet has, of which case, and how many candidates each.
+FLEET, FLEET_CASE, FLEET_CANDIDATES = 200, "expand-small", 60
+_FLEET_COLUMNS = ("whatif", "engine", "s", "CPU s", "peak memory MB of the driver", "of a Python worker")
+
+
+@dataclass(frozen=True)
+class RanFleet:
+    """A fleet's command: seconds, those of CPU of all its processes, and the most memory of the driver and of any one
+    Python process that it started, 0 where there was none.
+    """
+
+    specs: int
+    engine: str
+    seconds: float
+    cpu_seconds: float
+    driver_peak_bytes: int
+    worker_peak_bytes: int
+
+
+def fleet_entries(specs: int = FLEET, engines: Sequence[Literal["spark", "local"]] = ("spark", "local")) -> Entries:
+    """A line an engine. SetupError where they don't write the same bytes."""
+    yield from ("### A fleet", "", *head(_FLEET_COLUMNS))
+    with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
+        clusters, plans = Path(folder, "clusters"), [Path(folder, engine) for engine in engines]
+        for number in range(specs):
+            (at := clusters / f"cluster-{number:03d}").mkdir(parents=True)
+            write(cases.make(FLEET_CASE, f"{SEED}-{number}"), at, None).rename(at / f"{at.name}.yaml")
+        for engine, out in zip(engines, plans, strict=True):
+            ran = apart(planned_fleet, clusters, engine, out)
+            yield Figures("fleets", asdict(ran))
+            peaks = megabytes(ran.driver_peak_bytes), megabytes(ran.worker_peak_bytes)
+            what = f"{ran.specs:,} × {FLEET_CASE}, {FLEET_CANDIDATES} candidates each"
+            yield row((what, engine, f"{ran.seconds:.1f}", f"{ran.cpu_seconds:.1f}", *peaks))
+        if any(_contents(each) != _contents(plans[0]) for each in plans[1:]):
+            raise SetupError("the engines have written different plans of the same fleet")
+
+
+def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) -> RanFleet:
+    """Plan every spec below a folder by one command, in this process and those that it starts."""
+    options = WhatifOptions(engine=engine, out=out, candidates=FLEET_CANDIDATES)
+    with watched_children() as children:
+        started, cpu = perf_counter(), process_time()
+        planned = whatif_fleet([clusters / "*" / "*.yaml"], options, Console(stderr=True))
+        seconds, cpu = perf_counter() - started, process_time() - cpu
+    return RanFleet(len(planned), engine, seconds, cpu + sum(children.cpu_since({})), peak_bytes(), children.peak_bytes)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def write(case: BenchCase, folder: Path, disk: str | None) -> Path:

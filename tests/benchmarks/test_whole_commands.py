@@ -40,3 +40,14 @@ def test_a_command_is_measured_from_its_files_to_its_plan(monkeypatch: pytest.Mo
     assert ran["peak_bytes"] > 20_000_000
     with pytest.raises(SetupError, match=r"planner whatif .* ended with 1"):
         whole_commands.run("expand-small", None, ("--engine", "local", "--master", "local"))
+
+
+@pytest.mark.spark
+def test_a_fleet_is_measured_on_both_engines() -> None:
+    """As many specs as a worker takes whole; the driver's memory, and a worker's where there is one."""
+    found = [each.values for each in whole_commands.fleet_entries(4) if isinstance(each, Figures)]
+    assert [(4, "spark"), (4, "local")] == [(ran["specs"], ran["engine"]) for ran in found]
+    assert [True, False] == [ran["worker_peak_bytes"] > 20_000_000 for ran in found]
+    for ran in found:
+        assert ran["driver_peak_bytes"] > 20_000_000
+        assert min(ran["seconds"], ran["cpu_seconds"]) > 0.1
