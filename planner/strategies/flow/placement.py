@@ -52,10 +52,11 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
         if solved is None and quick:
             solved = condensed_prices.solve(layout, network, windows)
         if solved is None:
-            if len(network.supplies) > _MANY_NODES:
+            arcs, supplies = network.arcs, network.supplies
+            if len(supplies) > _MANY_NODES:
                 give_back()
             solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
-            solved = solve(network.arcs, windows, network.supplies)
+            solved = solve(arcs, windows, supplies)
         if solved is None:
             caps = "" if problem.caps is None else " and max_replicas"
             raise InfeasibleError(
