@@ -18,7 +18,7 @@ from time import perf_counter, process_time
 from typing import Literal
 
 import yaml
-from rich.console import Console
+from rich import get_console
 
 from benchmarks import cases
 from benchmarks.apart import apart, peak_bytes, watched_children
@@ -126,7 +126,7 @@ def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) 
     options = WhatifOptions(engine=engine, out=out, candidates=FLEET_CANDIDATES)
     with watched_children() as children:
         started, cpu = perf_counter(), process_time()
-        planned = whatif_fleet([clusters / "*" / "*.yaml"], options, Console(stderr=True))
+        planned = whatif_fleet([clusters / "*" / "*.yaml"], options, get_console())
         seconds, cpu = perf_counter() - started, process_time() - cpu
     return RanFleet(len(planned), engine, seconds, cpu + sum(children.cpu_since({})), peak_bytes(), children.peak_bytes)
 
