@@ -192,10 +192,11 @@ def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
 
 def improved(problem: Problem, sides: Sequence[int]) -> Splits:
     """One split: the likely one, improved by giving brokers to other sides, and by swapping two brokers' sides, while
-    that helps.
+    that helps. Not where only leaders are apart: it would no longer have whole racks.
     """
     best = judged(problem, likely_split(problem, sides))
-    for _ in range(SPLIT_IMPROVEMENTS):
+    done = not best.lacking[0] and all(by.endswith(LEADERS) for by in problem.apart_by)
+    for _ in range(0 if done else SPLIT_IMPROVEMENTS):
         near = judged(problem, neighbors(problem, best.side_of[0], sides))
         at = near.order()[0]
         if near.key(at) >= best.key(0):
@@ -269,7 +270,7 @@ def _unit_racks(problem: Problem, group: int) -> tuple[IntArray, IntArray, IntAr
     """
     unit = units(problem, group)
     first = np.unique(unit, return_index=True)[1]
-    apart = problem.racks_matter and problem.apart_by[group] == "broker"
+    apart = problem.racks_matter and problem.apart_by[group].startswith("broker")
     racks = problem.broker_racks[problem.targets][first]
     return unit, first, racks if apart else np.zeros_like(racks)
 

@@ -228,6 +228,17 @@ def test_large_clusters_have_one_split() -> None:
     assert sided.apart[0].proven is False
 
 
+def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
+    """With a replica in each rack, and all of a rack or more for each side, as little is copied as without the rule."""
+    brokers: dict[int, str | None] = {broker: "abc"[broker % 3] for broker in range(18)}
+    lists = {name: [[at, (at + 1) % 18, (at + 2) % 18] for at in range(12)] for name in NAMES}
+    spec = spec_of(brokers, lists)
+    without = solve(build(spec), spec.balance).least_bytes
+    sided, solution = solved(replace(spec, apart=(Apart(NAMES, by="broker_leaders"),)))
+    assert without == score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0]
+    assert sided.apart[0].proven
+
+
 def test_no_brokers_for_a_side() -> None:
     """Where racks leave no split, that is said before anything is planned."""
     lists = {"orders": ([1, 2],), "payments": ([1, 2],)}
