@@ -63,12 +63,7 @@ class PlannerError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Spark's workers send errors back; not every kind of them is made of its lines.
-        return _again, (type(self), self.args), self.__dict__
-
-
-def _again(kind: type[PlannerError], args: tuple[str, ...]) -> PlannerError:
-    """An error without its attributes, as it is unpickled."""
-    return kind.__new__(kind, *args)
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class SpecError(PlannerError):
