@@ -114,6 +114,8 @@ def test_fewest_bytes_of_all_plans_by_rack(cases: int) -> None:
             copied(before, plan, sizes)
             for plan in product(*(combinations(racks, factor) for _, factor in rows))
             if not (racks_of(plan, rows, racks, 0) & racks_of(plan, rows, racks, 1))
+            # Each side has as many racks as its replicas need, even of partitions that stay as they are.
+            and (not enforced or sum(max(factors[s], len(racks_of(plan, rows, racks, s))) for s in (0, 1)) <= 3)
             and all(spread(now, then, racks, enforced) for then, now in zip(before, plan, strict=True))
         )
         assert least == solution.least_bytes, spec
