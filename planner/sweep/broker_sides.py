@@ -150,7 +150,7 @@ def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
     problem = build(spec)
     if (left := misplaced(problem, problem.replicas) & ~problem.movable).any():
         stays = "{}-{}".format(*problem.partition_keys[int(np.argmax(left))])
-        raise InfeasibleError(f"apart: {stays} may not move, and shares a broker; allowed: let it move")
+        raise InfeasibleError(f"apart: {stays} may not move, and would have to; allowed: let it move")
     found, even = solve(problem, problem.balance), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
     moved, least = scores.replicas_moved, found.least_replicas
