@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from planner.model.cluster import LEADERS
+from planner.model.cluster import LEADERS, ApartBy
 from planner.model.formats import brokers, counted, first_lines, number, printable, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import TopicRow
@@ -89,6 +89,14 @@ def leader_racks(plan: Plan) -> str:
     return "; ".join(printable(text, 120) for text in rules)
 
 
+_HAVE: Mapping[ApartBy, str] = {
+    "broker": "on",
+    "rack": "in rack",
+    "broker_leaders": "led by",
+    "rack_leaders": "led in rack",
+}
+
+
 def apart(plan: Plan) -> str:
     """Topics that share no broker, or no rack, with what each has: `orders on brokers 1, 2; payments on brokers 3, 4`;
     what the choice of these is worth, and how far a first step is from it.
@@ -98,12 +106,8 @@ def apart(plan: Plan) -> str:
     yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
     groups = [
         "; ".join(
-            f"{topics}{' led' * rule.by.endswith(LEADERS)} "
-            + (
-                f"in rack {', '.join(sorted({racks[each] or '' for each in ids}))}"
-                if rule.by.startswith("rack")
-                else f"on {brokers(sorted(ids))}"
-            )
+            f"{topics} {_HAVE[rule.by]} "
+            + (", ".join(sorted({racks[each] or "" for each in ids})) if "rack" in rule.by else brokers(sorted(ids)))
             for topics, ids in zip(rule.topics, rule.sides, strict=True)
         )
         + ("" if rule.proven else f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)")
