@@ -267,7 +267,9 @@ _FAULTS = (
     (r"planner\.model\.errors\.SetupError: (.+)", "{0}"),
     (r"No space left on device", "the disk of Spark's scratch folder is full; SPARK_LOCAL_DIRS names another folder"),
     (
-        r"MemoryError\b|bad_alloc|failed to map segment|Cannot allocate memory|Python worker exited unexpectedly",
+        # A worker that is killed while it is spoken to leaves only a broken connection.
+        r"MemoryError\b|bad_alloc|failed to map segment|Cannot allocate memory|Python worker exited unexpectedly"
+        r"|Lost task .*: java\.(?:io\.EOFException|\w+\.\w+Exception: (?:Connection reset|Broken pipe))",
         "a worker ended again and again, most often for lack of memory; allowed: fewer workers at once, such as "
         "--master 'local[1]', or more memory",
     ),

@@ -104,6 +104,13 @@ class Launch:
         interrupts.end_all()
         self._forget()
 
+    def kill(self) -> None:
+        """Kill the JVM alone: another session of this process may be at work."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        self._forget()
+
     def retire(self) -> subprocess.Popen[bytes] | None:
         """Let the JVM, whose session is stopped, end in its own time; None where something else started it."""
         from pyspark import SparkContext

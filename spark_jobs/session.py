@@ -129,13 +129,19 @@ def open_session(
 
         # A process has one context: whoever has opened it stops it.
         shared = SparkContext._active_spark_context is not None
-        with launch.launched() as jvm:
-            with launch.own_session(jvm, scratch):
-                options = _classic_options(master or LOCAL, scratch, java_options, recording)
-                spark = _classic(master or LOCAL, options, scratch, frames=frames)
-            jvm.stop = None if shared else spark.stop
-            jvm.output.pass_on()
-            yield spark
+        try:
+            with launch.launched() as jvm:
+                with launch.own_session(jvm, scratch):
+                    options = _classic_options(master or LOCAL, scratch, java_options, recording)
+                    spark = _classic(master or LOCAL, options, scratch, frames=frames)
+                jvm.stop = None if shared else spark.stop
+                jvm.output.pass_on()
+                yield spark
+        except BaseException:
+            # The archive is made as Java ends, which takes seconds: the command would be over before.
+            if recording is not None and recording.made is not None:
+                jvm.kill()
+            raise
         if recording is not None and recording.made is not None:
             recording.java = jvm.retire()
 

@@ -77,10 +77,9 @@ class _Tried(NamedTuple):
 def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     """The spec with the sides of `apart` chosen: each target broker belongs to one side of each group.
 
-    Splits whose plan breaks no rule and misses no window come first. Of these the ones that leave brokers most even
-    where everything may move, then the fewest bytes. All are compared up to MOST_SPLITS, the most promising planned
-    first, until no other can be better, or `at_most` are; beyond, there is one. InfeasibleError where no split leaves
-    enough brokers.
+    Splits whose plan breaks no rule and misses no window come first; of these the most even where everything may move,
+    then the fewest bytes. All are compared up to MOST_SPLITS, the most promising planned first, until no other can be
+    better, or `at_most` are; beyond, there is one. InfeasibleError where no split leaves enough brokers.
     """
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
@@ -88,7 +87,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     whole, led = all_compared(problem, sides), all(rule.by.endswith(LEADERS) for rule in spec.apart)
     found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
     if len(found.side_of) == 1 and not found.lacking[0] and not led:
-        return split_by(spec, problem, found.side_of[0])
+        return split_problem(split_by(spec, problem, found.side_of[0]))[0]
     tried, refused = list[_Tried](), list[InfeasibleError]()
     even = problem.rebalance == "all"
     most = max(min(at_most, SPLIT_PARTITIONS // max(problem.rows, 1)), SPLITS_SOLVED[0])
@@ -126,9 +125,7 @@ def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...
 
 
 def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
-    """The spec with the sides that an assignment (P, W) has, which keeps the rule; brokers that it leaves free are
-    given to the sides that need them most.
-    """
+    """The spec with the sides of an assignment (P, W) that keeps the rule; free brokers go where they are needed."""
     sides = [len(rule.topics) for rule in spec.apart]
     stays = replace(problem, replicas=assignment, leaders=assignment[:, 0], movable=np.zeros(problem.rows, dtype=bool))
     found = judged(stays, every_split(stays, sides)) if all_compared(problem, sides) else improved(stays, sides)
@@ -145,12 +142,18 @@ def split_by(spec: Spec, problem: Problem, side_of: NDArray[np.int8]) -> Spec:
     return replace(spec, apart=tuple(rules))
 
 
-def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
-    """The plan of a split; InfeasibleError without one."""
+def split_problem(spec: Spec) -> tuple[Spec, Problem]:
+    """A split and its problem; InfeasibleError where a partition that may not move would have to."""
     problem = build(spec)
     if (left := misplaced(problem, problem.replicas) & ~problem.movable).any():
         stays = "{}-{}".format(*problem.partition_keys[int(np.argmax(left))])
         raise InfeasibleError(f"apart: {stays} may not move, and would have to; allowed: let it move")
+    return spec, problem
+
+
+def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
+    """The plan of a split; InfeasibleError without one."""
+    _, problem = split_problem(spec)
     found, even = solve(problem, problem.balance), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
     moved, least = scores.replicas_moved, found.least_replicas

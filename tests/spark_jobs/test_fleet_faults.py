@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,8 @@ def test_workers_that_are_always_killed_are_one_error(clusters: Path, tmp_path: 
     while planner.poll() is None:
         seen |= descendants(planner.pid)
         for pid in workers(planner.pid) if read(tmp_path) == len(GOOD) else ():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
     out, said = planner.communicate(timeout=SOON_SECONDS)
     assert (1, "", 1) == (planner.returncode, out, said.count("\n"))

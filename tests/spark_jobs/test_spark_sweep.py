@@ -136,6 +136,11 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
         ("ModuleNotFoundError: No module named 'ortools'\n", "has no module ortools"),
         ('java.io.IOException: Cannot run program "/opt/py": error=2', "there is no Python /opt/py"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has", "isn't 3."),
+        (
+            "Lost task 1.3 in stage 2.0 (TID 16) (h executor driver): java.io.EOFException",
+            "ended again and again",
+        ),
+        ("Lost task 0.3 in stage 2.0 (TID 9) (h): java.net.SocketException: Connection reset", "ended again and again"),
     ],
 )
 def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
