@@ -44,10 +44,10 @@ def test_a_command_is_measured_from_its_files_to_its_plan(monkeypatch: pytest.Mo
 
 @pytest.mark.spark
 def test_a_fleet_is_measured_on_both_engines() -> None:
-    """As many specs as a worker takes whole; the driver's memory, and a worker's where there is one."""
+    """The driver's memory on both; a worker's on Spark alone, unless the driver has planned all before one is ready."""
     found = [each.values for each in whole_commands.fleet_entries(4) if isinstance(each, Figures)]
     assert [(4, "spark"), (4, "local")] == [(ran["specs"], ran["engine"]) for ran in found]
-    assert [True, False] == [ran["worker_peak_bytes"] > 20_000_000 for ran in found]
+    assert found[1]["worker_peak_bytes"] < 20_000_000
     for ran in found:
         assert ran["driver_peak_bytes"] > 20_000_000
         assert min(ran["seconds"], ran["cpu_seconds"]) > 0.1
