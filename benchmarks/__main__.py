@@ -20,7 +20,7 @@ from planner.cli.shown import echo_page
 @click.option(
     "--long",
     is_flag=True,
-    help="With --sweep, a million replicas and 200 clusters, too: an hour; with --sizes, all clusters.",
+    help="With --sweep, 100 million placements, a million replicas and 200 clusters; with --sizes, all clusters.",
 )
 @click.option("--load", is_flag=True, help="A load profile of a generated month, with one worker and with two.")
 @click.option("--partitions", type=click.IntRange(min=1), default=5_000, show_default=True, help="With --load.")

@@ -1,4 +1,4 @@
-"""Topics that share no broker: which brokers each has, against every plan of tiny clusters."""
+"""Topics that share no broker, or no rack: which brokers each has, against every plan of tiny clusters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from clusters import assignment_of, balance_of, no_racks, placed_specs, spec_of, specs
+from apart_plans import apart_specs, copied, solved
+from clusters import assignment_of, balance_of, no_racks, spec_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.build_problem import build, today
-from planner.model.cluster import Apart, ApartBy, Broker
+from planner.model.cluster import Apart, Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import like_brokers
 from planner.model.spec import Budget, Changes, Spec, Sweep, TopicFilter
@@ -22,30 +23,12 @@ from planner.report import requested
 from planner.scoring import independent_check
 from planner.scoring.fair_shares import fair_shares
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.optimum import Proposal, solve
 from planner.sweep import broker_sides, choice
 from planner.sweep.broker_sides import every_split, judged, sides_of, split_by, with_sides
 from planner.sweep.evaluate import run
 
 GROUP = (Apart(("orders", "payments")),)
-NAMES = ("orders", "payments")
 BY_RACK = (Apart(("orders", "payments"), by="rack"),)
-
-
-def solved(spec: Spec) -> tuple[Spec, Proposal]:
-    """The spec with its sides, and the plan at its balance."""
-    sided = with_sides(spec)
-    problem = build(sided)
-    solution = solve(problem, problem.balance)
-    assert () == independent_check.check(problem, solution.assignment)
-    # The check knows the rule itself, not only the sides.
-    assert () == independent_check.check(replace(problem, allowed=None), solution.assignment)
-    return sided, solution
-
-
-def copied(before: tuple[tuple[int, ...], ...], after: tuple[tuple[int, ...], ...], sizes: list[int]) -> int:
-    """Bytes of the replicas that are new."""
-    return sum(len(set(b) - set(a)) * size for a, b, size in zip(before, after, sizes, strict=True))
 
 
 def test_topics_that_are_apart_stay() -> None:
@@ -124,70 +107,6 @@ def test_fewest_bytes_of_all_plans_by_rack(cases: int) -> None:
     assert agreed > cases / 2
 
 
-@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("by", ["broker_leaders", "rack_leaders"])
-def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:
-    """Where only what must move does: the bound is no more than the least of all plans that keep the rule, which the
-    plan keeps; and where leaders can be apart as replicas are, nothing is copied.
-    """
-    rng, found, least_copied = np.random.default_rng(23), 0, 0
-    for _ in range(cases):
-        racks = {broker: "abc"[broker % 3] for broker in range(1, int(rng.integers(4, 6)))}
-        rows = [(side, int(rng.integers(1, 3))) for side in (0, 1) for _ in range(int(rng.integers(1, 3)))]
-        before = [rng.choice(list(racks), factor, replace=False).tolist() for _, factor in rows]
-        sizes = rng.integers(1, 50, len(rows)).tolist()
-        lists = {n: [b for b, (s, _) in zip(before, rows, strict=True) if s == at] for at, n in enumerate(NAMES)}
-        of = {n: [z for z, (s, _) in zip(sizes, rows, strict=True) if s == at] for at, n in enumerate(NAMES)}
-        spec = spec_of(
-            racks,
-            lists,
-            sizes=of,
-            apart=(Apart(NAMES, by=by),),
-            changes=Changes(rebalance="none"),
-            rack_aware=False,
-        )
-        units = racks if by == "rack_leaders" else {broker: str(broker) for broker in racks}
-        sided, solution = solved(spec)
-        names = sorted(set(units.values()))
-        least = min(
-            sum(
-                size * (not {units[broker] for broker in brokers} & (mine if side == 0 else set(names) - mine))
-                for brokers, size, (side, _) in zip(before, sizes, rows, strict=True)
-            )
-            for count in range(1, len(names))
-            for mine in map(set, combinations(names, count))
-        )
-        moved = int(score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0])
-        assert solution.least_bytes <= least <= moved, spec
-        least_copied += least == moved
-        found += 1
-        assert not sided.apart[0].proven or moved == least
-    assert least_copied >= found * 0.95
-
-
-def test_who_leads_is_bounded_where_everything_may_move() -> None:
-    """No plan within the windows in which no broker leads both copies less than the bound, or than a proven plan."""
-    rng, least_copied = np.random.default_rng(24), 0
-    for _ in range(40):
-        before = [tuple(rng.choice((1, 2, 3, 4), 2, replace=False).tolist()) for _ in range(3)]
-        sizes = {"orders": rng.integers(1, 50, 2).tolist(), "payments": rng.integers(1, 50, 1).tolist()}
-        lists = {"orders": before[:2], "payments": before[2:]}
-        apart = (Apart(NAMES, by="broker_leaders"),)
-        spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=sizes, apart=apart, balance=balance_of(1, "none", 1, "none"))
-        sided, solution = solved(spec)
-        basis, least = ScoringBasis.of(build(spec)), 10**9
-        for plan_of in product(*([pair for pair in product(range(4), repeat=2) if pair[0] != pair[1]] for _ in before)):
-            if plan_of[2][0] not in {plan_of[0][0], plan_of[1][0]}:
-                scored = score(basis, np.array(plan_of, dtype=np.int32))
-                if not (scored.violations[0] or scored.excess[0]):
-                    least = min(least, int(scored.bytes_moved[0]))
-        moved = int(score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0])
-        assert solution.least_bytes <= least <= moved, spec
-        assert sided.apart[0].proven == (moved == solution.least_bytes)
-        least_copied += moved == least
-    assert least_copied >= 36
-
-
 def racks_of(
     plan: tuple[tuple[int, ...], ...], rows: list[tuple[int, int]], racks: dict[int, str], side: int
 ) -> set[str]:
@@ -230,30 +149,11 @@ def test_large_clusters_have_one_split() -> None:
     assert sided.apart[0].proven is False
 
 
-def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
-    """With a replica in each rack, and all of a rack or more for each side, as little is copied as without the rule."""
-    brokers: dict[int, str | None] = {broker: "abc"[broker % 3] for broker in range(18)}
-    lists = {name: [[at, (at + 1) % 18, (at + 2) % 18] for at in range(12)] for name in NAMES}
-    spec = spec_of(brokers, lists)
-    without = solve(build(spec), spec.balance).least_bytes
-    sided, solution = solved(replace(spec, apart=(Apart(NAMES, by="broker_leaders"),)))
-    assert without == score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0]
-    assert sided.apart[0].proven
-
-
 def test_no_brokers_for_a_side() -> None:
     """Where racks leave no split, that is said before anything is planned."""
     lists = {"orders": ([1, 2],), "payments": ([1, 2],)}
     with pytest.raises(InfeasibleError, match="apart"):
         with_sides(spec_of({1: "a", 2: "b", 3: "a"}, lists, apart=GROUP))
-
-
-@st.composite
-def apart_specs(draw: st.DrawFn) -> Spec:
-    """Any spec with two topics or more, with rules of placement or without, of which the first two share no broker."""
-    spec = draw(st.one_of(specs(rebalance=("all", "none", "racks")), placed_specs(rebalance=("all", "none", "racks"))))
-    assume(len(spec.cluster.topics) > 1)
-    return replace(spec, apart=(Apart(("t0", "t[12]")),))
 
 
 @examples(150)
@@ -287,21 +187,6 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
     rack_of = dict(zip(problem.broker_ids.tolist(), names.tolist(), strict=True))
     one, other = ({rack_of[broker] for broker in side} for side in sided.apart[0].sides)
     assert not one & other
-    again = sides_of(spec, build(spec), solution.assignment)
-    assert () == independent_check.check(build(again), solution.assignment)
-
-
-@examples(100)
-@given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]))
-def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy) -> None:
-    """No broker, or rack, is preferred to lead both; sides found in the plan alone let it be."""
-    racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
-    assume(by == "broker_leaders" or None not in racks)
-    spec = replace(spec, apart=(Apart(("t0", "t[12]"), by=by),))
-    try:
-        _, solution = solved(spec)
-    except InfeasibleError:
-        assume(False)
     again = sides_of(spec, build(spec), solution.assignment)
     assert () == independent_check.check(build(again), solution.assignment)
 

@@ -1,0 +1,113 @@
+"""Topics that no broker, or rack, leads both of: what that copies, against every plan of tiny clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from apart_plans import NAMES, apart_specs, solved
+from clusters import balance_of, no_racks, spec_of
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from properties import examples
+
+from planner.model.build_problem import build
+from planner.model.cluster import Apart, ApartBy
+from planner.model.errors import InfeasibleError
+from planner.model.spec import Changes, Spec
+from planner.scoring import independent_check
+from planner.scoring.score import ScoringBasis, score
+from planner.strategies.optimum import solve
+from planner.sweep.broker_sides import sides_of
+
+
+@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("by", ["broker_leaders", "rack_leaders"])
+def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:
+    """Where only what must move does: the bound is no more than the least of all plans that keep the rule, which the
+    plan keeps; and where leaders can be apart as replicas are, nothing is copied.
+    """
+    rng, found, least_copied = np.random.default_rng(23), 0, 0
+    for _ in range(cases):
+        racks = {broker: "abc"[broker % 3] for broker in range(1, int(rng.integers(4, 6)))}
+        rows = [(side, int(rng.integers(1, 3))) for side in (0, 1) for _ in range(int(rng.integers(1, 3)))]
+        before = [rng.choice(list(racks), factor, replace=False).tolist() for _, factor in rows]
+        sizes = rng.integers(1, 50, len(rows)).tolist()
+        lists = {n: [b for b, (s, _) in zip(before, rows, strict=True) if s == at] for at, n in enumerate(NAMES)}
+        of = {n: [z for z, (s, _) in zip(sizes, rows, strict=True) if s == at] for at, n in enumerate(NAMES)}
+        spec = spec_of(
+            racks,
+            lists,
+            sizes=of,
+            apart=(Apart(NAMES, by=by),),
+            changes=Changes(rebalance="none"),
+            rack_aware=False,
+        )
+        units = racks if by == "rack_leaders" else {broker: str(broker) for broker in racks}
+        sided, solution = solved(spec)
+        names = sorted(set(units.values()))
+        least = min(
+            sum(
+                size * (not {units[broker] for broker in brokers} & (mine if side == 0 else set(names) - mine))
+                for brokers, size, (side, _) in zip(before, sizes, rows, strict=True)
+            )
+            for count in range(1, len(names))
+            for mine in map(set, combinations(names, count))
+        )
+        moved = int(score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0])
+        assert solution.least_bytes <= least <= moved, spec
+        least_copied += least == moved
+        found += 1
+        assert not sided.apart[0].proven or moved == least
+    assert least_copied >= found * 0.95
+
+
+def test_who_leads_is_bounded_where_everything_may_move() -> None:
+    """No plan within the windows in which no broker leads both copies less than the bound, or than a proven plan."""
+    rng, least_copied = np.random.default_rng(24), 0
+    for _ in range(40):
+        before = [tuple(rng.choice((1, 2, 3, 4), 2, replace=False).tolist()) for _ in range(3)]
+        sizes = {"orders": rng.integers(1, 50, 2).tolist(), "payments": rng.integers(1, 50, 1).tolist()}
+        lists = {"orders": before[:2], "payments": before[2:]}
+        apart = (Apart(NAMES, by="broker_leaders"),)
+        spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=sizes, apart=apart, balance=balance_of(1, "none", 1, "none"))
+        sided, solution = solved(spec)
+        basis, least = ScoringBasis.of(build(spec)), 10**9
+        for plan_of in product(*([pair for pair in product(range(4), repeat=2) if pair[0] != pair[1]] for _ in before)):
+            if plan_of[2][0] not in {plan_of[0][0], plan_of[1][0]}:
+                scored = score(basis, np.array(plan_of, dtype=np.int32))
+                if not (scored.violations[0] or scored.excess[0]):
+                    least = min(least, int(scored.bytes_moved[0]))
+        moved = int(score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0])
+        assert solution.least_bytes <= least <= moved, spec
+        assert sided.apart[0].proven == (moved == solution.least_bytes)
+        least_copied += moved == least
+    assert least_copied >= 36
+
+
+def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
+    """With a replica in each rack, and all of a rack or more for each side, as little is copied as without the rule."""
+    brokers: dict[int, str | None] = {broker: "abc"[broker % 3] for broker in range(18)}
+    lists = {name: [[at, (at + 1) % 18, (at + 2) % 18] for at in range(12)] for name in NAMES}
+    spec = spec_of(brokers, lists)
+    without = solve(build(spec), spec.balance).least_bytes
+    sided, solution = solved(replace(spec, apart=(Apart(NAMES, by="broker_leaders"),)))
+    assert without == score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0]
+    assert sided.apart[0].proven
+
+
+@examples(100)
+@given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]))
+def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy) -> None:
+    """No broker, or rack, is preferred to lead both; sides found in the plan alone let it be."""
+    racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
+    assume(by == "broker_leaders" or None not in racks)
+    spec = replace(spec, apart=(Apart(("t0", "t[12]"), by=by),))
+    try:
+        _, solution = solved(spec)
+    except InfeasibleError:
+        assume(False)
+    again = sides_of(spec, build(spec), solution.assignment)
+    assert () == independent_check.check(build(again), solution.assignment)
