@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from time import perf_counter, process_time
+from typing import Any, ParamSpec, TypeVar
 
 from planner.model import interrupts
 from planner.model.errors import SetupError
@@ -104,6 +106,41 @@ def watched_children() -> Iterator[PythonChildren]:
     finally:
         stop.set()
         thread.join()
+
+
+@dataclass(frozen=True)
+class SparkCost:
+    """What work in a Spark session took: seconds with the session's start and of that alone; seconds of CPU of driver,
+    Java and workers, all of them and one after the other (`chain`, with the busiest worker); a worker's memory.
+    """
+
+    seconds: float
+    session_seconds: float
+    cpu_seconds: float
+    chain_seconds: float
+    worker_peak_bytes: int
+
+
+def on_spark(workers: int, work: Callable[[Any], Result]) -> tuple[Result, SparkCost]:
+    """What `work` makes in a local Spark session with so many workers, opened and closed here; and what it took."""
+    # Not above, so that the other benchmarks need no pyspark.
+    from spark_jobs import carrier, session
+
+    with watched_children() as children:
+        started = perf_counter()
+        with session.open_session(master=f"local[{workers}]") as spark:
+            carrier.start_workers(spark)
+            children.look()
+            before = dict(children.cpu_seconds)
+            opened, cpu = perf_counter(), process_time()
+            made = work(spark)
+            ended, cpu = perf_counter(), process_time() - cpu
+            children.look()
+            below = children.cpu_since(before)
+    spent = cpu + sum(below)
+    # Every worker but the busiest one works beside it.
+    chain = spent - sum(below[1:workers])
+    return made, SparkCost(ended - started, opened - started, spent, chain, children.peak_bytes)
 
 
 def _descendants() -> list[Path]:

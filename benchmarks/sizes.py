@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from time import perf_counter, process_time
 
 from benchmarks import hours
-from benchmarks.apart import apart, watched_children
+from benchmarks.apart import apart, on_spark
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.model.balance import Balance
 from planner.model.spec import BrokerClass, Changes, Monthly, Rate, Sizing, Spec
@@ -118,24 +117,10 @@ def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
 def through_spark(wish: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
     """The clusters' rows from a local Spark session with so many workers, opened and closed here."""
     # Not above, so that the other benchmarks need no pyspark.
-    from spark_jobs import carrier, session, whatif
+    from spark_jobs import whatif
 
-    with watched_children() as children:
-        started = perf_counter()
-        with session.open_session(master=f"local[{workers}]") as spark:
-            carrier.start_workers(spark)
-            children.look()
-            before = dict(children.cpu_seconds)
-            opened, cpu = perf_counter(), process_time()
-            rows = whatif.sizes(spark, wish, wanted)
-            ended, cpu = perf_counter(), process_time() - cpu
-            children.look()
-            below = children.cpu_since(before)
-    spent = cpu + sum(below)
-    # Every worker but the busiest one works beside it.
-    chain = spent - sum(below[1:workers])
-    seconds = ended - started, opened - started
-    return Sized(len(rows), workers, *seconds, spent, chain, children.peak_bytes, tuple(rows))
+    rows, cost = on_spark(workers, lambda spark: whatif.sizes(spark, wish, wanted))
+    return Sized(len(rows), workers, **asdict(cost), rows=tuple(rows))
 
 
 def _cells(run: Sized, first: Sized) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from time import perf_counter, process_time
 
 from benchmarks import cases
-from benchmarks.apart import apart, peak_bytes, watched_children
+from benchmarks.apart import SparkCost, apart, on_spark, peak_bytes
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.model import build_problem
 from planner.model.problem import Problem
@@ -117,31 +117,18 @@ def in_this_process(job: str, count: int) -> Timing:
     started, cpu = perf_counter(), process_time()
     result = evaluate.run(problem, candidates)
     ended, cpu = perf_counter(), process_time() - cpu
-    return _timing(job, 0, (started, started, ended), (cpu, cpu), peak_bytes(), result)
+    return _timing(job, 0, SparkCost(ended - started, 0, cpu, cpu, peak_bytes()), result)
 
 
 def through_spark(job: str, count: int, workers: int) -> Timing:
     """The sweep in a local Spark session with so many workers, opened and closed here."""
     # Not above, so that the other benchmarks need no pyspark.
-    from spark_jobs import carrier, session, sweep
+    from spark_jobs import sweep
 
     problem = _problem()
     candidates = rows(problem, job, count)
-    with watched_children() as children:
-        started = perf_counter()
-        with session.open_session(master=f"local[{workers}]") as spark:
-            carrier.start_workers(spark)
-            children.look()
-            before = dict(children.cpu_seconds)
-            opened, cpu = perf_counter(), process_time()
-            result = sweep.run(spark, problem, candidates)
-            ended, cpu = perf_counter(), process_time() - cpu
-            children.look()
-            below = children.cpu_since(before)
-    # Every worker but the busiest one works beside it.
-    beside = sum(below[1:workers])
-    spent = cpu + sum(below), cpu + sum(below) - beside
-    return _timing(job, workers, (started, opened, ended), spent, children.peak_bytes, result)
+    result, cost = on_spark(workers, lambda spark: sweep.run(spark, problem, candidates))
+    return _timing(job, workers, cost, result)
 
 
 def _problem() -> Problem:
@@ -150,19 +137,11 @@ def _problem() -> Problem:
     return build_problem.build(cases.to_spec(cases.make(CASE, SEED)))
 
 
-def _timing(
-    job: str,
-    workers: int,
-    times: tuple[float, float, float],
-    cpu: tuple[float, float],
-    peak: int,
-    result: SweepResult,
-) -> Timing:
-    started, opened, ended = times
+def _timing(job: str, workers: int, cost: SparkCost, result: SweepResult) -> Timing:
     best = result.top.slice(0, 1).to_pylist()[0]
-    moved = best["bytes_moved"]
-    seconds = ended - started, opened - started
-    return Timing(job, result.evaluated, workers, *seconds, peak, best["candidate"], moved, peak_bytes(), *cpu)
+    seconds, cpu = (cost.seconds, cost.session_seconds), (cost.cpu_seconds, cost.chain_seconds)
+    said = best["candidate"], best["bytes_moved"], peak_bytes()
+    return Timing(job, result.evaluated, workers, *seconds, cost.worker_peak_bytes, *said, *cpu)
 
 
 def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
