@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
 from folders import ROOT
+
+pytestmark = pytest.mark.house
 
 FILES = sorted(path for folder in ("planner", "spark_jobs", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 

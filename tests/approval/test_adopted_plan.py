@@ -137,6 +137,7 @@ def _least_as_even(problem: Problem, spread: int, topic_spread: int) -> int:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_the_least_at_its_own_balance_is_that_of_all_plans_tried(seed, tmp_path):
     """Tiny clusters, any valid reassignment: never more than the best plan that is as even, never less proven."""

@@ -78,6 +78,7 @@ def test_with_the_profile_all_of_it_is_judged_again(site: Path, resume: Resume, 
     assert (rest.hours, rest.cross_rack, rest.spec) == (again.hours, again.cross_rack, again.spec)
 
 
+@pytest.mark.slow
 def test_without_the_profile_a_limit_on_hours_cannot_be_judged(site: Path, resume: Resume, tmp_path: Path) -> None:
     """With such a limit nothing is written; without one a warning says that traffic isn't judged."""
     with pytest.raises(StalePlanError, match=r"limits on the hours of the week.*allowed: --load with the profile"):
@@ -92,6 +93,7 @@ def test_without_the_profile_a_limit_on_hours_cannot_be_judged(site: Path, resum
     assert plan_file.read(tmp_path / "unlimited.plan").spec.traffic == rest.spec.traffic is not None
 
 
+@pytest.mark.slow
 def test_the_limit_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -> None:
     """Reads have doubled since: the rest of the plan is refused, with the sentence of any limit."""
     rows = pq.read_table(LOAD)
@@ -175,6 +177,7 @@ def described(lists: dict[str, list[tuple[int, ...]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 def test_rates_of_the_yaml_are_kept(tmp_path: Path) -> None:
     """Those of patterns, and what was expected of a topic that is made by now; the loads are those of the plan."""
     today = {"orders": [(1, 2), (1, 2), (1, 2)], "small": [(2, 1)]}

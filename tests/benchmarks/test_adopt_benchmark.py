@@ -51,6 +51,7 @@ def test_generate_keeps_replication_factors_and_is_refused_for_that():
     assert (560, None, None) == (found.violations, found.balance, found.needed_bytes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_verdict_is_within_its_bounds(plan):
     """Least, what our plan needs, what the plan moves."""
@@ -60,6 +61,7 @@ def test_a_verdict_is_within_its_bounds(plan):
     assert 0 < found.least_bytes <= found.needed_bytes <= found.bytes_moved
 
 
+@pytest.mark.slow
 def test_the_section_prints_a_row_for_each_plan_of_each_case(monkeypatch):
     """As Markdown."""
     monkeypatch.setattr(adopt, "apart", lambda function, *arguments: function(*arguments))

@@ -51,6 +51,7 @@ def test_an_interval_holds_the_truth_or_not() -> None:
     assert 1 == load.interval(truth(), pa.table({"growth_low": [0.09, None], "growth_high": [0.12, 0.02]}))[0]
 
 
+@pytest.mark.slow
 def test_one_who_knows_the_curves_is_close(tmp_path: Path) -> None:
     """Without noise there is nothing to be wrong about; with it, four weeks say much more than a point."""
     exact = load_history.write(tmp_path / "exact", HistoryRecipe(20, 15, noise=0, flaws=NO_FLAWS))

@@ -8,6 +8,7 @@ from benchmarks import sizes
 from planner.whatif import sizing
 
 
+@pytest.mark.slow
 def test_there_are_two_thousand_clusters_of_five_thousand_partitions() -> None:
     """Today's brokers are of no class, so that each class is there with them and without them."""
     spec = sizes.spec()

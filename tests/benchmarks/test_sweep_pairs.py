@@ -50,6 +50,7 @@ def test_pairs_are_held_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_ends_the_benchmark() -> None:
     """With what it said."""
     with pytest.raises(sweep_pairs.SetupError, match=r"planner whatif nowhere\.yaml .* ended with 1: nowhere"):

@@ -25,6 +25,7 @@ def _adopt(folder: Path, given: str, more: str = "--quiet") -> Ran:
     return run(folder, f"adopt adopt/{given} adopt/expand.yaml --out out {more}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -87,6 +88,7 @@ def test_one_beyond_a_limit_writes_nothing(examples: Path) -> None:
     assert not (examples / "out").exists()
 
 
+@pytest.mark.slow
 def test_detailed_exit_code_and_a_folder_of_its_own(examples: Path) -> None:
     """2 where there is something to do; the folder is named after the reassignment."""
     ran = run(examples, "adopt adopt/by-hand.json adopt/expand.yaml --quiet --detailed-exitcode")

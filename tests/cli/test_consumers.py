@@ -150,6 +150,7 @@ def test_changed_racks_make_groups_with_racks_rebalance(answer):
     assert not still["rebalances"]["rebalances"]
 
 
+@pytest.mark.slow
 def test_a_plan_tells_which_partitions_change_racks(planner, answer, tmp_path):
     """Replicas that the plan moves to another rack count as well."""
     groups = "  - {group: near, members: [{id: a, topics: [audit], rack: a}]}"

@@ -40,6 +40,7 @@ def drain(spec, *arguments):
     return ended.stdout
 
 
+@pytest.mark.slow
 def test_a_broker_is_relieved_with_the_fewest_bytes_and_nothing_else_changes(spec, tmp_path):
     """At least as much is freed; what is copied is what was asked for, up to the size of a partition."""
     shown = drain(spec, "--broker", "4", "--for", "disk=6MB")

@@ -126,6 +126,7 @@ def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
         }
 
 
+@pytest.mark.slow
 def test_a_first_step_is_said_in_a_few_words(clusters, whatif):
     """The plan's own report says what is left."""
     spec = (clusters / "expand.yaml").read_text(encoding="utf-8")

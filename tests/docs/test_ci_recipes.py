@@ -195,6 +195,7 @@ def planned_on(name: str, forge: Forge, **more: str) -> int:
 both = pytest.mark.parametrize("name", ["github", "gitlab"])
 
 
+@pytest.mark.slow
 @both
 def test_a_plan_as_committed_is_commented_once(name: str, forge: Forge) -> None:
     """A second push updates the comment; those of others stay."""

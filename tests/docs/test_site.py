@@ -31,6 +31,7 @@ def test_twenty_messages_are_explained() -> None:
     assert len(_messages()) >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", _messages())
 def test_an_explained_message_is_one_of_the_program_s(message: str) -> None:
     """Each part of it stands in a source or a playbook, whatever is put between them."""

@@ -347,6 +347,7 @@ def expansion(partitions: int, reason: Reason) -> list[PartitionChange]:
     return changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", [Reason.BALANCE_REPLICAS, Reason.BROKER_LEAVES])
 @pytest.mark.parametrize(
     ("share", "moves", "at_once"), [(10, None, None), (30, None, None), (30, None, 1), (None, 8, None), (15, 20, 1)]

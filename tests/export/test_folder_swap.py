@@ -54,6 +54,7 @@ def test_a_run_killed_at_any_step_is_mended_by_the_next(how: str, said: list[str
     assert int(killed.removeprefix("killed at ").removesuffix(" steps")) > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["exchange", "renames"])
 def test_two_writers_and_a_reader_find_a_whole_folder(how: str, tmp_path: Path) -> None:
     """With two renames a reader may come between them; nothing is lost either way."""

@@ -37,6 +37,7 @@ def test_every_file_is_hcl(path: Path) -> None:
     assert parsed(path)
 
 
+@pytest.mark.slow
 def test_the_variable_takes_the_tfvars_of_every_golden_plan() -> None:
     """One variable of that name; every topic has what its type asks for, and nothing else."""
     (variables,) = parsed(EXAMPLE / "variables.tf")["variable"][2:]
@@ -52,6 +53,7 @@ def test_the_variable_takes_the_tfvars_of_every_golden_plan() -> None:
     assert {frozenset(fields)} == {frozenset(topic) for topic in found}
 
 
+@pytest.mark.slow
 def test_throttles_are_ignored() -> None:
     """The rule that the report tells of is the module's."""
     (lifecycle,) = parsed(EXAMPLE / "main.tf")["resource"][0]["kafka_topic"]["this"]["lifecycle"]

@@ -63,6 +63,7 @@ def tables(made: dict[str, Any]) -> list[list[list[int]]]:
     return [made["prices"]["topic_replicas"], made["prices"]["replicas"], *(load["prices"] for load in made["loads"])]
 
 
+@pytest.mark.slow
 def test_edges_that_are_not_those_of_the_windows_are_refused() -> None:
     """An edge further in than its window's proves more than is so."""
     assert any(tables(document()))

@@ -200,6 +200,7 @@ def test_winners_without_a_proof_claim_none() -> None:
     assert bound["gap_percent"] < 0.001 or "optimum" not in bound["proof"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spread", "searched"), [(2, True), (1, False)])
 def test_a_proof_says_what_was_only_searched(spread: int, searched: bool) -> None:
     """A wide window of a topic may begin at several places: the least is for all of them, the plan is in one."""
@@ -354,6 +355,7 @@ def test_the_plan_says_from_when_and_until_when() -> None:
     assert endless == validity("2026-11-20T10:00Z", None)
 
 
+@pytest.mark.slow
 def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
     """A cordon is no limit: it has its own heading, with and without limits above it."""
     joining = Broker(4, cordoned_log_dirs=("*",))

@@ -75,6 +75,7 @@ def test_racks_of_unequal_size(tmp_path: Path) -> None:
     assert why in found.report
 
 
+@pytest.mark.slow
 def test_one_rack(tmp_path: Path) -> None:
     """Nothing can be spread over racks: brokers are evened out as if there were none, and the danger is told."""
     racks = {1: "a", 2: "a", 3: "a"}

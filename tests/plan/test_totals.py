@@ -161,6 +161,7 @@ def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) 
                 assert sum(then.values()) == sum(of_topics)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(wishes())
 def test_tables_for_people_add_up(spec: Spec) -> None:

@@ -8,6 +8,7 @@ from html import unescape
 from io import StringIO
 from typing import Any
 
+import pytest
 from clusters import no_racks, spec_of
 from hypothesis import assume, given
 from msgspec import structs
@@ -67,6 +68,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @examples(12)
 @given(wishes())
 def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:

@@ -280,6 +280,7 @@ def test_scrambled_plans_never_beat_it() -> None:
     assert all(mine <= of_assignment(problem, plan) for plan in plans if not independent_check.check(problem, plan))
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_bound_is_for_the_windows_of_every_hour(seed: int) -> None:

@@ -40,10 +40,11 @@ def test_topics_that_are_apart_stay() -> None:
     assert (np.sort(solution.assignment, axis=1) == np.sort(today(build(sided)), axis=1)).all()
 
 
-def test_fewest_bytes_of_all_plans() -> None:
+@pytest.mark.parametrize("cases", [30, pytest.param(300, marks=pytest.mark.slow)])
+def test_fewest_bytes_of_all_plans(cases: int) -> None:
     """Where only what must move does, no plan that keeps the rule copies less, of all plans that there are."""
     rng, agreed = np.random.default_rng(20), 0
-    for _ in range(300):
+    for _ in range(cases):
         brokers = list(range(1, int(rng.integers(3, 6))))
         factors = [1, int(rng.integers(1, max(len(brokers) - 1, 2)))]
         if sum(factors) > len(brokers):
@@ -69,10 +70,12 @@ def test_fewest_bytes_of_all_plans() -> None:
         assert least == solution.least_bytes, spec
         assert sided.apart[0].proven
         agreed += 1
-    assert agreed > 200
+    assert agreed > cases * 2 / 3
 
 
-@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "cases", [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks=pytest.mark.long)]
+)
 def test_fewest_bytes_of_all_plans_by_rack(cases: int) -> None:
     """The same where no rack holds both: of all plans that there are, none that keeps the rule copies less."""
     rng, agreed = np.random.default_rng(22), 0
@@ -206,6 +209,7 @@ def test_splits_are_ranked_by_fair_shares(spec: Spec) -> None:
         assert abs(100 - level.min() - found.uneven[at, 1]) <= 0.51
 
 
+@pytest.mark.slow
 def test_fewest_bytes_of_all_as_even() -> None:
     """Where everything may move: no plan within the windows of any split at least as even copies less than proven."""
     rng, agreed = np.random.default_rng(21), 0

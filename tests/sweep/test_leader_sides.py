@@ -22,8 +22,10 @@ from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 from planner.sweep.broker_sides import sides_of
 
+DRAWN = [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks=pytest.mark.long)]
 
-@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.long)])
+
+@pytest.mark.parametrize("cases", DRAWN)
 @pytest.mark.parametrize("by", ["broker_leaders", "rack_leaders"])
 def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:
     """Where only what must move does: the bound is no more than the least of all plans that keep the rule, which the
@@ -64,10 +66,11 @@ def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:
     assert least_copied >= found * 0.95
 
 
-def test_who_leads_is_bounded_where_everything_may_move() -> None:
+@pytest.mark.parametrize("cases", [3, pytest.param(40, marks=pytest.mark.slow)])
+def test_who_leads_is_bounded_where_everything_may_move(cases: int) -> None:
     """No plan within the windows in which no broker leads both copies less than the bound, or than a proven plan."""
     rng, least_copied = np.random.default_rng(24), 0
-    for _ in range(40):
+    for _ in range(cases):
         before = [tuple(rng.choice((1, 2, 3, 4), 2, replace=False).tolist()) for _ in range(3)]
         sizes = {"orders": rng.integers(1, 50, 2).tolist(), "payments": rng.integers(1, 50, 1).tolist()}
         lists = {"orders": before[:2], "payments": before[2:]}
@@ -84,7 +87,7 @@ def test_who_leads_is_bounded_where_everything_may_move() -> None:
         assert solution.least_bytes <= least <= moved, spec
         assert sided.apart[0].proven == (moved == solution.least_bytes)
         least_copied += moved == least
-    assert least_copied >= 36
+    assert least_copied >= cases * 0.9
 
 
 def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:

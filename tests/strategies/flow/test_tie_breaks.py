@@ -111,6 +111,7 @@ def test_exchanges_stay_within_topics() -> None:
     assert [0, 1] == settled(of, [0, 1], by([1, -1], [-1, -1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies_only", [False, True])
 @pytest.mark.parametrize("per_touched", [0.0, 1.0])
 def test_pairs_of_brokers_that_are_passed_over_have_nothing_to_exchange(
