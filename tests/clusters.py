@@ -18,7 +18,7 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.problem import IntArray, Problem, misplaced
-from planner.model.spec import Changes, Placement, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.spec import Changes, Monthly, Placement, Rate, ReplicationFactorChange, Spec, TopicFilter
 
 Racks = Mapping[int, str | None]
 Rows = Mapping[str, Sequence[Sequence[int]]]
@@ -169,7 +169,7 @@ def placed_problems(**options: Any) -> st.SearchStrategy[Problem]:
 
 @st.composite
 def loaded_problems(draw: st.DrawFn, **options: Any) -> Problem:
-    """`problems` with rates, windows of bytes, and disks and networks that all brokers state, or some, or none."""
+    """`problems` with rates, growth, windows of bytes, and disks and networks that all brokers state, some, or none."""
     spec = draw(specs(**options))
     rate = st.sampled_from((0, 1, 5, 1000))
     topics = tuple(
@@ -190,11 +190,13 @@ def loaded_problems(draw: st.DrawFn, **options: Any) -> Problem:
         for brokers in (spec.cluster.brokers, spec.changes.add_brokers)
     )
     percent = st.sampled_from(("none", "0%", "10%", "150%")).map(Tolerance.parse)
+    grows = draw(st.sampled_from(((), (Rate("t0", 500_000), Rate("*", -100_000)))))
     return build(
         replace(
             spec,
             cluster=replace(spec.cluster, brokers=today, topics=topics),
             changes=replace(spec.changes, add_brokers=added),
+            growth=Monthly(grows),
             balance=replace(spec.balance, disk=draw(percent), network_in=draw(percent), network_out=draw(percent)),
         )
     )

@@ -37,6 +37,7 @@ _OF_SCORES = (
     "rack_refused",
     "hours_above_capacity",
     "worst_hour",
+    "months_until_full",
 )
 _WHAT = {
     "copies in": "copies in",
@@ -56,8 +57,8 @@ class Gate:
 
     @property
     def crossed(self) -> bool:
-        """True where the plan needs more than is allowed."""
-        return self.value > self.limit
+        """True where the plan needs more than is allowed, or lasts for less."""
+        return self.value < self.limit if self.key in AT_LEAST else self.value > self.limit
 
 
 def gates(
@@ -165,6 +166,10 @@ def _unjudged(spec: Spec) -> Iterator[str]:
     if spec.week is None or None in network:
         why = ", the hours of the week or a broker's capacity.network are unknown"
         yield from _cannot(spec, ("hours_above_capacity",), f"{why}; allowed: with both, or no such limit")
+    disks = [row for row in brokers_after(spec) if row.id not in spec.changes.leaving and row.disk_bytes is None]
+    if disks or not spec.growth.rates:
+        why = ", how topics grow or a broker's capacity.disk is unknown; allowed: with both, or no such limit"
+        yield from _cannot(spec, ("months_until_full",), why)
     if spec.execution.throttle_bytes_per_sec is None:
         yield from _cannot(spec, ("eta",), " with execution.throttle: none; allowed: a throttle, or no such limit")
 
@@ -199,7 +204,8 @@ def _crossed(gate: Gate) -> str:
             needed += "" if gate.value < 60 else f" ({gate.value} s)"
         case _:
             needed, allowed = counted(gate.value, noun), counted(gate.limit, noun)
-    return f"{gate.key}: the plan needs {needed}, allowed: at most {allowed}"
+    does = "lasts" if gate.key in AT_LEAST else "needs"
+    return f"{gate.key}: the plan {does} {needed}, allowed: {bound_of(gate.key)} {allowed}"
 
 
 def _allowed(spec: Spec, peak: Peak) -> int:
@@ -237,6 +243,9 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
 
 GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used", "capacity.max_disk")
 
+# What a plan must reach, not keep within.
+AT_LEAST = ("limits.months_until_full",)
+
 GATES_ON_RATES = ("limits.worst_hour", "limits.p99_hour")
 
 _NOUNS = {
@@ -245,9 +254,15 @@ _NOUNS = {
     "limits.replicas_moved": "replica",
     "limits.leaders_changed": "leader",
     "limits.hours_above_capacity": "hour",
+    "limits.months_until_full": "month",
     "limits.eta": "s",
     "limits.gap": "%",
 }
+
+
+def bound_of(key: str) -> str:
+    """What a gate's limit is of what is allowed."""
+    return "at least" if key in AT_LEAST else "at most"
 
 
 def gate_amount(key: str, value: int) -> str:

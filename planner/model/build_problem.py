@@ -21,17 +21,18 @@ from planner.model.problem import (
     misplaced,
     uneven_racks,
 )
+from planner.model.sizes_ahead import with_sizes_ahead
 from planner.model.spec import Changes, Spec, TopicFilter
 
 
 def build(spec: Spec) -> Problem:
     """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
-    problem = _without_hours(spec)
+    problem = with_sizes_ahead(_without_hours(spec), spec, topics_after(spec))
     return problem if spec.week is None else with_week(problem, spec, spec.week)
 
 
 def _without_hours(spec: Spec) -> Problem:
-    """The spec as a `Problem` without the busiest hours."""
+    """The spec as a `Problem` without the busiest hours and coming months."""
     brokers, topics = brokers_after(spec), topics_after(spec)
     ids, rows = np.array([each.id for each in brokers], np.int32), [row for topic in topics for row in topic.partitions]
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])

@@ -54,6 +54,8 @@ class Problem:
     week (2, P, 168)        bytes/s in and out of a partition in each hour of the week, by which candidates are judged;
                             None where they aren't known
     network_limit   (B,)    each broker's `capacity.network`, -1 where it states none; only with `week`
+    sizes_ahead     (P, M + 1) bytes of one replica now and in each coming month; None where growth isn't known, or no
+                            broker's disk
     read_in_racks   (K,)    millionths of what is read that consumers of each rack fetch from the nearest replica
                             (KIP-392), for `week` alone; None: all is read from leaders
     survive         what should fail without a partition going offline (`resilience.survive`)
@@ -99,6 +101,7 @@ class Problem:
     scenario_hours: LongArray | None = None
     week: LongArray | None = None
     network_limit: LongArray | None = None
+    sizes_ahead: LongArray | None = None
     read_in_racks: LongArray | None = None
     survive: Survive = "none"
     deferred: BoolArray | None = None

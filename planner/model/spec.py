@@ -239,7 +239,7 @@ class Limits:
     `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
     `gap_ppm` is how far the plan may be above the proven minimum, in millionths of itself. `broker_offline` to
     `rack_refused` are partitions, by the worst single failure (see `failure_costs`). `hours_above_capacity` are hours
-    of the week, each on one broker; `worst_hour_bytes_per_sec` and `p99_hour_bytes_per_sec` the traffic in or out.
+    of the week, each on one broker; the next two are traffic in or out; `months_until_full` is the fewest months.
     """
 
     bytes_moved: int | None = None
@@ -256,6 +256,7 @@ class Limits:
     hours_above_capacity: int | None = None
     worst_hour_bytes_per_sec: int | None = None
     p99_hour_bytes_per_sec: int | None = None
+    months_until_full: int | None = None
 
 
 @dataclass(frozen=True)
@@ -294,6 +295,8 @@ ChoiceRule = Literal[
     "fewest_bytes_within_imbalance",
     "lowest_worst_hour_within_bytes",
     "fewest_bytes_within_worst_hour",
+    "most_months_within_bytes",
+    "fewest_bytes_lasting_months",
 ]
 
 
@@ -305,6 +308,7 @@ class Choice:
     `value` bytes. `fewest_bytes_within_imbalance`: the fewest bytes with an imbalance of at most `value` ppm.
     `lowest_worst_hour_within_bytes`, `fewest_bytes_within_worst_hour`: the same by the worst hour of any broker, in
     bytes/s; the first one prefers fewer hours above `capacity.network`.
+    `most_months_within_bytes`, `fewest_bytes_lasting_months`: the same by the months until a broker's disk is full.
     `within_budget`: the most even one within the spec's budget, which is what `asked` means where there is one.
     """
 
@@ -391,6 +395,6 @@ class Spec:
 
 
 # Limits that nobody can judge without sizes, without racks, or without the hours of the week, by their fields.
-OF_SIZES = ("bytes_moved", "cross_rack_bytes", "eta", "disk_used")
+OF_SIZES = ("bytes_moved", "cross_rack_bytes", "eta", "disk_used", "months_until_full")
 OF_RACKS = ("cross_rack_bytes", "rack_offline", "rack_refused")
 OF_HOURS = ("hours_above_capacity", "worst_hour_bytes_per_sec", "p99_hour_bytes_per_sec")

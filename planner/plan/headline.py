@@ -213,17 +213,23 @@ def _made(plan: Plan) -> str:
     return f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {of}."
 
 
+_BETTER = {
+    "most_even_within_bytes": "is more even than today",
+    "lowest_worst_hour_within_bytes": "has a lower worst hour",
+    "most_months_within_bytes": "has more months until a disk is full",
+}
+
+
 def _why_nothing(plan: Plan) -> str:
     if plan.adopted:
         return printable(f"all that {plan.adopted.file} names is as it wants it", 300)
     if plan.unfinished:
         return "none of the plans tried is within the budget and more even than today; raise the budget"
     match plan.choice.rule:
-        case "most_even_within_bytes" | "lowest_worst_hour_within_bytes" as rule:
-            most = stated(plan.choice.value or 0)
-            better = "is more even than today" if rule == "most_even_within_bytes" else "has a lower worst hour"
+        case "most_even_within_bytes" | "lowest_worst_hour_within_bytes" | "most_months_within_bytes" as rule:
+            most, better = stated(plan.choice.value or 0), _BETTER[rule]
             return f"no plan tried that copies at most {most} {better}; allow more in sweep.choose"
-        case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour":
+        case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
             return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
     if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):

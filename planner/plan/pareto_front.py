@@ -256,4 +256,5 @@ def _candidate_figures(label: str, row: Row, goal: Goal) -> dict[str, Any]:
         "left_to_change": row["violations"] + goal.waiting,
         "balance_kept": row["excess"] <= goal.excess,
         "moves_unforced": False,
+        "months_until_full": None if row["months_until_full"] == UNKNOWN else row["months_until_full"],
     }

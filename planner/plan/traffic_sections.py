@@ -16,6 +16,7 @@ from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.load_history import HOUR_SECONDS, binding_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.sizes_ahead import months_ahead, per_month_ppm
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
     BrokerHoursRow,
@@ -31,7 +32,6 @@ from planner.plan.document.cluster_types import (
 )
 from planner.plan.document.request_types import StatedRateRow, TrafficRow
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
-from planner.scoring.growth_scenarios import per_month_ppm
 from planner.scoring.score import adding
 from planner.strategies.catalog import STRATEGIES, UNKNOWN
 from planner.sweep.candidates import KNOBS, NO_SCENARIOS, of_row
@@ -40,8 +40,6 @@ from planner.sweep.sweep_result import SweepResult
 
 # Of a worst hour.
 _TOPICS_NAMED = 3
-# Looked ahead, as planner growth does, where report.growth doesn't say how many.
-_MONTHS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +115,7 @@ class StatedTraffic(TypedDict):
 
 
 def stated(spec: Spec) -> StatedTraffic:
-    """`traffic`, `prices` and rates; and, where the hours of the week are known, how topics grow."""
+    """`traffic`, `prices` and rates; and, where hours or a limit need it, how topics grow."""
     of = spec.traffic
     row = TrafficRow(
         consumers=dict(of.consumers),
@@ -125,7 +123,7 @@ def stated(spec: Spec) -> StatedTraffic:
         cross_rack_per_gib_millionths=of.per_gib,
     )
     growth: dict[str, int] = {}
-    if spec.week is not None:
+    if spec.week is not None or spec.limits.months_until_full is not None:
         names = [topic.name for topic in build_problem.topics_after(spec)]
         growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
     rates = tuple(StatedRateRow(**asdict(each)) for each in spec.cluster.rates)
@@ -206,7 +204,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000
-    months = (spec.report.growth_months or _MONTHS) if growth.any() else 0
+    months = months_ahead(spec) if growth.any() else 0
     worst, above = week.in_months(growth, months, states)
     found = [judge.state(*state, above_in) for state, above_in in zip(states, above.T, strict=True)]
     return HoursSection(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from planner.execution.gates import gate_cells
+from planner.execution.gates import bound_of, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
 from planner.plan import headline
@@ -46,6 +46,7 @@ _LIMITED = {
     "hours_above_capacity": "hours above capacity",
     "worst_hour": "worst hour of any broker",
     "p99_hour": "99 % of brokers' hours",
+    "months_until_full": "months until a disk is full",
     "gap": "above the least, of copied",
     "eta": "duration",
     "capacity.max_disk": "bytes on a capped broker",
@@ -225,11 +226,13 @@ def measures(plan: Plan) -> Table[Measure]:
         elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
             of_failures = key.endswith(("_offline", "_refused"))
-            name, allowed_most = _LIMITED.get(key, formats.words(key)), f"at most {limit}{' partitions' * of_failures}"
+            name, of = _LIMITED.get(key, formats.words(key)), " partitions" * of_failures
             if key == "capacity.max_disk":
                 held = [each.before.size_bytes for each in plan.brokers if each.id == gate.broker]
                 today[key] = Quantity(held[0] if held else None, "bytes")
-            rows.append(Measure(name, today.get(key, ""), value, allowed_most, _EXCEEDED * gate.crossed))
+            rows.append(
+                Measure(name, today.get(key, ""), value, f"{bound_of(gate.key)} {limit}{of}", _EXCEEDED * gate.crossed)
+            )
     return Table("measures", "Today and with the plan", "measure", rows, columns)
 
 

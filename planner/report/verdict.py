@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from planner.execution.gates import GATES_ON_BYTES, GATES_ON_RATES, gate_amount
+from planner.execution.gates import AT_LEAST, GATES_ON_BYTES, GATES_ON_RATES, bound_of, gate_amount
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
@@ -57,7 +57,7 @@ def _limits(plan: Plan) -> Iterator[str]:
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
         amounts = ((gate.key, *choice_tables.limit_amounts(plan, gate)) for gate in crossed)
-        said = "; ".join(f"{key}: {needed}, at most {allowed}" for key, needed, allowed in amounts)
+        said = "; ".join(f"{key}: {needed}, {bound_of(key)} {allowed}" for key, needed, allowed in amounts)
         yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} exceeded ({said})"
     elif asked := [gate for gate in gates if gate.key != "limits.disk_used" or plan.spec.limits.disk_used_ppm]:
         kept = {1: "within the limit", 2: "within both limits"}
@@ -166,8 +166,11 @@ def refused_next(plan: Plan) -> str:
         for gate in plan.limits
         if gate.crossed and (gate.key != "limits.disk_used" or gate.value <= (rooms.get(gate.broker) or gate.value))
     ]
-    raised = " and ".join(f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in over)
-    raises = f"raise {raised}{faster}, or " if raised else ""
+    over.sort(key=lambda gate: gate.key in AT_LEAST)
+    verbs = ["lower " * (gate.key in AT_LEAST) or "raise " * (not at) for at, gate in enumerate(over)]
+    enough = [f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in over]
+    raised = " and ".join(map("".join, zip(verbs, enough, strict=True)))
+    raises = f"{raised}{faster}, or " if raised else ""
     smaller = "".join(
         f"broker {gate.broker}'s disk is too small; " for gate in plan.limits if gate.crossed and gate not in over
     )

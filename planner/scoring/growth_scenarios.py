@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 import numpy as np
+import scipy  # as in `broker_loads`
 
 from planner.model.balance import NO_TOLERANCE
-from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.spec import Rate
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
-from planner.scoring.windows import BYTE_WINDOWS, Windows, windows
+from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, windows
 
 _MILLION = 1_000_000
 
@@ -30,24 +29,6 @@ class Scenario:
     problem: Problem
     windows: Windows
     of_hour: bool = False
-
-
-def per_month_ppm(rates: Sequence[Rate], topics: Sequence[str]) -> list[int]:
-    """Millionths a month by which each of these topics grows, by the first rate that matches it; 0 where none does."""
-    # A load profile has a rate for each topic by its name: patterns alone are looked through one by one.
-    named: dict[str, int] = {}
-    patterns = []
-    for at, rate in enumerate(rates):
-        if any(each in rate.topics for each in "*?["):
-            patterns.append(at)
-        else:
-            named.setdefault(rate.topics, at)
-    found = []
-    for topic in topics:
-        matching = (at for at in patterns if fnmatchcase(topic, rates[at].topics))
-        first = min(next(matching, len(rates)), named.get(topic, len(rates)))
-        found.append(rates[first].ppm if first < len(rates) else 0)
-    return found
 
 
 def scenarios(problem: Problem) -> tuple[Scenario, ...]:
@@ -126,3 +107,47 @@ def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideWindow]:
         if bounds is not None
         for column in np.flatnonzero((held[at] < bounds[0]) | (held[at] > bounds[1])).tolist()
     ]
+
+
+def excess(scenarios: Sequence[Scenario], grown: LongArray) -> dict[str, LongArray]:
+    """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt).
+
+    The busiest hours are no scenarios here: their excess is that of the balance asked for.
+    """
+    total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
+    for at, scenario in enumerate(scenarios):
+        if scenario.of_hour:
+            continue
+        beyond = byte_excess(scenario.windows, grown[:, at])
+        total, missed = total + beyond, missed + (beyond > 0)
+    return {"scenario_excess": total, "scenarios_missed": missed}
+
+
+def held_ahead(problem: Problem, replicas: IntArray, groups: IntArray, count: int) -> LongArray:
+    """(count, B, M + 1): bytes of each group of partitions (P,), of replicas (P, W), on every broker now and in each
+    coming month; no months where they aren't known.
+    """
+    brokers = len(problem.broker_ids)
+    if problem.sizes_ahead is None:
+        return np.zeros((count, brokers, 0), dtype=np.int64)
+    there = replicas >= 0
+    cells = (groups[:, None].astype(np.int64) * brokers + replicas)[there]
+    starts = np.append(0, there.sum(axis=1).cumsum())
+    return summed(problem.sizes_ahead, cells, starts, count * brokers).reshape(count, brokers, -1)
+
+
+def summed(values: LongArray, cells: LongArray, starts: LongArray, count: int) -> LongArray:
+    """(count, M): values (N, M), each row added to its cells: those from its start (N + 1,) to the next one's."""
+    # Whole numbers, so that sums don't depend on their order.
+    added = scipy.sparse.csc_array((np.ones(len(cells), dtype=np.int64), cells, starts), shape=(count, len(values)))
+    sums: LongArray = added @ values
+    return sums
+
+
+def months_until_full(problem: Problem, held: LongArray) -> LongArray:
+    """(C,): the first month in which a broker holds more (C, B, M + 1) than its disk's limit, M + 1 where none does;
+    -1 where months aren't known.
+    """
+    months, limits = held.shape[2], problem.disk_limit_bytes[:, None]
+    full: BoolArray = np.logical_or.reduce((held > limits) & (limits >= 0), axis=1)
+    return np.where(full.any(axis=1), full.argmax(axis=1), months) if months else np.full(len(held), -1)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.formats import brokers, counted, first_names, printable
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.broker_loads import loads
+from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
-from planner.scoring.score import ScoringBasis, topic_tallies
+from planner.scoring.score import ScoringBasis
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
 from planner.scoring.windows import BYTE_WINDOWS, byte_window, excess_anywhere, windows
 
@@ -65,7 +65,7 @@ class _Window:
 def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     """The windows that an assignment (P, W) misses: those of the whole cluster first, then those of topics."""
     problem, windows, fair = basis.problem, basis.windows, fair_shares(basis.problem)
-    counts = topic_tallies(basis, assignment).per_broker
+    counts = _counts(problem, assignment)
     everything = counts.sum(axis=0)[:, None]
     wanted = problem.balance
     cluster = [
@@ -219,9 +219,15 @@ def reached(problem: Problem, assignment: IntArray) -> Balance:
     return replace(problem.balance, **widened)
 
 
+def _counts(problem: Problem, assignment: IntArray) -> LongArray:
+    """(T, 2, Bt): replicas and leaders of each topic on each target broker."""
+    leaders = leaders_after(problem, assignment)
+    return by_group(problem, assignment, leaders, problem.topic_of, len(problem.topic_names), 2)
+
+
 def _missed(problem: Problem, assignment: IntArray, names: tuple[str, ...]) -> Iterator[str]:
     wanted, balance = windows(problem, problem.balance), problem.balance
-    counts = topic_tallies(ScoringBasis.of(problem), assignment).per_broker
+    counts = _counts(problem, assignment)
     held = dict(zip(("replicas", "leaders"), counts.sum(axis=0), strict=False))
     held |= {"topic_replicas": counts[:, 0], "topic_leaders": counts[:, 1]}
     of_bytes = dict(zip(BYTE_WINDOWS, loads(problem, assignment), strict=True))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
-from planner.scoring import broker_loads, failure_costs, fair_shares, independent_check
+from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, excess_anywhere, windows
@@ -74,27 +74,29 @@ class ScoringBasis:
 class Tally:
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
     `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
-    and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `exposed` (G, E), `failure_costs.by_group`;
-    `topic_spread` (G,), which combines by its maximum.
+    and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1),
+    `growth_scenarios.held_ahead`; `exposed` (G, E), `failure_costs.by_group`; `topic_spread` (G,), which combines by
+    its maximum.
     """
 
     sums: LongArray
     per_broker: LongArray
     copied: LongArray
     grown: LongArray
+    ahead: LongArray
     exposed: LongArray
     topic_spread: LongArray
 
     @property
     def added(self) -> tuple[LongArray, ...]:
         """What is added up, in order."""
-        return self.sums, self.per_broker, self.copied, self.grown, self.exposed
+        return self.sums, self.per_broker, self.copied, self.grown, self.ahead, self.exposed
 
     @staticmethod
     def of(added: Iterable[LongArray], topic_spread: LongArray) -> Tally:
         """A tally from what is added up, in the order of `added`."""
-        sums, per_broker, copied, grown, exposed = added
-        return Tally(sums, per_broker, copied, grown, exposed, topic_spread)
+        sums, per_broker, copied, grown, ahead, exposed = added
+        return Tally(sums, per_broker, copied, grown, ahead, exposed, topic_spread)
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,9 @@ class Scores:
     decides how long copying takes. `peak_disk_ppm` is how full the fullest broker is while everything is copied (the
     bytes of today and those that arrive), in parts per million of its disk where all brokers state theirs, else of its
     fair share. `scenario_excess` is the excess of the windows of bytes summed over the scenarios, `scenarios_missed`
-    the number of scenarios with any. `broker_offline` to `rack_refused` are the costs of the worst single failure (see
-    `failure_costs`), `rack_leaders` is the number of leaders in the rack that has most.
+    the number of scenarios with any. `months_until_full` is as `growth_scenarios` has it. `broker_offline` to
+    `rack_refused` are the costs of the worst single failure (see `failure_costs`), `rack_leaders` is the number of
+    leaders in the rack that has most.
     """
 
     digest: LongArray
@@ -133,6 +136,7 @@ class Scores:
     peak_disk_ppm: LongArray
     scenario_excess: LongArray
     scenarios_missed: LongArray
+    months_until_full: LongArray
     broker_offline: LongArray
     broker_refused: LongArray
     rack_offline: LongArray
@@ -191,6 +195,7 @@ def _tally(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None, 
         broker_loads.by_group(problem, assignment, leading, groups.of, len(groups), basis.measures),
         _copied(problem, assignment, added, groups),
         _grown(basis, assignment, leading, groups),
+        growth_scenarios.held_ahead(problem, assignment, groups.of, len(groups)),
         failure_costs.by_group(problem, basis.fragile, assignment, groups.of, len(groups)),
         np.maximum.reduceat(spread, firsts),
     )
@@ -242,7 +247,8 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
         imbalance_measure=above.argmax(axis=1),
         busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
         peak_disk_ppm=_peak_ppm(basis, total.copied[:, 0]),
-        **_in_scenarios(basis, total.grown),
+        **growth_scenarios.excess(basis.scenarios, total.grown),
+        months_until_full=growth_scenarios.months_until_full(basis.problem, total.ahead),
         **failure_costs.worst(basis.problem, total.exposed),
         rack_leaders=failure_costs.rack_leaders(basis.problem, leaders),
     )
@@ -301,20 +307,6 @@ def _peak_ppm(basis: ScoringBasis, arriving: LongArray) -> LongArray:
     held = basis.held_bytes + arriving[:, basis.problem.targets]
     full = np.where(room > 0, held / np.maximum(room, 1) * 1_000_000, 0)
     return np.rint(full.max(axis=1, initial=0)).astype(np.int64)
-
-
-def _in_scenarios(basis: ScoringBasis, grown: LongArray) -> dict[str, LongArray]:
-    """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt).
-
-    The busiest hours are no scenarios here: their excess is that of the balance asked for.
-    """
-    total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
-    for at, scenario in enumerate(basis.scenarios):
-        if scenario.of_hour:
-            continue
-        beyond = byte_excess(scenario.windows, grown[:, at])
-        total, missed = total + beyond, missed + (beyond > 0)
-    return {"scenario_excess": total, "scenarios_missed": missed}
 
 
 def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:

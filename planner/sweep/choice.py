@@ -23,7 +23,7 @@ from planner.scoring.broker_loads import MEASURES
 from planner.strategies.catalog import UNKNOWN
 from planner.sweep import broker_sides, budget_steps
 from planner.sweep.candidates import Candidates, candidates
-from planner.sweep.sweep_result import FRONTS, SURVIVE_COLUMNS, SweepResult, front, moved_column, ranking, ranking_of
+from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, front, fronts, moved_column, ranking, ranking_of
 
 Row = Mapping[str, Any]
 
@@ -104,6 +104,7 @@ _WITHIN = {
     "lowest_worst_hour_within_bytes": "bytes_moved",
     "fewest_bytes_within_imbalance": "imbalance_ppm",
     "fewest_bytes_within_worst_hour": "worst_hour",
+    "most_months_within_bytes": "bytes_moved",
 }
 _OVER_CAPS = "no plan was found that keeps max_leaders at this balance"
 
@@ -196,10 +197,9 @@ def _pool(tried: Swept) -> list[Row]:
     scores = result.scores
     proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), pc.equal(scores["strategy"], "unchanged"))
     valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
-    fronts = [result.front]
-    if problem.week is not None:
-        fronts.append(front(scores, ranking_of(problem), moved_column(problem), FRONTS[1]))
-    rows = {row["candidate"]: row for row in [*valid, *(row for each in fronts for row in each.to_pylist())]}
+    order, moved = ranking_of(problem), moved_column(problem)
+    tables = [result.front, *(front(scores, order, moved, even) for even in [*fronts(problem)][1:])]
+    rows = {row["candidate"]: row for row in [*valid, *(row for each in tables for row in each.to_pylist())]}
     return list(rows.values())
 
 
@@ -208,6 +208,8 @@ def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
         return False
     if rule.rule == "within_budget":
         return True
+    if rule.rule == "fewest_bytes_lasting_months":
+        return bool(row["months_until_full"] >= rule.value)
     if rule.of_hours and row["worst_hour"] == UNKNOWN:
         return False
     return bool(row[_WITHIN[rule.rule]] <= rule.value)
@@ -224,7 +226,9 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
             return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
         case "lowest_worst_hour_within_bytes":
             return (*first, row["hours_above_capacity"], row["worst_hour"], row["bytes_moved"], *order)
-        case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour":
+        case "most_months_within_bytes":
+            return (*first, -row["months_until_full"], row["bytes_moved"], *order)
+        case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
             # Where sizes are unknown no plan moves bytes: what it moves are replicas.
             return (*first, row["bytes_moved"], row["replicas_moved"], *order)
         case _:
@@ -242,6 +246,9 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         else "no broker is above its share"
     )
     hour = f"at most {size(row['worst_hour'])}/s in or out of any broker in any hour of the week"
+    month, known = row["months_until_full"], tried[at].problem.sizes_ahead
+    full = known is None or month < known.shape[1]
+    lasts = f"the first disk is full in month {month}" if full else f"no disk is full within {month - 1} months"
     if not tried[at].spec.cluster.sizes_known:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
@@ -257,6 +264,12 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         case "fewest_bytes_within_worst_hour":
             what = f"the fewest {unit}{others} with no broker above {stated(rule.value)}/s in any hour of the week"
             return f"{what}: {moved}, {hour}"
+        case "most_months_within_bytes":
+            what = f"the most months until a disk is full{others} of the plans that copy at most {stated(rule.value)}"
+            return f"{what}: copies {moved}, {lasts}"
+        case "fewest_bytes_lasting_months":
+            what = f"the fewest {unit}{others} with no disk full before month {rule.value}"
+            return f"{what}: {moved}, {lasts}"
         case "fewest_bytes_within_imbalance":
             return (
                 f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
@@ -300,6 +313,11 @@ def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
         _refuse_spending(tried)
     if not rows:
         return
+    if rule.rule == "fewest_bytes_lasting_months":
+        raise UnsafePlanError(
+            f"nothing was written: sweep.choose.{rule.rule}: any valid plan has a full disk before month {rule.value}; "
+            f"allowed: at most {max(row['months_until_full'] for row in rows)}"
+        )
     # What is allowed is not rounded: it is to be copied into the YAML.
     column = _WITHIN[rule.rule]
     limit, least = stated(rule.value), exactly(least_of := min(row[column] for row in rows))

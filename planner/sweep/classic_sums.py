@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from planner.model.build_problem import rows_to_place
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, uneven_racks
 from planner.model.seeded_numbers import mix
-from planner.scoring import broker_loads, failure_costs, score
+from planner.scoring import broker_loads, failure_costs, growth_scenarios, score
 from planner.scoring.score import Scores, ScoringBasis, Tally
 from planner.scoring.window_excess import TOPIC_PRICE, weight
 from planner.scoring.windows import BYTE_WINDOWS
@@ -55,7 +55,7 @@ class Replicas:
     spans[k] where position k's are, and their partitions, None: all · size, rate_in (N,) bytes, and what is written to
     them · source (N,) broker that they are copied from · known (N,) where the partition begins in `kinds` · cell (N,)
     where its topic begins among (topic, target broker) · digest (N,) what is mixed with the broker
-    kinds (P × Bt,) _HERE, _COPIED or _CROSSING
+    kinds (P × Bt,) _HERE, _COPIED or _CROSSING · ahead (N, M + 1) bytes now and in each coming month, None: not known
     """
 
     spans: tuple[tuple[slice, LongArray | None], ...]
@@ -66,6 +66,7 @@ class Replicas:
     cell: LongArray
     digest: NDArray[np.uint64]
     kinds: NDArray[np.int8]
+    ahead: LongArray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +175,7 @@ def _tally(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Tally:
         _per_broker(sums, at, held, first),
         np.stack([arriving, sent]),
         np.zeros((0, len(BYTE_WINDOWS), targets), dtype=np.int64),
+        _ahead(sums, at),
         _exposed(sums, which, at),
         spread,
     )
@@ -191,6 +193,15 @@ def _per_broker(sums: ClassicSums, at: LongArray, held: LongArray, first: LongAr
         found[3] = np.bincount(at, weights=known.rate_in, minlength=targets)
         found[4] = leading.kept_sent + np.bincount(led, weights=leading.sent[leading.anew], minlength=targets)
     return found
+
+
+def _ahead(sums: ClassicSums, at: LongArray) -> LongArray:
+    """(B, M + 1): `growth_scenarios.held_ahead` of replicas on target brokers (N,)."""
+    sizes, brokers = sums.replicas.ahead, sums.lists.brokers
+    held = np.zeros((len(sums.basis.problem.broker_ids), 0 if sizes is None else sizes.shape[1]), dtype=np.int64)
+    if sizes is not None:
+        held[brokers] = growth_scenarios.summed(sizes, at, np.arange(len(at) + 1), len(brokers))
+    return held
 
 
 def _of_topics(sums: ClassicSums, held: LongArray) -> tuple[int, LongArray]:
@@ -243,6 +254,7 @@ def _replicas(problem: Problem) -> Replicas:
         problem.topic_of[row].astype(np.int64) * targets,
         digest,
         kinds.reshape(-1),
+        None if problem.sizes_ahead is None else problem.sizes_ahead[row],
     )
 
 

@@ -47,7 +47,8 @@ def usable(basis: ScoringBasis) -> bool:
     if int(problem.replication_factors.max(initial=0)) > brokers:
         return False
     grown = len(basis.scenarios) * len(BYTE_WINDOWS)
-    columns = len(score.SUMS) + (basis.measures + grown) * brokers + 2 * len(problem.broker_ids)
+    months = 0 if problem.sizes_ahead is None else problem.sizes_ahead.shape[1]
+    columns = len(score.SUMS) + (basis.measures + grown) * brokers + (2 + months) * len(problem.broker_ids)
     columns += basis.fragile.width
     pairs = brokers * max(brokers - 1, 1)
     placements = pairs * int(problem.replication_factors.sum())

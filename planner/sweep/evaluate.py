@@ -164,7 +164,7 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
         proposal = proposal or _proposal(basis.problem, candidate, scenarios)
     except InfeasibleError:
         failed = {"violations": max(basis.problem.rows, 1), "least_bytes": UNKNOWN, "unproven": 1}
-        failed |= dict.fromkeys(HOURS, UNKNOWN)
+        failed |= dict.fromkeys(("months_until_full", *HOURS), UNKNOWN)
         return np.array([failed.get(name, 0) for name in SCORE_COLUMNS])
     asked = proposal.least_bytes != UNKNOWN and candidate.balance == basis.problem.balance
     unproven = candidate.strategy != "unchanged" and not asked

@@ -7,7 +7,7 @@ array of numbers, COLUMNS by candidates; rows for people are made of it at the e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -55,6 +55,12 @@ def ranking(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = T
 def ranking_of(problem: Problem) -> tuple[str, ...]:
     """The ranking of a problem's plans."""
     return ranking(problem.aims, problem.survive, sizes_known=problem.sizes_known)
+
+
+def fronts(problem: Problem) -> Iterator[str]:
+    """The columns with a front of their own: imbalance first, then what is known of hours and of months to come."""
+    known = (True, problem.week is not None, problem.sizes_ahead is not None)
+    yield from (name for name, there in zip(_FRONTS, known, strict=True) if there)
 
 
 def moved_column(problem: Problem) -> str:
@@ -116,8 +122,8 @@ SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SC
 COLUMNS = ("candidate", *SCORE_COLUMNS)
 _AT = {name: at for at, name in enumerate(COLUMNS)}
 
-# What the rows of a front are even in, beside what they move; the second one where the hours of the week are known.
-FRONTS = ("imbalance_ppm", "worst_hour")
+# What is compared with what is moved, each by how much of it counts as worse: of months more are better.
+_FRONTS = {"imbalance_ppm": 1, "worst_hour": 1, "months_until_full": -1}
 
 TOP = 10
 # A sweep of no more candidates keeps all of its rows; of a larger one about as many are kept as a sample. A row takes
@@ -178,8 +184,8 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
     kafka = np.flatnonzero(candidates.of(numbers, *KAFKA_STRATEGIES))
     kept[first(order, 1, kafka)] = True
     valid = np.flatnonzero(part[_AT["violations"]] == 0)
-    for even in FRONTS if problem.week is not None else FRONTS[:1]:
-        kept[unbeaten(part[_AT[moved_column(problem)]], part[_AT[even]], order, valid)] = True
+    for even in fronts(problem):
+        kept[unbeaten(part[_AT[moved_column(problem)]], _FRONTS[even] * part[_AT[even]], order, valid)] = True
     return part[:, kept]
 
 
@@ -237,15 +243,15 @@ def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Tab
 
 
 def front(
-    scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved", even: str = FRONTS[0]
+    scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved", even: str = "imbalance_ppm"
 ) -> pa.Table:
     """Valid rows that no other beats in both what is moved and imbalance, by those; of equal ones, the first in order.
 
-    `moved` is `ranking.moved_column`, `even` one of FRONTS.
+    `moved` is `ranking.moved_column`, `even` one of `fronts`.
     """
     columns = [_column(scores, name) for name in (moved, even, *order)]
     valid = np.flatnonzero(_column(scores, "violations") == 0)
-    return scores.take(pa.array(unbeaten(columns[0], columns[1], columns[2:], valid)))
+    return scores.take(pa.array(unbeaten(columns[0], _FRONTS[even] * columns[1], columns[2:], valid)))
 
 
 def _column(table: pa.Table, name: str) -> LongArray:

@@ -1,10 +1,4 @@
-"""How large every replica is, and what is written and read, so many months from now; and when a limit is reached.
-
-A topic with a known write rate holds what its retention keeps: what lies there today ages out evenly over the
-retention, what is written meanwhile, at a rate that grows month by month, comes on top. Kafka deletes whole segments,
-once their newest record is too old, so the oldest record is as old as the retention and one segment's span; by size it
-deletes once `retention.bytes` and a segment are exceeded (`UnifiedLog.deleteRetentionMsBreachedSegments`,
-`deleteRetentionSizeBreachedSegments`). Topics that are compacted, or whose rate isn't known, grow as their rate does.
+"""When a broker reaches its disk or network limit as topics grow (see `sizes_ahead`), and how many brokers help.
 
 A `Case` is the cluster with some brokers added; `evaluate` plans it, here or on Spark's workers, with the same row: the
 month in which each broker reaches its disk or network limit, and what helps.
@@ -20,141 +14,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from planner.model.build_problem import brokers_after, build, today, topics_after
-from planner.model.cluster import Broker, in_force
+from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
-from planner.model.problem import FloatArray, IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray
+from planner.model.sizes_ahead import Forecast, forecast
 from planner.model.spec import BrokerClass, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
-from planner.scoring.growth_scenarios import per_month_ppm, without
+from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS, SPLITS_SOLVED
 from planner.sweep.broker_sides import with_sides
-
-# A twelfth of 365.25 days.
-MONTH_SECONDS = 2_629_800
-# Kafka's defaults, where neither the topic nor what it inherits says otherwise.
-WEEK_MS, GIBIBYTE = 604_800_000, 1 << 30
-_FOREVER = -1.0
-
-
-@dataclass(frozen=True)
-class Retention:
-    """What a topic keeps; `seconds` and `size_bytes` are -1 without a limit. `by_rate` is False for compacted topics.
-
-    Of tiered topics (KIP-405) it is what stays on the brokers.
-    """
-
-    by_rate: bool
-    seconds: float
-    size_bytes: float
-    segment_seconds: float
-    segment_bytes: float
-
-
-@dataclass(frozen=True, eq=False)
-class Forecast:
-    """T topics, P partitions: `growth` (T,) a month, and the retention's columns, (P,) each.
-
-    `age` is how old, in months, a record gets at the most, infinite without a limit; `cap` is the largest size.
-    """
-
-    problem: Problem
-    growth: FloatArray
-    by_rate: FloatArray
-    age: FloatArray
-    cap: FloatArray
-
-    def at(self, month: int) -> Problem:
-        """The problem with the sizes and rates of so many months from now; at 0 it is as it is."""
-        if month == 0:
-            return self.problem
-        factors = self.factors(month)[:, month][self.problem.topic_of]
-        sizes = np.where(self.by_rate > 0, self._held(month), self.problem.size_bytes * factors)
-        rates = (self.problem.bytes_in_per_sec, self.problem.bytes_out_per_sec)
-        written, read = (self._whole(each * factors) for each in rates)
-        return replace(
-            self.problem,
-            size_bytes=self._whole(sizes),
-            bytes_in_per_sec=written,
-            bytes_out_per_sec=read,
-        )
-
-    def _whole(self, values: FloatArray) -> LongArray:
-        """Whole numbers; beyond all disks growth ends where all replicas together still are a number of 64 bits."""
-        most = 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
-        return np.rint(np.minimum(values, most)).astype(np.int64)
-
-    def factors(self, month: int) -> FloatArray:
-        """(T, month + 1): each month's rate by today's; multiplied up, since powers differ from CPU to CPU."""
-        steps = np.repeat((1.0 + self.growth)[:, None], month, axis=1)
-        return np.concatenate([np.ones((len(self.growth), 1)), np.cumprod(steps, axis=1)], axis=1)
-
-    def _held(self, month: int) -> FloatArray:
-        """(P,) bytes of the topics whose rate is known."""
-        problem, known = self.problem, self.problem.sizes_known
-        a_month = problem.bytes_in_per_sec.astype(np.float64) * MONTH_SECONDS
-        begin = month - self.age
-        limited = np.isfinite(begin)
-        begin = np.where(limited, begin, 0.0)
-        written = self._written(month, np.full(len(begin), float(month)))
-        # Sizes that nobody measured are those that the rate of today has made.
-        before = self._written(month, np.maximum(begin, 0.0) if known else begin)
-        left = np.where(limited, np.maximum(1.0 - month / np.where(limited, self.age, 1.0), 0.0), 1.0)
-        old = problem.size_bytes * left if known else 0.0
-        held: FloatArray = np.minimum(old + a_month * (written - before), self.cap)
-        return held
-
-    def _written(self, month: int, until: FloatArray) -> FloatArray:
-        """(P,): months' worth of today's rate that is written from now until then; before now, at today's rate."""
-        factors = self.factors(month)
-        sums = np.concatenate([np.zeros((len(factors), 1)), np.cumsum(factors, axis=1)], axis=1)
-        whole = np.clip(np.floor(until), 0, month).astype(np.int64)
-        topics = self.problem.topic_of
-        ahead: FloatArray = sums[topics, whole] + (until - whole) * factors[topics, whole]
-        return np.where(until < 0, until, ahead)
-
-
-def forecast(spec: Spec, problem: Problem) -> Forecast:
-    """The forecast of a spec's `growth` for its problem."""
-    topics = topics_after(spec)
-    growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / 1_000_000
-    kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
-    of = problem.topic_of
-    per_sec = problem.bytes_in_per_sec.astype(np.float64)
-    seconds, size_bytes, roll_seconds, segment = (
-        np.array([getattr(each, name) for each in kept], dtype=np.float64)[of]
-        for name in ("seconds", "size_bytes", "segment_seconds", "segment_bytes")
-    )
-    span = np.minimum(roll_seconds, segment / np.maximum(per_sec, 1e-9))
-    return Forecast(
-        problem,
-        growth,
-        np.array([each.by_rate for each in kept], dtype=np.float64)[of] * (per_sec > 0),
-        np.where(seconds == _FOREVER, np.inf, (seconds + span) / MONTH_SECONDS),
-        np.where(size_bytes == _FOREVER, np.inf, size_bytes + segment),
-    )
-
-
-def retention(config: Mapping[str, str]) -> Retention:
-    """What a topic's configuration says of how long it keeps how much."""
-    tiered = config.get("remote.storage.enable") == "true"
-
-    def kept(kind: str, default: int) -> float:
-        """Of a tiered topic what it keeps on the brokers; -2 stands for all of its retention."""
-        local = float(config.get(f"local.retention.{kind}", -2)) if tiered else -2
-        return float(config.get(f"retention.{kind}", default)) if local == -2 else local
-
-    milliseconds, size_bytes = kept("ms", WEEK_MS), kept("bytes", -1)
-    return Retention(
-        "compact" not in config.get("cleanup.policy", "delete"),
-        _FOREVER if milliseconds < 0 else milliseconds / 1000,
-        _FOREVER if size_bytes < 0 else size_bytes,
-        float(config.get("segment.ms", WEEK_MS)) / 1000,
-        float(config.get("segment.bytes", GIBIBYTE)),
-    )
-
 
 PLANNED: Final = "as planned"
 # What a case lasts: numbers, and lists by broker; Spark sends it as JSON.
@@ -288,9 +159,11 @@ def _first_above(loads: LongArray, limit: LongArray) -> LongArray:
 def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
     """The case, with the end as the scenario that its plan is made for."""
     # Several cases are made: few splits of the brokers among topics that are apart are compared in each.
-    # Months are held against mean rates: the week would be carried along, and replayed by each score, for nothing.
-    problem = without(build(with_sides(replace(spec, week=None), SPLITS_SOLVED[0])))
-    ahead = forecast(spec, problem)
+    # Months are held against mean rates: the week would be carried along, and replayed by each score, for nothing; and
+    # so would the months be, which the forecast has.
+    still = replace(spec, week=None, growth=replace(spec.growth, rates=()))
+    problem = without(build(with_sides(still, SPLITS_SOLVED[0])))
+    ahead = forecast(spec, problem, topics_after(spec))
     then = ahead.at(months)
     ppm = np.full(problem.rows, _MILLION, dtype=np.int64)
     sized = problem.size_bytes > 0

@@ -13,6 +13,7 @@ from msgspec import structs
 from planner.model.build_problem import topics_after
 from planner.model.cluster import in_force
 from planner.model.formats import counted, duration, size
+from planner.model.sizes_ahead import Forecast, per_month_ppm, retention
 from planner.model.spec import Spec
 from planner.plan import headline
 from planner.plan.document.request_types import BudgetLimits
@@ -27,17 +28,14 @@ from planner.plan.document.whatif_types import (
     GrowthTopicRow,
 )
 from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
-from planner.scoring.growth_scenarios import per_month_ppm
 from planner.whatif.growth_forecast import (
     MOST_TIMES,
     PLANNED,
     Case,
-    Forecast,
     Row,
     at_least,
     chosen,
     classes_of,
-    retention,
 )
 
 FORMAT_VERSION = "1.0"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from planner.model.build_problem import build
 from planner.model.problem import Problem
-from planner.model.spec import Growth, Rate, Sweep
-from planner.scoring.growth_scenarios import OutsideWindow, grown, outside, per_month_ppm, scenarios, under, without
+from planner.model.spec import Growth, Sweep
+from planner.scoring.growth_scenarios import OutsideWindow, grown, outside, scenarios, under, without
 
 GROWTH = (Growth("x twice", "x*", 2.0), Growth("all by a tenth", "*", 1.1))
 ROWS = {"x1": [(1,), (2,)], "y": [(2,)]}
@@ -68,10 +68,3 @@ def test_full_disks_are_told_from_windows() -> None:
     for each in (small, without_window):
         rows = outside(scenarios(each)[0], assignment_of(each, [(1,), (2,), (2,)]))
         assert [("disk_used", 1, 200, 190)] == [(row.window, row.broker, row.value, row.most) for row in rows]
-
-
-def test_the_first_rate_that_matches_a_topic_counts() -> None:
-    """Names and patterns in any order; a topic that none matches doesn't grow."""
-    rates = [Rate("a-1", 1), Rate("a-*", 2), Rate("b", 3), Rate("a-3", 4), Rate("[bc]", 5)]
-    assert [1, 2, 2, 3, 5, 0] == per_month_ppm(rates, ["a-1", "a-2", "a-3", "b", "c", "d"])
-    assert [0] == per_month_ppm([], ["a"])

@@ -61,6 +61,8 @@ def test_by_hand() -> None:
         "peak_disk_ppm": 2_909_091,
         "scenario_excess": 0,
         "scenarios_missed": 0,
+        # No topic is said to grow.
+        "months_until_full": -1,
         # Broker 4 alone has y-0; 1, 2 and 2 lead topic x, all in one rack.
         "broker_offline": 1,
         "broker_refused": 1,

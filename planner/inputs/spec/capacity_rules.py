@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment
@@ -29,7 +30,7 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
 from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, listed, place_of
-from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, share_ppm
+from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes
 from planner.model.build_problem import may_move
@@ -101,6 +102,20 @@ def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
 
 
 _CLASSES = ("cluster", "broker_classes")
+
+
+@CAPACITY_RULES.reads("sweep.choose", "limits", "growth", "cluster.load", *TARGET_KEYS)
+def _months_are_known(document: Document) -> Iterator[Finding]:
+    """How long disks last needs to know what grows, and every disk."""
+    without = [str(broker.id) for broker in target_brokers(document) if broker.disk_bytes is None]
+    lacking = (
+        (not (document.get("growth") or document.get("cluster", "load")), "growth", "growth, or cluster.load"),
+        (without, f"capacity.disk of {some(without, 'broker')}", "capacity.disk for every broker that stays or joins"),
+    )
+    for path, (lacks, what, allowed) in product(of_months(document), lacking):
+        if lacks:
+            message = f"{document.get(*path)!r} can't be judged without {what}; allowed: {allowed}, or leave it out"
+            yield document.finding(path, message)
 
 
 @CAPACITY_RULES.reads("cluster.profile")

@@ -190,7 +190,8 @@ def _bytes_are_known(document: Document) -> Iterator[Finding]:
     """What counts bytes needs sizes, and what counts traffic needs rates."""
     asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTES]
     asked += [(path, name) for name in BYTES for path, _ in document.items("sweep", "balance", name)]
-    asked += [(("budget", "bytes_moved"), "disk"), (("sweep", "choose", "most_even_within_bytes"), "disk")]
+    sized = ("most_even_within_bytes", "most_months_within_bytes", "fewest_bytes_lasting_months")
+    asked += [(("budget", "bytes_moved"), "disk"), *((("sweep", "choose", rule), "disk") for rule in sized)]
     asked += [(("balance", "log_dirs"), "disk")]
     for path, name in asked:
         known = knows_sizes(document) if name == "disk" else knows_traffic(document, name)

@@ -160,10 +160,13 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         return replace(topics, findings=(*topics.findings, *error.findings))
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
-    today = topics.assignment.topics
+    today, months = topics.assignment.topics, [*sections.of_months(document)]
     asked, week = [*sections.of_hours(document)], cluster_load.week_of_load(rows, about)
     lacks = cluster_load.without_hours(today, week, asked)
     why = cluster_load.misfit(today, load, sized=sized) or (asked and lacks)
+    if not why and months and not (load.growth or document.get("growth")):
+        needs = ".".join(map(str, months[0]))
+        why = f"says nothing of growth, which {needs} needs; allowed: more than two weeks of history, or growth"
     if why:
         return replace(topics, findings=(*topics.findings, replace(found, message=f"{name!r} {why}")))
     unsized = cluster_load.unsized(today, load)

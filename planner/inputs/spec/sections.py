@@ -11,6 +11,7 @@ from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
+from planner.model.sizes_ahead import MONTHS
 from planner.model.spec import (
     LIMITS,
     BatchRules,
@@ -58,6 +59,14 @@ def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
     for limit in ("hours_above_capacity", *_RATES_OF_HOURS):
         if document.get("limits", limit) is not None:
             yield ("limits", limit), "no such limit"
+
+
+def of_months(document: Document) -> Iterator[Path]:
+    """The keys that need sizes, the growth of topics, and each broker's disk."""
+    if (found := choice(document)).rule in ("most_months_within_bytes", "fewest_bytes_lasting_months"):
+        yield ("sweep", "choose", found.rule)
+    if document.get("limits", "months_until_full") is not None:
+        yield ("limits", "months_until_full")
 
 
 def limits(document: Document) -> Limits:
@@ -108,6 +117,10 @@ def choice(document: Document) -> Choice:
             return Choice("lowest_worst_hour_within_bytes", parse_bytes(size))
         case {"fewest_bytes_within_worst_hour": rate}:
             return Choice("fewest_bytes_within_worst_hour", parse_bytes_per_sec(rate))
+        case {"most_months_within_bytes": size}:
+            return Choice("most_months_within_bytes", parse_bytes(size))
+        case {"fewest_bytes_lasting_months": months}:
+            return Choice("fewest_bytes_lasting_months", months)
         case _:
             return Choice()
 
@@ -145,7 +158,7 @@ def sizing(document: Document) -> Sizing | None:
         per_rack=(int(least), int(most or least)),
         racks=tuple(stated.get("racks", ())),
         prices=tuple(prices),
-        months=stated.get("months", _MONTHS),
+        months=stated.get("months", MONTHS),
         survive=stated.get("survive", "none"),
         disk_used_ppm=share_ppm(stated.get("disk_used", "100%")),
         replicas_per_broker=stated.get("replicas_per_broker"),
@@ -256,15 +269,12 @@ def inline(document: Document) -> LogDirs:
     return LogDirs(tuple(sorted(brokers)), tuple(replicas))
 
 
-_MONTHS = 12
-
-
 def sections(document: Document) -> ReportSections:
     """`report`; nothing is told where it isn't there."""
     growth = document.get("report", "growth")
     return ReportSections(
         tuple(dict.fromkeys(map(str, kinds(document)))),
-        None if growth is None else growth.get("months", _MONTHS),
+        None if growth is None else growth.get("months", MONTHS),
         document.get("report", "consumers") or False,
     )
 

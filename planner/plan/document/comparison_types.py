@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from planner.execution.gates import Gate
 from planner.model.spec import ChoiceRule
 from planner.plan.document.field_types import (
     LARGEST,
@@ -185,7 +186,7 @@ class LimitRow(Section, frozen=True, kw_only=True):
         doc(
             "What is allowed: seconds for limits.eta, bytes on the broker for limits.disk_used and "
             "capacity.max_disk, millionths of what the plan copies for limits.gap, bytes a second for "
-            "limits.worst_hour and limits.p99_hour."
+            "limits.worst_hour and limits.p99_hour, the fewest months for limits.months_until_full."
         ),
     ]
     value: Annotated[Count, doc("What the plan needs.")]
@@ -193,8 +194,8 @@ class LimitRow(Section, frozen=True, kw_only=True):
 
     @property
     def crossed(self) -> bool:
-        """True where the plan needs more than is allowed."""
-        return self.value > self.limit
+        """As `Gate.crossed`."""
+        return Gate(self.key, self.limit, self.value).crossed
 
 
 class RisksSection(Section, frozen=True, kw_only=True):
@@ -234,7 +235,7 @@ class ChoiceSection(Section, frozen=True, kw_only=True):
     rule: Annotated[ChoiceRule, doc("The rule of sweep.choose.")]
     value: Annotated[
         Count | None,
-        doc("The amount of the rule: bytes, millionths above the fair share, or bytes/s; null for a rule without one."),
+        doc("The amount of the rule: bytes, millionths above the fair share, bytes/s or months; null without one."),
     ]
     variant: Annotated[str, doc("The variant: changes, or a name from sweep.variants.")]
     why: Annotated[str, doc("The rule with this plan's numbers, as a phrase.")]
@@ -275,6 +276,13 @@ class CandidateFigures(Section, frozen=True, kw_only=True):
     moves_unforced: Annotated[
         bool, doc("True where it moves replicas that `rebalance` keeps where they are, as Kafka's --generate does.")
     ]
+    months_until_full: Annotated[
+        Count | None,
+        doc(
+            "The month in which a broker is first above its disk's limit as topics grow, 0 for today; one more than "
+            "the months looked ahead if none is. Left out where growth, sizes or disks are unknown."
+        ),
+    ] = None
 
 
 class ComparedRow(CandidateFigures, frozen=True, kw_only=True):

@@ -113,6 +113,9 @@ class SpecLimits(Section, frozen=True, kw_only=True):
     p99_hour_bytes_per_sec: Annotated[
         Count | None, doc("Bytes a second, in or out, that 99 % of all hours of the brokers that stay don't exceed.")
     ] = None
+    months_until_full: Annotated[
+        Count | None, doc("The fewest months until a broker's disk is above its limit, as topics grow.")
+    ] = None
 
 
 class SpecTopics(Section, frozen=True, kw_only=True):
@@ -203,7 +206,7 @@ class SpecSection(Section, frozen=True, kw_only=True):
     ] = None
     growth_ppm: Annotated[
         Mapping[TopicName, int] | None,
-        doc("Topics that grow, by so many millionths a month; left out without the hours of the week."),
+        doc("Topics that grow, by so many millionths a month; left out unless hours of the week or a limit need it."),
     ] = None
 
 

@@ -31,14 +31,14 @@ balance: {{replicas: 1, leaders: 1, network_in: 50%}}
 """
 
 
-def profile(folder: Path, topic: str = "orders", size: int = 1000) -> None:
+def profile(folder: Path, topic: str = "orders", size: int = 1000, span: Span = SPAN) -> None:
     """A profile in which partition 0 is written 100 bytes a second, partition 1 300, and both double in a month."""
     samples = []
-    for hour in range(SPAN.hours):
+    for hour in range(span.hours):
         at, grown = (MONDAY + hour) * 3600, 2 ** (hour / (365.25 * 2))
         samples += [(topic, 0, at, round(1e6 * grown), 50, size), (topic, 1, at, round(3e6 * grown), 60, 3 * size)]
-    rows = rows_of(list(profile_statistics.blocks([sample_batch(*samples)], SPAN)), SPAN)
-    (folder / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(SPAN)))
+    rows = rows_of(list(profile_statistics.blocks([sample_batch(*samples)], span)), span)
+    (folder / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
 
 
 def spec(folder: Path, rates: str = "", first: str = "") -> Path:
@@ -224,3 +224,44 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, content: bytes | N
 
     with pytest.raises(SpecError, match=rf"s\.yaml:4:3: cluster\.load: .*{why}"):
         reading.load(spec(tmp_path))
+
+
+MONTHS = {
+    "limits: {months_until_full: 9}": "limits.months_until_full: 9",
+    "sweep: {choose: {fewest_bytes_lasting_months: 9}}": "sweep.choose.fewest_bytes_lasting_months: 9",
+    "sweep: {choose: {most_months_within_bytes: 9B}}": "sweep.choose.most_months_within_bytes: '9B'",
+}
+
+
+@pytest.mark.parametrize("written", MONTHS)
+def test_what_goes_by_months_needs_growth_and_every_disk(tmp_path: Path, written: str) -> None:
+    """By the profile or by the YAML; without either, or where a broker states no disk, that is told at the key."""
+    profile(tmp_path)
+    path, key = spec(tmp_path), MONTHS[written]
+    sized = path.read_text().replace("[1, 2]", "[1, 2], size: 1").replace("[2, 1]", "[2, 1], size: 1")
+    path.write_text(f"{sized}{written}\n")
+    (line,) = refused(path)
+    assert f"{key} can't be judged without capacity.disk of brokers 1, 2; allowed: capacity.disk for every" in line
+
+    with_disks = path.read_text().replace("{id: 1}", "{id: 1, capacity: {disk: 1GB}}")
+    path.write_text(with_disks.replace("{id: 2}", "{id: 2, capacity: {disk: 1GB}}"))
+    assert_nine_months_or_bytes(path)
+
+    profile(tmp_path, span=Span(MONDAY, MONDAY + 5 * 24))
+    (line,) = refused(path)
+    named = key.partition(":")[0]
+    assert f"says nothing of growth, which {named} needs; allowed: more than two weeks of history, or growth" in line
+
+    bare = path.read_text().replace("  load: load.parquet\n", "").replace("network_in: 50%", "disk: none")
+    path.write_text(bare)
+    (line,) = refused(path)
+    assert f"{key} can't be judged without growth; allowed: growth, or cluster.load, or leave it out" in line
+
+    path.write_text(f"{bare}growth: [{{topics: '*', per_month: 3%}}]\n")
+    assert_nine_months_or_bytes(path)
+
+
+def assert_nine_months_or_bytes(path: Path) -> None:
+    """As a rule or as a limit."""
+    found = reading.load(path)
+    assert 9 == (found.limits.months_until_full or found.sweep.choice.value)

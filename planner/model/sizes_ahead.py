@@ -1,0 +1,183 @@
+"""How large every replica is so many months from now, and what is written and read then.
+
+A topic with a known write rate holds what its retention keeps: what lies there today ages out evenly over the
+retention, what is written meanwhile, at a rate that grows month by month, comes on top. Kafka deletes whole segments,
+once their newest record is too old, so the oldest record is as old as the retention and one segment's span; by size it
+deletes once `retention.bytes` and a segment are exceeded (`UnifiedLog.deleteRetentionMsBreachedSegments`,
+`deleteRetentionSizeBreachedSegments`). Topics that are compacted, or whose rate isn't known, grow as their rate does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from planner.model.cluster import Topic, in_force
+from planner.model.problem import FloatArray, LongArray, Problem
+from planner.model.spec import Rate, Spec
+
+# How far growth is looked ahead where `report.growth` doesn't say.
+MONTHS = 12
+# A twelfth of 365.25 days.
+MONTH_SECONDS = 2_629_800
+# Kafka's defaults, where neither the topic nor what it inherits says otherwise.
+WEEK_MS, GIBIBYTE = 604_800_000, 1 << 30
+_FOREVER = -1.0
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What a topic keeps; `seconds` and `size_bytes` are -1 without a limit. `by_rate` is False for compacted topics.
+
+    Of tiered topics (KIP-405) it is what stays on the brokers.
+    """
+
+    by_rate: bool
+    seconds: float
+    size_bytes: float
+    segment_seconds: float
+    segment_bytes: float
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """T topics, P partitions: `growth` (T,) a month, and the retention's columns, (P,) each.
+
+    `age` is how old, in months, a record gets at the most, infinite without a limit; `cap` is the largest size.
+    """
+
+    problem: Problem
+    growth: FloatArray
+    by_rate: FloatArray
+    age: FloatArray
+    cap: FloatArray
+
+    def at(self, month: int) -> Problem:
+        """The problem with the sizes and rates of so many months from now; at 0 it is as it is."""
+        if month == 0:
+            return self.problem
+        factors = self.factors(month)[:, month][self.problem.topic_of]
+        rates = (self.problem.bytes_in_per_sec, self.problem.bytes_out_per_sec)
+        written, read = (self._whole(each * factors) for each in rates)
+        return replace(
+            self.problem,
+            size_bytes=self.sizes(month),
+            bytes_in_per_sec=written,
+            bytes_out_per_sec=read,
+        )
+
+    def sizes(self, month: int) -> LongArray:
+        """(P,) bytes of a replica so many months from now."""
+        if month == 0:
+            return self.problem.size_bytes
+        by_growth = self.problem.size_bytes * self.factors(month)[:, month][self.problem.topic_of]
+        return self._whole(np.where(self.by_rate > 0, self._held(month), by_growth))
+
+    def _whole(self, values: FloatArray) -> LongArray:
+        """Whole numbers; beyond all disks growth ends where all replicas together still are a number of 64 bits."""
+        most = 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
+        return np.rint(np.minimum(values, most)).astype(np.int64)
+
+    def factors(self, month: int) -> FloatArray:
+        """(T, month + 1): each month's rate by today's; multiplied up, since powers differ from CPU to CPU."""
+        steps = np.repeat((1.0 + self.growth)[:, None], month, axis=1)
+        return np.concatenate([np.ones((len(self.growth), 1)), np.cumprod(steps, axis=1)], axis=1)
+
+    def _held(self, month: int) -> FloatArray:
+        """(P,) bytes of the topics whose rate is known."""
+        problem, known = self.problem, self.problem.sizes_known
+        a_month = problem.bytes_in_per_sec.astype(np.float64) * MONTH_SECONDS
+        begin = month - self.age
+        limited = np.isfinite(begin)
+        begin = np.where(limited, begin, 0.0)
+        written = self._written(month, np.full(len(begin), float(month)))
+        # Sizes that nobody measured are those that the rate of today has made.
+        before = self._written(month, np.maximum(begin, 0.0) if known else begin)
+        left = np.where(limited, np.maximum(1.0 - month / np.where(limited, self.age, 1.0), 0.0), 1.0)
+        old = problem.size_bytes * left if known else 0.0
+        held: FloatArray = np.minimum(old + a_month * (written - before), self.cap)
+        return held
+
+    def _written(self, month: int, until: FloatArray) -> FloatArray:
+        """(P,): months' worth of today's rate that is written from now until then; before now, at today's rate."""
+        factors = self.factors(month)
+        sums = np.concatenate([np.zeros((len(factors), 1)), np.cumsum(factors, axis=1)], axis=1)
+        whole = np.clip(np.floor(until), 0, month).astype(np.int64)
+        topics = self.problem.topic_of
+        ahead: FloatArray = sums[topics, whole] + (until - whole) * factors[topics, whole]
+        return np.where(until < 0, until, ahead)
+
+
+def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
+    """The forecast of a spec's `growth` for its problem, whose topics are these (T,)."""
+    growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / 1_000_000
+    kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
+    of = problem.topic_of
+    per_sec = problem.bytes_in_per_sec.astype(np.float64)
+    seconds, size_bytes, roll_seconds, segment = (
+        np.array([getattr(each, name) for each in kept], dtype=np.float64)[of]
+        for name in ("seconds", "size_bytes", "segment_seconds", "segment_bytes")
+    )
+    span = np.minimum(roll_seconds, segment / np.maximum(per_sec, 1e-9))
+    return Forecast(
+        problem,
+        growth,
+        np.array([each.by_rate for each in kept], dtype=np.float64)[of] * (per_sec > 0),
+        np.where(seconds == _FOREVER, np.inf, (seconds + span) / MONTH_SECONDS),
+        np.where(size_bytes == _FOREVER, np.inf, size_bytes + segment),
+    )
+
+
+def retention(config: Mapping[str, str]) -> Retention:
+    """What a topic's configuration says of how long it keeps how much."""
+    tiered = config.get("remote.storage.enable") == "true"
+
+    def kept(kind: str, default: int) -> float:
+        """Of a tiered topic what it keeps on the brokers; -2 stands for all of its retention."""
+        local = float(config.get(f"local.retention.{kind}", -2)) if tiered else -2
+        return float(config.get(f"retention.{kind}", default)) if local == -2 else local
+
+    milliseconds, size_bytes = kept("ms", WEEK_MS), kept("bytes", -1)
+    return Retention(
+        "compact" not in config.get("cleanup.policy", "delete"),
+        _FOREVER if milliseconds < 0 else milliseconds / 1000,
+        _FOREVER if size_bytes < 0 else size_bytes,
+        float(config.get("segment.ms", WEEK_MS)) / 1000,
+        float(config.get("segment.bytes", GIBIBYTE)),
+    )
+
+
+def months_ahead(spec: Spec) -> int:
+    """How many months growth is looked ahead: as `report.growth` says, and no fewer than are asked of the plan."""
+    asked = spec.sweep.choice.value if spec.sweep.choice.rule == "fewest_bytes_lasting_months" else 0
+    return max(spec.report.growth_months or MONTHS, spec.limits.months_until_full or 0, asked)
+
+
+def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> Problem:
+    """The problem with the sizes of the coming months, where sizes, growth and the disk of some broker are known."""
+    if not (spec.growth.rates and problem.sizes_known and (problem.disk_limit_bytes >= 0).any()):
+        return problem
+    ahead = forecast(spec, problem, topics)
+    sizes = [ahead.sizes(month) for month in range(months_ahead(spec) + 1)]
+    return replace(problem, sizes_ahead=np.stack(sizes, axis=1))
+
+
+def per_month_ppm(rates: Sequence[Rate], topics: Sequence[str]) -> list[int]:
+    """Millionths a month by which each of these topics grows, by the first rate that matches it; 0 where none does."""
+    # A load profile has a rate for each topic by its name: patterns alone are looked through one by one.
+    named: dict[str, int] = {}
+    patterns = []
+    for at, rate in enumerate(rates):
+        if any(each in rate.topics for each in "*?["):
+            patterns.append(at)
+        else:
+            named.setdefault(rate.topics, at)
+    found = []
+    for topic in topics:
+        matching = (at for at in patterns if fnmatchcase(topic, rates[at].topics))
+        first = min(next(matching, len(rates)), named.get(topic, len(rates)))
+        found.append(rates[first].ppm if first < len(rates) else 0)
+    return found

@@ -1,0 +1,135 @@
+"""How partitions grow: rates, retention, what lies there already; and what a problem has of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from growing_topics import rated
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.build_problem import build, topics_after
+from planner.model.sizes_ahead import MONTH_SECONDS, WEEK_MS, Retention, forecast, per_month_ppm, retention
+from planner.model.spec import Rate
+
+MB = 10**6
+
+
+def sizes(spec, *months):
+    """The partition's bytes in these months."""
+    ahead = forecast(spec, build(spec), topics_after(spec))
+    return [int(ahead.at(month).size_bytes[0]) for month in months]
+
+
+def test_nothing_changes_where_nothing_grows():
+    """A topic at the size that its rate and retention make of it stays there."""
+    written = 1000 * WEEK_MS // 1000 + MB
+    config = [("segment.bytes", str(MB))]
+
+    assert [written] * 3 == sizes(rated(config, size=written, bytes_in=1000), 0, 1, 7)
+    assert [5, 5, 5] == sizes(rated(size=5), 0, 3, 12)
+
+
+def test_without_a_rate_sizes_grow_as_it_is_said():
+    """So they do where the topic is compacted; the first entry that matches counts."""
+    assert [1_000_000, 1_080_000, 1_166_400] == sizes(rated(size=1_000_000, ppm=80_000), 0, 1, 2)
+    compacted = rated([("cleanup.policy", "compact")], size=1_000_000, bytes_in=9, ppm=-500_000)
+    assert [1_000_000, 500_000, 250_000] == sizes(compacted, 0, 1, 2)
+    first = (Rate("t", 1_000_000), Rate("*", 0))
+    assert [1, 2, 4] == sizes(rated(size=1, rates=first), 0, 1, 2)
+    assert [1, 1] == sizes(rated(size=1, rates=first[::-1]), 0, 1)
+
+
+def test_retention_may_be_inherited():
+    """As a topic's own, with or without a known origin."""
+    own = rated([("retention.ms", "-1")], size=7, bytes_in=10, ppm=1_000_000)
+    (topic,) = own.cluster.topics
+    bare = replace(topic, config=())
+    inherited = replace(own.cluster, topics=(bare,), config_defaults=topic.config)
+    printed = replace(own.cluster, topics=(replace(bare, effective_config=topic.config),))
+
+    assert sizes(own, 1, 2) == sizes(replace(own, cluster=inherited), 1, 2)
+    assert sizes(own, 1, 2) == sizes(replace(own, cluster=printed), 1, 2)
+
+
+def test_what_is_kept_for_ever_adds_up():
+    """Without retention all that is written stays: the rate of each month times its seconds."""
+    spec = rated([("retention.ms", "-1")], size=7, bytes_in=10, ppm=1_000_000)
+
+    assert [7, 7 + 10 * MONTH_SECONDS, 7 + 30 * MONTH_SECONDS] == sizes(spec, 0, 1, 2)
+
+
+def test_retention_by_size_caps_a_partition():
+    """It holds at the most retention.bytes and a segment."""
+    config = [("retention.ms", "-1"), ("retention.bytes", "5000"), ("segment.bytes", "200")]
+
+    assert [7, 5200, 5200] == sizes(rated(config, size=7, bytes_in=10), 0, 1, 2)
+
+
+def test_old_data_ages_out_while_new_data_comes():
+    """Half of what lies there is gone after half of its retention, and what is written meanwhile has come."""
+    config = [("retention.ms", str(2 * MONTH_SECONDS * 1000)), ("segment.ms", "0")]
+
+    assert [8 * MB, 4 * MB + MONTH_SECONDS, 2 * MONTH_SECONDS] == sizes(rated(config, size=8 * MB, bytes_in=1), 0, 1, 2)
+
+
+def test_sizes_that_nobody_measured_are_made_of_rates():
+    """They are what retention keeps, written at today's rate before today."""
+    config = [("retention.ms", str(2 * MONTH_SECONDS * 1000)), ("segment.ms", "0")]
+    spec = rated(config, bytes_in=1, ppm=1_000_000, sizes_known=False)
+
+    assert [2 * MONTH_SECONDS, 3 * MONTH_SECONDS] == sizes(spec, 1, 2)
+
+
+def test_rates_grow_each_month():
+    """Written and read alike."""
+    spec = rated(bytes_in=100, ppm=100_000)
+    then = forecast(spec, build(spec), topics_after(spec)).at(2)
+
+    assert (121, 242) == (then.bytes_in_per_sec[0], then.bytes_out_per_sec[0])
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, Retention(True, 604_800, -1, 604_800, 1 << 30)),
+        ({"retention.ms": "-1", "retention.bytes": "9"}, Retention(True, -1, 9, 604_800, 1 << 30)),
+        ({"cleanup.policy": "compact,delete", "segment.bytes": "7"}, Retention(False, 604_800, -1, 604_800, 7)),
+        (
+            {"remote.storage.enable": "true", "local.retention.ms": "1000", "retention.bytes": "5"},
+            Retention(True, 1, 5, 604_800, 1 << 30),
+        ),
+        ({"remote.storage.enable": "true", "retention.ms": "2000"}, Retention(True, 2, -1, 604_800, 1 << 30)),
+    ],
+)
+def test_retention_of_a_topic(config, expected):
+    """Kafka's defaults, compaction, and what stays on the brokers of tiered topics."""
+    assert expected == retention(config)
+
+
+@given(
+    st.integers(0, 10**12), st.integers(0, 10**8), st.integers(0, 300_000), st.integers(0, 10**11), st.integers(1, 20)
+)
+def test_more_growth_is_never_smaller(size, bytes_in, ppm, keep, month):
+    """Faster growth makes no partition smaller, and no size is negative."""
+    config = [("retention.ms", str(keep)), ("segment.bytes", "1000000")]
+    slow, fast = (sizes(rated(config, size=size, bytes_in=bytes_in, ppm=each), month)[0] for each in (ppm, ppm + 1000))
+
+    assert 0 <= slow <= fast + 1
+
+
+def test_the_first_rate_that_matches_a_topic_counts() -> None:
+    """Names and patterns in any order; a topic that none matches doesn't grow."""
+    rates = [Rate("a-1", 1), Rate("a-*", 2), Rate("b", 3), Rate("a-3", 4), Rate("[bc]", 5)]
+    assert [1, 2, 2, 3, 5, 0] == per_month_ppm(rates, ["a-1", "a-2", "a-3", "b", "c", "d"])
+    assert [0] == per_month_ppm([], ["a"])
+
+
+def test_growth_beyond_every_number_ends_at_one():
+    """Ten times as much each month for ten years: no warning of NumPy's, and nothing below 0."""
+    spec = rated(size=10**9, ppm=9_000_000)
+    with np.errstate(all="raise"):
+        then = forecast(spec, build(spec), topics_after(spec)).at(120)
+    assert 10**18 < int(then.size_bytes[0]) < 2**63 // 2

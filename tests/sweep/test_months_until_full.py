@@ -1,0 +1,146 @@
+"""How long disks last under every candidate, as `planner growth` has it, and as a rule and a gate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusters import balance_of, no_racks, spec_of
+
+from planner.model.build_problem import topics_after
+from planner.model.errors import UnsafePlanError
+from planner.model.problem import IntArray, Problem
+from planner.model.sizes_ahead import forecast
+from planner.model.spec import Choice, Limits, Monthly, Rate, ReportSections, Spec, Sweep
+from planner.plan.build import RefusedPlanError, planned
+from planner.plan.document.plan_types import Plan
+from planner.report import summary, verdict
+from planner.sweep import evaluate
+from planner.sweep.choice import Swept, alternatives
+from planner.whatif import growth_forecast
+
+
+def asked(*rates: Rate, disk: int | None = 1000, **rest: object) -> Spec:
+    """Two brokers with four partitions each alone, of 50 bytes each: those of x double each month, those of y stay.
+
+    All of x is on broker 1, and all of y on broker 2: 200 × 2³ is above the disk of 1000, and with half of x on each
+    broker 100 × 2⁴ + 100 is.
+    """
+    rows = {"x": [(1,)] * 4, "y": [(2,)] * 4}
+    sweep = Sweep(candidates=40, choice=rest.pop("choice", Choice()))
+    spec = spec_of(no_racks(1, 2), rows, sizes=50, balance=balance_of("1", "1", "none"), sweep=sweep, **rest)
+    brokers = tuple(replace(each, disk_bytes=disk) for each in spec.cluster.brokers)
+    growth = Monthly(rates or (Rate("x", 1_000_000), Rate("*", 0)))
+    return replace(spec, cluster=replace(spec.cluster, brokers=brokers), growth=growth)
+
+
+def tried(spec: Spec) -> list[Swept]:
+    """A sweep in this process."""
+    return [
+        Swept(each.name, each.spec, each.problem, evaluate.run(each.problem, each.candidates))
+        for each in alternatives(spec)
+    ]
+
+
+def plan_of(spec: Spec) -> Plan:
+    """The plan of a sweep in this process."""
+    return planned(tried(spec)).plan
+
+
+def slowly(spec: Spec, problem: Problem, assignment: IntArray, months: int) -> int:
+    """The first month in which a broker is too full, counted one replica after the other."""
+    ahead = forecast(spec, problem, topics_after(spec))
+    for month in range(months + 1):
+        sizes, held = ahead.at(month).size_bytes.tolist(), [0] * len(problem.broker_ids)
+        for size, brokers in zip(sizes, assignment.tolist(), strict=True):
+            for broker in brokers:
+                held[broker] += size if broker >= 0 else 0
+        limits = problem.disk_limit_bytes.tolist()
+        if any(0 <= limit < bytes_held for bytes_held, limit in zip(held, limits, strict=True)):
+            return month
+    return months + 1
+
+
+@pytest.mark.parametrize("months", [None, 2, 30])
+def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> None:
+    """Kafka's placements, solved plans and today's: as counted one by one, and as in `planner growth`."""
+    spec = asked(report=ReportSections(growth_months=months))
+    ahead = months or 12
+    (alternative,) = alternatives(spec)
+    problem, every = alternative.problem, alternative.candidates
+    rows = evaluate.run(problem, every).scores.to_pylist()
+    (case, *_) = growth_forecast.cases(spec, ahead)
+    assert {"unchanged", "kafka_classic", "kafka_striped", "optimum"} < {row["strategy"] for row in rows}
+    for row in rows:
+        assignment = evaluate.propose(problem, every, row["candidate"]).assignment
+        first = growth_forecast.given(case, assignment)["first"]
+        assert (ahead + 1 if first < 0 else first) == row["months_until_full"]
+        assert slowly(spec, problem, assignment, ahead) == row["months_until_full"]
+    assert min(3, ahead + 1) == rows[0]["months_until_full"]
+    assert min(4, ahead + 1) == max(row["months_until_full"] for row in rows)
+
+
+def test_without_growth_sizes_or_disks_months_are_unknown() -> None:
+    """-1 in the table, and nothing in the plan."""
+    spec = asked()
+    unsized = replace(spec.cluster, sizes_known=False)
+    for each in (replace(spec, growth=Monthly()), asked(disk=None), replace(spec, cluster=unsized)):
+        (swept,) = tried(each)
+        assert {-1} == set(swept.result.scores["months_until_full"].to_pylist())
+        assert {None} == {row.months_until_full for row in planned([swept]).plan.compared}
+
+
+def test_the_plan_tells_months_beside_what_it_is_compared_with() -> None:
+    """Doing nothing is full in the third month; what Kafka's tool makes, in the fourth."""
+    plan = plan_of(asked())
+    months = {row.label: row.months_until_full for row in plan.compared}
+    assert (3, 4) == (months["do nothing"], max(each or 0 for each in months.values()))
+
+
+@pytest.mark.parametrize(
+    ("choice", "moved", "why"),
+    [
+        (Choice("most_months_within_bytes", 1000), 200, "the first disk is full in month 4"),
+        (Choice("most_months_within_bytes", 100), 0, "the first disk is full in month 3"),
+        (Choice("fewest_bytes_lasting_months", 4), 200, "with no disk full before month 4: 200 B, the first"),
+        (Choice("fewest_bytes_lasting_months", 3), 0, "with no disk full before month 3: 0 B, the first"),
+    ],
+)
+def test_the_months_choose(choice: Choice, moved: int, why: str) -> None:
+    """The most months for the bytes, or the fewest bytes for the months."""
+    plan = plan_of(asked(choice=choice))
+    assert (choice.rule, choice.value, moved) == (plan.choice.rule, plan.choice.value, plan.bound.bytes_moved)
+    assert why in plan.choice.why
+
+
+def test_disks_that_last_are_told_and_what_is_too_much_is_refused() -> None:
+    """A rule may look further ahead than the report does; no month is promised that no plan reaches."""
+    slow = asked(Rate("*", 0), choice=Choice("fewest_bytes_lasting_months", 20))
+    assert "no disk is full within 20 months" in plan_of(slow).choice.why
+    with pytest.raises(UnsafePlanError, match="a full disk before month 20; allowed: at most 4"):
+        plan_of(asked(choice=Choice("fewest_bytes_lasting_months", 20)))
+
+
+def test_months_are_a_gate() -> None:
+    """What is asked for is the least; unlike other limits it is lowered."""
+    plan = plan_of(asked(limits=Limits(months_until_full=3)))
+    kept = next(row for row in plan.limits if row.key == "limits.months_until_full")
+    assert (3, 3, False) == (kept.limit, kept.value, kept.crossed)
+    row = next(row for row in summary.measures(plan).rows if row.name == "months until a disk is full")
+    assert ("3", "at least 3", "") == (row.plan, row.allowed, row.but)
+    with pytest.raises(RefusedPlanError) as refused:
+        plan_of(asked(limits=Limits(months_until_full=4, replicas_moved=100)))
+    assert "limits.months_until_full: the plan lasts 3 months, allowed: at least 4 months" in str(refused.value)
+    assert "written: lower limits.months_until_full to 3, or ask" in verdict.refused_next(refused.value.plan)
+    unknown = (replace(asked(), growth=Monthly()), asked(disk=None))
+    for each in unknown:
+        with pytest.raises(UnsafePlanError, match="months_until_full can't be judged, how topics grow or a broker's"):
+            plan_of(replace(each, limits=Limits(months_until_full=4)))
+
+
+def test_a_shrinking_topic_may_be_too_large_for_now_alone() -> None:
+    """Months are looked at one by one: what doesn't fit today is full in month 0, though it fits later."""
+    (swept,) = tried(asked(Rate("*", -500_000), disk=150))
+    months = np.asarray(swept.result.scores["months_until_full"])
+    assert {0} == set(months.tolist())
