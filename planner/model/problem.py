@@ -222,7 +222,8 @@ def replica_ranks(problem: Problem, ranks: IntArray, replicas: IntArray, rows: I
 def badly_led(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions whose preferred leader, the first of these replicas (P, W), should be another of them.
 
-    Partitions with a replica on a broker that is in no ISR aren't judged: the other one may not be electable.
+    Partitions with a replica on a broker that is in no ISR aren't judged, as the other one may not be electable; but
+    for those led where `apart` doesn't let them be, which is a rule and not a preference.
     """
     if problem.leader_ranks is None:
         return np.zeros(problem.rows, dtype=bool)
@@ -230,7 +231,8 @@ def badly_led(problem: Problem, replicas: IntArray) -> BoolArray:
     badly: BoolArray = (ranks[:, 0] > ranks.min(axis=1)) & (replicas[:, 0] >= 0)
     if problem.out_of_sync is not None:
         # Whatever isn't a broker, or isn't one that is known, is at the end.
-        badly &= ~np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))].any(axis=1)
+        off = np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))].any(axis=1)
+        badly &= ~off | (ranks[:, 0] >= NEVER_LEADS)
     return badly
 
 

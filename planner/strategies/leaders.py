@@ -375,11 +375,15 @@ def led_in_sync(problem: Problem, assignment: IntArray) -> IntArray:
     if problem.out_of_sync is None or not problem.out_of_sync.any():
         return assignment
     ordered, off = assignment.copy(), np.append(problem.out_of_sync, True)
+    never = np.tile(problem.out_of_sync, (len(problem.topic_names), 1))
+    never |= False if problem.leader_ranks is None else problem.leader_ranks >= NEVER_LEADS
     changed = (assignment != today(problem)).any(axis=1) & (assignment[:, 0] >= 0)
     rows = np.flatnonzero(problem.may_lead_anew & changed & off[assignment[:, 0]])
     for row in rows.tolist():
         brokers = [broker for broker in assignment[row].tolist() if broker >= 0]
-        able = sorted((b for b in brokers if not off[b]), key=lambda b: b != problem.leaders[row])
+        able = sorted(
+            (b for b in brokers if not never[problem.topic_of[row], b]), key=lambda b: b != problem.leaders[row]
+        )
         if able:
             kept = [able[0], *(broker for broker in brokers if broker != able[0])]
             ordered[row, : len(kept)] = kept

@@ -24,7 +24,7 @@ from planner.model.spec import Spec
 from planner.scoring.fair_shares import RackRule, ShareFilling, disk_weights, per_rack, rack_rule, water_filled
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
-from planner.strategies.work_limits import MOST_SPLITS, SPLIT_IMPROVEMENTS, SPLIT_PARTITIONS, SPLITS_SOLVED
+from planner.strategies.work_limits import MOST_SPLITS, OTHERS, SPLIT_IMPROVEMENTS, SPLIT_PARTITIONS, SPLITS_SOLVED
 from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS
 
 # (N, G, Bt): for each split and group, the side of each target broker.
@@ -154,7 +154,7 @@ def split_problem(spec: Spec) -> tuple[Spec, Problem]:
 def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
     """The plan of a split; InfeasibleError without one."""
     _, problem = split_problem(spec)
-    found, even = solve(problem, problem.balance), problem.rebalance == "all"
+    found, even = solve(problem, problem.balance, worth=OTHERS), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
     moved, least = scores.replicas_moved, found.least_replicas
     if problem.sizes_known:

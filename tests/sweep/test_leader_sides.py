@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.build_problem import build
-from planner.model.cluster import Apart, ApartBy
+from planner.model.cluster import Apart, ApartBy, Partition
 from planner.model.errors import InfeasibleError
 from planner.model.spec import Changes, Spec
 from planner.scoring import independent_check
@@ -102,15 +102,29 @@ def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
 
 
 @examples(100)
-@given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]))
-def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy) -> None:
-    """No broker, or rack, is preferred to lead both; sides found in the plan alone let it be."""
+@given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]), st.booleans())
+def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy, down: bool) -> None:
+    """No broker, or rack, is preferred to lead both, though one of the brokers is down; sides found in the plan alone
+    let it be.
+    """
     racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
     assume(by == "broker_leaders" or None not in racks)
     spec = replace(spec, apart=(Apart(("t0", "t[12]"), by=by),))
+    spec = without_broker(spec, spec.cluster.topics[0].partitions[0].replicas[0]) if down else spec
     try:
         _, solution = solved(spec)
     except InfeasibleError:
         assume(False)
     again = sides_of(spec, build(spec), solution.assignment)
     assert () == independent_check.check(build(again), solution.assignment)
+
+
+def without_broker(spec: Spec, down: int) -> Spec:
+    """The spec with a broker in no ISR: the next replica leads, or nobody does."""
+
+    def left(part: Partition) -> Partition:
+        alive = tuple(broker for broker in part.replicas if broker != down)
+        return replace(part, leader=alive[0], isr=alive) if alive else replace(part, leader=None, isr=(down,))
+
+    topics = tuple(replace(topic, partitions=tuple(map(left, topic.partitions))) for topic in spec.cluster.topics)
+    return replace(spec, cluster=replace(spec.cluster, topics=topics))

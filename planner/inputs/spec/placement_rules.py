@@ -334,7 +334,7 @@ def _pair(
         return  # told where sides are compared
     for one, two in ((side, other), (other, side)):
         for brokers, (most, name) in one.needs.items():
-            if lack := short(brokers - two.stuck.keys(), (most,)):
+            if two.stuck and (lack := short(brokers - two.stuck.keys(), (most,))):
                 what, needed, there = lack
                 topics = place_of(document, ("topics",))
                 message = (

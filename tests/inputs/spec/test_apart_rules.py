@@ -118,6 +118,14 @@ CASES = [
         "out",
     ),
     (
+        "aba",
+        "broker_sets: {all: [1, 2, 3]}\nplacement: [{topics: orders, brokers: all, exclusive: true}]\n"
+        "apart: [{topics: [orders, payments], by: broker_leaders}]\n",
+        "s.yaml:10:44 placement[0].exclusive 'all', broker_sets.all (9:15), leaves all other topics 0 of the brokers "
+        "that stay or join, too few for 2 replicas of topics payments, refunds; allowed: 2 brokers or more, or a "
+        "smaller changes.set_replication_factor",
+    ),
+    (
         "abab",
         "apart: [{topics: [orders, payments], by: region}]\n",
         "s.yaml:9:38 apart[0].by 'region' isn't possible here; allowed: broker, rack, broker_leaders, rack_leaders",
