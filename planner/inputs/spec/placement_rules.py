@@ -34,6 +34,7 @@ from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, Apart, some
 from planner.model.errors import Finding, did_you_mean
+from planner.model.formats import counted
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
@@ -156,8 +157,9 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
         wanted = min(most, len(every))
         if wide:
             message = (
-                f"{need.name} {len(need.usable)} of the brokers that stay or join, too few for {most} replicas of "
-                f"{some(wide)}; allowed: {most} brokers or more, or a smaller changes.set_replication_factor"
+                f"{need.name} {len(need.usable)} of the brokers that stay or join, too few for "
+                f"{counted(most, 'replica')} of {some(wide)}; allowed: {counted(most, 'broker')} or more, or a smaller "
+                "changes.set_replication_factor"
             )
             yield document.finding(need.path, message)
         elif rack_aware(document) and None not in every and len(there) < wanted:
