@@ -173,28 +173,6 @@ def carried(
     return [pa.ipc.open_stream(each).read_all() for each in answers]
 
 
-def called(
-    spark: Session, step: Callable[[int], Any], numbers: Sequence[int], tasks: int, progress: Progress | None = None
-) -> dict[int, Any]:
-    """What a function that can be pickled gives for each of these numbers, in the current folder of this process."""
-    if not numbers:
-        return {}
-    tasks = min(tasks, len(numbers))
-    tables = carried(spark, [(step, tuple(numbers), tasks, Path.cwd())], _called, tasks, progress)
-    return {row["number"]: pickle.loads(row["answer"]) for table in tables for row in table.to_pylist()}
-
-
-_ANSWERS = pa.schema([("number", pa.int32()), ("answer", pa.large_binary())])
-
-
-def _called(received: Received, task: int) -> Iterator[pa.Table]:
-    step, numbers, tasks, folder = received[0]
-    # That of a worker is where Java was started.
-    os.chdir(folder)
-    for number in numbers[task::tasks]:
-        yield pa.table({"number": [number], "answer": [pickle.dumps(step(number))]}, schema=_ANSWERS)
-
-
 def add_module(spark: Session, file: str) -> None:
     """Send a module of the user's own to every worker."""
     if is_connect(spark):
@@ -203,10 +181,16 @@ def add_module(spark: Session, file: str) -> None:
         context(spark).addPyFile(file)
 
 
+def cancel(spark: Session) -> None:
+    """Ask Spark to end the session's jobs; one that has ended has none."""
+    with suppress(Exception):
+        cast("Any", spark).interruptAll() if is_connect(spark) else context(spark).cancelAllJobs()
+
+
 def start_workers(spark: Session) -> None:
     """Start the Python workers of a local session and let them load the sweep, which takes seconds the first time."""
     if _is_local(spark):
-        carried(spark, (), _loaded, _cores(spark))
+        carried(spark, (), _loaded, cores(spark))
 
 
 def _loaded(_: Received, __: int) -> Iterable[pa.Table]:
@@ -289,7 +273,7 @@ _FAULTS = (
 
 def tasks_for(spark: Session) -> int:
     """How many tasks a job has by default: PARTITIONS_PER_CORE, on a cluster at least LEAST_ON_A_CLUSTER."""
-    return max(PARTITIONS_PER_CORE * _cores(spark), 1 if _is_local(spark) else LEAST_ON_A_CLUSTER)
+    return max(PARTITIONS_PER_CORE * cores(spark), 1 if _is_local(spark) else LEAST_ON_A_CLUSTER)
 
 
 def _is_local(spark: Session) -> bool:
@@ -299,7 +283,7 @@ def _is_local(spark: Session) -> bool:
     return not is_connect(spark) and is_local(str(context(spark).master))
 
 
-def _cores(spark: Session) -> int:
+def cores(spark: Session) -> int:
     """How many tasks run at once; a Connect session can't say, but cuts a range into as many pieces."""
     if not is_connect(spark):
         return int(context(spark).defaultParallelism)
@@ -311,17 +295,22 @@ def _cores(spark: Session) -> int:
 
 @contextmanager
 def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
-    """The pickled values as something that a function on its way to the workers may hold.
+    """The pickled values as something that a function on its way to the workers may hold; bytes are pickled already.
 
     Spark Connect has no broadcasts, and what a function itself holds goes over the wire in one message, which may be
-    128 MB at most; a file goes in pieces.
+    128 MB at most; a file goes in pieces. A session takes a file's name only once, so it is the content's.
     """
-    pickled = tuple(pickle.dumps(value) for value in values)
-    if is_connect(spark):
-        yield _sent_as_file(spark, pickle.dumps(pickled))
-        return
+    pickled = tuple(value if isinstance(value, bytes) else pickle.dumps(value) for value in values)
     if sum(map(len, pickled)) <= _WITH_A_TASK:
         yield pickled
+        return
+    if is_connect(spark):
+        data = pickle.dumps(pickled)
+        name = f"planner-problems-{hashlib.sha256(data).hexdigest()}"
+        with interrupts.temporary_folder("planner-spark-") as folder:
+            (folder / name).write_bytes(data)
+            frames(spark).addArtifacts(str(folder / name), file=True)
+        yield name
         return
     # pyspark writes them to a file first, and would print a traceback where that can't be.
     if shutil.disk_usage(str(context(spark)._temp_dir)).free < sum(map(len, pickled)):
@@ -333,13 +322,3 @@ def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
         # Executors that answer only after the session has ended make Java print a stack of its own on stderr.
         if not interrupts.pending():
             broadcast.destroy(blocking=True)
-
-
-def _sent_as_file(spark: Session, data: bytes) -> str:
-    """The name under which the workers find the data; a session takes a name only once, so it is the content's."""
-    name = f"planner-problems-{hashlib.sha256(data).hexdigest()}"
-    with interrupts.temporary_folder("planner-spark-") as folder:
-        file = folder / name
-        file.write_bytes(data)
-        frames(spark).addArtifacts(str(file), file=True)
-    return name

@@ -5,7 +5,7 @@ waits. Three names of its modules are replaced while a session is made; nothing 
 
 Opening a session takes seconds, most of them Java's. An `Opening` does it in another thread, while this one reads what
 is asked for and begins with the work. What to do in the session is submitted meanwhile; the thread does it as soon as
-the session is open and prepared, keeps the answer, and closes the session.
+the session is open and prepared, keeps the answer, and closes the session, unless more work is to follow.
 """
 
 from __future__ import annotations
@@ -218,24 +218,24 @@ class Opening(Generic[T]):
 
     def __init__(self, session: AbstractContextManager[Any], prepare: Prepare) -> None:
         self._session, self._prepare = session, prepare
-        self._work: SimpleQueue[Callable[[Any], T] | None] = SimpleQueue()
-        self._answered = threading.Event()
+        self._work: SimpleQueue[tuple[Callable[[Any], T], bool] | None] = SimpleQueue()
+        self._answers: SimpleQueue[T] = SimpleQueue()
+        self._answered = threading.Semaphore(0)
         self._open = self.needless = False
-        self._answer: list[T] = []
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="spark-session", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[Any], T]) -> None:
-        """What to do in the session, once."""
-        self._work.put(work)
+    def submit(self, work: Callable[[Any], T], *, more: bool = False) -> None:
+        """What to do in the session, once; or, with `more`, before what is still to be submitted."""
+        self._work.put((work, more))
 
     def result(self) -> T:
-        """What the work has answered; its error, or that of the session, is raised here."""
-        self._answered.wait()
+        """What the next work has answered; its error, or that of the session, is raised here."""
+        self._answered.acquire()
         if self.error is not None:
             raise self.error
-        return self._answer[0]
+        return self._answers.get()
 
     def release(self) -> None:
         """The work was done without the session: `close` won't wait for its end, nor for its error."""
@@ -264,14 +264,14 @@ class Opening(Generic[T]):
             with self._session as spark:
                 self._open = True
                 self._prepare(spark)
-                work = self._work.get()
-                if work is not None:
-                    self._answer.append(work(spark))
-                    self._answered.set()
+                more = True
+                while more and (asked := self._work.get()) is not None:
+                    work, more = asked
+                    self._answers.put(work(spark))
+                    self._answered.release()
         except BaseException as error:  # `result` raises it in the thread that waits
             self.error = error
-        finally:
-            self._answered.set()
+            self._answered.release()
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from planner.model import interrupts
 from planner.model.errors import DEBUG, SetupError
+from planner.model.file_reading import resource
 from spark_jobs import java, launch
 from spark_jobs.java import Recording, class_archive
 
@@ -40,6 +41,7 @@ LOOPBACK = "127.0.0.1"
 CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
 # Spark's own number for clusters. Its local masters would give up when a worker process dies for the first time.
 TASK_FAILURES = 4
+_PACKAGES = ("planner", "spark_jobs")
 _CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 
 # Some warnings of the JVM go to stdout, which is the result's: only errors, and to stderr.
@@ -172,16 +174,20 @@ def spark_home() -> Path:
     return Path(pyspark.__file__).parent
 
 
-def code_archive(folder: Path) -> Path:
-    """A zip of our packages, for workers that don't have them; the same bytes whenever the code is the same."""
-    target = folder / "planner-code.zip"
-    root = _code_root()
-    sources = sorted(file for package in ("planner", "spark_jobs") for file in (root / package).rglob("*.py"))
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for source in sources:
-            entry = zipfile.ZipInfo(source.relative_to(root).as_posix())
-            archive.writestr(entry, source.read_bytes(), zipfile.ZIP_DEFLATED)
-    return target
+def code_archives(folder: Path) -> tuple[str, ...]:
+    """Zips of our packages and templates, for workers that don't have them; the same bytes whenever these are the same.
+
+    Spark unpacks each into the folder that stands behind its #, which workers import from: templates are read as files.
+    """
+    root, templates = _code_root(), resource("templates")
+    packed = {name: {file: file.relative_to(root / name) for file in (root / name).rglob("*.py")} for name in _PACKAGES}
+    shipped = (file for file in templates.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    packed["planner"] |= {file: Path("_data", file.relative_to(templates.parent)) for file in shipped}
+    for package, files in packed.items():
+        with zipfile.ZipFile(folder / f"{package}.zip", "w") as archive:
+            for file, name in sorted(files.items()):
+                archive.writestr(zipfile.ZipInfo(name.as_posix()), file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return tuple(f"{folder / package}.zip#{package}" for package in packed)
 
 
 def _classic_options(
@@ -208,7 +214,8 @@ def _classic(master: str, options: dict[str, str], scratch: Path, *, frames: boo
     start = SparkSession.builder.config(conf=conf).getOrCreate if frames else partial(SparkContext.getOrCreate, conf)
     spark: Any = _started(start, f"Spark doesn't start on {master}")
     if not is_local(master):
-        (spark.sparkContext if frames else spark).addPyFile(str(code_archive(scratch)))
+        for archive in code_archives(scratch):
+            (spark.sparkContext if frames else spark).addArchive(archive)
     return spark
 
 
@@ -240,7 +247,7 @@ def _connect(remote: str, scratch: Path) -> Any:
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     builder = SparkSession.builder.remote(remote)
     spark = _started(builder.getOrCreate, f"Spark Connect at {remote} gives no session")
-    _started(lambda: spark.addArtifacts(str(code_archive(scratch)), pyfile=True), f"{remote} doesn't take our code")
+    _started(lambda: spark.addArtifacts(*code_archives(scratch), archive=True), f"{remote} doesn't take our code")
     return spark
 
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from planner.sweep.candidates import ASKED, Candidates, without_pandas
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.sweep_result import COLUMNS, SweepResult
-from spark_jobs import carrier, java
+from spark_jobs import java
 from spark_jobs.carrier import Progress, Received, carried, tasks_for
 from spark_jobs.launch import Opening
 
@@ -108,80 +108,6 @@ def run_beside(
         evaluate.result(*each[:2], iter(parts), made.get(number))
         for number, (each, *parts) in enumerate(zip(fleet, others, own, strict=True))
     )
-
-
-def specs_beside(
-    opening: Opening[dict[int, Any]],
-    steps: tuple[Callable[[int], Any], Callable[[int], Any]],
-    count: int,
-    checked: Callable[[Sequence[Any]], None],
-    *,
-    partitions: int | None = None,
-    progress: Progress,
-    helps: bool = True,
-) -> list[Any]:
-    """What the second step gives for each of so many specs; between the two, what the first one gave is `checked`.
-
-    A spec is a task, or `partitions` tasks get them in turn. If it `helps`, this thread takes the first ones until the
-    workers of the session, which still opens, are ready.
-    """
-    own = _OwnSteps(steps, count, checked, progress)
-
-    def job(spark: Session) -> dict[int, Any]:
-        begun, idle = own.end()
-        tasks = partitions or count
-        read = carrier.called(spark, steps[0], range(begun, count), tasks)
-        if begun <= count:
-            idle.wait()
-            checked([*own.done, *(read[number] for number in range(begun, count))])
-        first = max(begun - count, 0)
-        return carrier.called(spark, steps[1], range(first, count), tasks, progress)
-
-    opening.submit(job)
-    if own.taken(lambda: opening.error is not None or not helps):
-        java.find()  # Where there is none, that is an error, however few the specs.
-        opening.release()
-        return own.done[count:]
-    found = opening.result()
-    return [*own.done[count:], *(found[number] for number in range(len(own.done[count:]), count))]
-
-
-class _OwnSteps:
-    """The steps of specs that the driver takes until it is told to end: the first one of all, then the second."""
-
-    def __init__(
-        self,
-        steps: tuple[Callable[[int], Any], Callable[[int], Any]],
-        count: int,
-        checked: Callable[[Sequence[Any]], None],
-        progress: Progress,
-    ) -> None:
-        self._steps, self._count, self._checked, self._progress = steps, count, checked, progress
-        self._lock, self._over, self._idle = threading.Lock(), False, threading.Event()
-        self._begun, self.done = 0, list[Any]()
-
-    def end(self) -> tuple[int, threading.Event]:
-        """Begin with no other step; how many were begun, and when the last of them is done."""
-        with self._lock:
-            self._over = True
-            return self._begun, self._idle
-
-    def taken(self, failed: Callable[[], bool]) -> bool:
-        """Takes steps; True where these were all."""
-        try:
-            while len(self.done) < 2 * self._count:
-                if len(self.done) == self._count:
-                    self._checked(self.done)
-                with self._lock:
-                    if self._over or failed():
-                        return False
-                    self._begun += 1
-                second, number = divmod(len(self.done), self._count)
-                self.done.append(self._steps[second](number))
-                self._progress(number + 1 if second else 0, self._count)
-            return True
-        finally:
-            self._idle.set()
 
 
 class _OwnShare:

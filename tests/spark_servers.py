@@ -26,6 +26,16 @@ LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
+# What the user of a cluster writes into spark-defaults.conf.
+DEFAULTS = f"""\
+spark.executor.memory 512m
+spark.executor.extraJavaOptions {LEAN}
+spark.eventLog.enabled true
+spark.eventLog.dir file:{{events}}
+spark.eventLog.rolling.enabled false
+spark.eventLog.compress false
+"""
+
 BARE_PYTHON = """\
 #!/bin/sh
 # Who starts a Python leaves its process id.
@@ -105,6 +115,37 @@ def worker(made: Machine, name: str, of: Server) -> Iterator[Server]:
     command = ("spark-class", WORKER, *place, "--cores", "1", "--memory", "1g", of.address)
     with _running(made, name, *command) as log:
         yield _answering(*log, r"Successfully registered with master (\S+)")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A master with two workers of one core each."""
+
+    machine: Machine
+    master: Server
+    workers: tuple[Server, ...]
+
+    def start(self, *arguments: object, settings: Path, more: str = "", cwd: Path = ROOT) -> subprocess.Popen[str]:
+        """`planner whatif … --master` in a process of its own, with the settings in a folder of that name."""
+        events = settings / "events"
+        events.mkdir(parents=True)
+        (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events) + more)
+        command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, arguments)]
+        return subprocess.Popen(
+            [*command, "--master", self.master.address],
+            env=self.machine.environment | {"SPARK_CONF_DIR": str(settings)},
+            cwd=cwd,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@contextmanager
+def standalone(made: Machine) -> Iterator[Cluster]:
+    """A cluster that is ended, with everything that it started, at the end of the block."""
+    with master(made) as of, worker(made, "worker-1", of) as first, worker(made, "worker-2", of) as second:
+        yield Cluster(made, of, (first, second))
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
-from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark, require_beside
+from planner.cli.workflow import require_beside
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers

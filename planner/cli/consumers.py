@@ -11,8 +11,8 @@ from typing import Any
 import click
 from msgspec import structs, to_builtins
 
+from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import FILE, PATH, Format, format_option, show_found
-from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, did_you_mean
 from planner.model.spec import Spec

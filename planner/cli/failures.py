@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
-from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.export import folder_check, kafka_files, output_folder
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading

@@ -12,9 +12,8 @@ import click
 import pyarrow as pa
 from rich.console import Console
 
-from planner.cli import workflow
+from planner.cli.engine import EngineOptions, on_spark, phases_shown, spark_options
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
-from planner.cli.workflow import EngineOptions, on_spark, spark_options
 from planner.export.output_folder import replace_file
 from planner.inputs.load import profile_file
 from planner.inputs.load.profile_statistics import TABLE_COLUMNS
@@ -76,7 +75,7 @@ def load(
 def _made(
     files: tuple[str, ...], names: Mapping[str, str], zone: str, options: EngineOptions
 ) -> tuple[pa.Table, About]:
-    with workflow.phases_shown(Console(stderr=True)) as phase:
+    with phases_shown(Console(stderr=True)) as phase:
         phase.begin("starting Spark")
         from spark_jobs import load_profile as job  # planner never imports pyspark; this is its only door
         from spark_jobs import session

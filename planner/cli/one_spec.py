@@ -1,14 +1,15 @@
 """What is done for one spec, from its file to the files of its plan; the same in this process and in Spark's workers.
 
 The specs of a fleet are independent of each other, so with many of them each is read, swept, planned and rendered as a
-whole by one of Spark's workers on this machine. The driver sends paths, and gets back the files to write. Between the
-two steps, reading and planning, every spec has been read, so that all that is wrong with any of them is said at once.
+whole by one of Spark's workers. To those on this machine the driver sends paths; to others, what it has read itself.
+Between the two steps, reading and planning, every spec has been read, so that all that is wrong with any of them is
+said at once. What was read and what was planned lies in files meanwhile, so memory doesn't grow with the specs.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -99,39 +100,78 @@ class Made(NamedTuple):
     files: dict[str, bytes]
 
 
+class ReadSpec(NamedTuple):
+    """A spec that was read: its path on the machine that read it, its problems, and what is swept for each."""
+
+    spec: Path
+    tried: tuple[Alternative, ...]
+    searches: tuple[Search, ...]
+
+
+class Told(NamedTuple):
+    """Of a spec that was read: where its candidates' rows are to be written, and whether it can be planned here only,
+    as it names assignors that lie in its folder.
+    """
+
+    scores: tuple[str, ...]
+    only_here: bool
+
+
+def planned(read: ReadSpec) -> Made | PlannerError:
+    """Sweeps a spec that has been read, chooses its plan and renders it; its error is given, not raised."""
+    without_pandas()
+    try:
+        results = [evaluate.run(each.problem, each.candidates, scores=each.scores) for each in read.searches]
+        swept = choice.swept(read.tried, results)
+        plan = with_sections(read.spec, swept[0].spec, build.planned(swept))
+    except PlannerError as error:
+        return error
+    return Made(plan.plan, files_of(plan, choice.scores(swept)))
+
+
 @dataclass(frozen=True)
 class Steps:
     """The two steps of every spec of a fleet, by its number. An error of the spec's is what a step gives.
 
-    What was read lies in `folder`, so that no spec is read twice. A step may be done again, after its worker has died.
+    What was read, and what was made, lies in `folder`. A step may be done again, after its worker has died.
     """
 
     jobs: Sequence[Job]
     asked: Asked
     folder: Path
 
-    def read(self, number: int) -> tuple[str, ...] | PlannerError:
-        """Reads a spec and builds its problems; where the candidates' rows are to be written."""
+    def read(self, number: int) -> Told | PlannerError:
+        """Reads a spec and builds its problems."""
         job = self.jobs[number]
         try:
             tried = alternatives(job, self.asked)
         except PlannerError as error:
             return error
-        searches = [search(job, each) for each in tried]
-        self._kept(number).write_bytes(pickle.dumps((tried, searches)))
-        return tuple(each.scores.path for each in searches if each.scores is not None)
+        searches = tuple(search(job, each) for each in tried)
+        self._file(number, "read").write_bytes(pickle.dumps(ReadSpec(job.spec, tried, searches)))
+        own = any(":" in group.assignor for group in tried[0].spec.consumers)
+        return Told(tuple(each.scores.path for each in searches if each.scores is not None), own)
 
-    def plan(self, number: int) -> Made | PlannerError:
-        """Sweeps a spec that has been read, chooses its plan and renders it."""
-        without_pandas()
-        tried, searches = pickle.loads(self._kept(number).read_bytes())
-        try:
-            results = [evaluate.run(each.problem, each.candidates, scores=each.scores) for each in searches]
-            swept = choice.swept(tried, results)
-            planned = with_sections(self.jobs[number].spec, swept[0].spec, build.planned(swept))
-        except PlannerError as error:
-            return error
-        return Made(planned.plan, files_of(planned, choice.scores(swept)))
+    def pickled(self, number: int) -> bytes:
+        """A spec that has been read."""
+        return self._file(number, "read").read_bytes()
 
-    def _kept(self, number: int) -> Path:
-        return self.folder / f"{number}.read"
+    def plan(self, number: int) -> PlannerError | None:
+        """Plans a spec that has been read."""
+        return self.keep(number, planned(pickle.loads(self.pickled(number))))
+
+    def keep(self, number: int, made: Made | PlannerError) -> PlannerError | None:
+        """Keeps what was made of a spec."""
+        if isinstance(made, PlannerError):
+            return made
+        self._file(number, "made").write_bytes(pickle.dumps(made))
+        return None
+
+    def made(self) -> Iterator[Made]:
+        """What was made of each spec, one after the other; all have been planned."""
+        for number in range(len(self.jobs)):
+            made: Made = pickle.loads(self._file(number, "made").read_bytes())
+            yield made
+
+    def _file(self, number: int, step: str) -> Path:
+        return self.folder / f"{number}.{step}"

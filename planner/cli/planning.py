@@ -11,6 +11,7 @@ from rich.console import Console
 
 from planner.approval import adopted_plan
 from planner.cli import fleet, one_spec, workflow
+from planner.cli.engine import engine_options
 from planner.cli.shown import (
     FILE,
     FOLDER,
@@ -26,7 +27,6 @@ from planner.cli.shown import (
     show_found,
     shows_refused,
 )
-from planner.cli.workflow import engine_options
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import drained

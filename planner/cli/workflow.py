@@ -1,36 +1,33 @@
-"""What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here.
-
-A command computes on Spark or in this process, with the same result. `whatif` runs on Spark. The other commands run in
-this process, unless an option of Spark's is given; `failures` of any K brokers at once are so many that they run on
-Spark, too.
-"""
+"""What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+import pickle
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import click
 import pyarrow as pa
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.cli import fleet
+from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_shown, workers_here
 from planner.cli.fleet import FleetPlan, Job
 from planner.cli.one_spec import (
     Asked,
     Made,
     Steps,
+    Told,
     alternatives,
     files_of,
+    planned,
     rendered_files,
     search,
     value,
@@ -42,59 +39,16 @@ from planner.inputs.spec import reading
 from planner.model import interrupts
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
-from planner.model.formats import counted, number
+from planner.model.formats import counted
 from planner.plan import bound_file, build, plan_file
 from planner.plan.document.plan_types import Plan
 from planner.report import markdown as report_markdown
 from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import without_pandas
+from planner.sweep.choice import Alternative
 from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 from planner.whatif import in_plan
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """The options that say where a command computes; with `engine` None the command decides."""
-
-    engine: Literal["spark", "local"] | None = None
-    master: str | None = None
-    remote: str | None = None
-    partitions: int | None = None
-
-
-def spark_options(command: Callable[..., int]) -> Callable[..., int]:
-    """`--master`, `--remote` and `--partitions`."""
-    for option in (
-        click.option(
-            "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
-        ),
-        click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
-        click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
-    ):
-        command = option(command)
-    return command
-
-
-def engine_options(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """`--engine`, with what it is by default, and the options of Spark."""
-    engine = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]")
-    return lambda command: engine(spark_options(command))
-
-
-IN_PROCESS = "local, or spark with one of the next options"
-
-
-def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
-    """True where a command computes on Spark; `otherwise` decides where no option does. SetupError: conflicts."""
-    given: list[tuple[str, Any]] = [(name, getattr(options, name)) for name in ("master", "remote", "partitions")]
-    named = [name for name, value in given if value is not None]
-    if options.engine == "local" and named:
-        raise SetupError(f"--{named[0]} is Spark's; allowed: --engine spark, or leave it out")
-    if options.master and options.remote:
-        raise SetupError("--master and --remote exclude each other; allowed: one of them")
-    return options.engine == "spark" or (options.engine is None and (otherwise or bool(named)))
-
 
 Sweeper = Callable[[Sequence[Search]], Sequence[SweepResult]]
 
@@ -129,9 +83,12 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
     asked = Asked(options.candidates, options.seed)
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases_shown(errors) as phase:
-        if spark and _for_workers(options, len(jobs)):
-            return _written(jobs, _made_by_workers(jobs, asked, options, phase), say)
-        with closing(_made(jobs, asked, options, phase, spark=spark)) as made:
+        make: Callable[..., Generator[Made, None, None]] = partial(_made, spark=spark)
+        # A worker takes whole specs where each gets two at the least. Of fewer the candidates are dealt to the workers,
+        # as these take equally long then. How many there are on other machines is known once the session is open.
+        if spark and len(jobs) >= 2 * ((here := workers_here(options)) or 1):
+            make = _made_by_workers if here else _made_on_cluster
+        with closing(make(jobs, asked, options, phase)) as made:
             return _written(jobs, made, say)
 
 
@@ -139,55 +96,89 @@ def _made(
     jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases, *, spark: bool
 ) -> Generator[Made, None, None]:
     """Every spec read and planned by this process, with one sweep for all of their candidates."""
-    specs = [job.spec for job in jobs]
-    with _sweeper(options, phase, spark=spark) as sweep:
+    with ExitStack() as stack:
+        sweep: Sweeper = partial(_swept_here, phase=phase)
+        if spark:
+            sweep = partial(_swept_on, stack.enter_context(opened(options)), options, phase)
         phase.begin("reading the state")
-        tried = fleet.each(specs, lambda number: alternatives(jobs[number], asked))
-        # All alternatives of all specs are swept in one go.
-        wanted = [search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
-        _require_different([each.scores.path for each in wanted if each.scores is not None])
-        results = iter(sweep(wanted))
-        swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
-        phase.begin("choosing the plan and proving its bound")
-        plans = fleet.each(specs, lambda at: with_sections(specs[at], swept[at][0].spec, build.planned(swept[at])))
-        phase.begin("writing the files")
-        for planned, of_job in zip(plans, swept, strict=True):
-            yield Made(planned.plan, files_of(planned, choice.scores(of_job)))
+        tried = fleet.each([job.spec for job in jobs], lambda number: alternatives(jobs[number], asked))
+        yield from _planned(jobs, tried, sweep, phase)
 
 
-def _for_workers(options: WhatifOptions, specs: int) -> bool:
-    """True where Spark's workers take whole specs: they are on this machine, and have two each at the least.
+def _planned(
+    jobs: Sequence[Job], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
+) -> Generator[Made, None, None]:
+    """All alternatives of all specs swept in one go; all plans are made before the first one is given."""
+    wanted = [search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
+    _require_different([each.scores.path for each in wanted if each.scores is not None])
+    results, specs = iter(sweep(wanted)), [job.spec for job in jobs]
+    swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
+    phase.begin("choosing the plan and proving its bound")
+    plans = fleet.each(specs, lambda at: with_sections(specs[at], swept[at][0].spec, build.planned(swept[at])))
+    phase.begin("writing the files")
+    for each, of_job in zip(plans, swept, strict=True):
+        yield Made(each.plan, files_of(each, choice.scores(of_job)))
 
-    Of fewer the candidates are dealt to the workers, as these take equally long then.
-    """
-    from spark_jobs import session
 
-    master = options.master or session.LOCAL
-    return options.remote is None and session.is_local(master) and specs >= 2 * session.local_cores(master)
-
-
-def _made_by_workers(jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases) -> Sequence[Made]:
+def _made_by_workers(
+    jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases
+) -> Generator[Made, None, None]:
     """Every spec read and planned as a whole by one of Spark's workers, or by this process until they are ready."""
-    from spark_jobs import sweep as spark_sweep
+    from spark_jobs import specs as spark_specs
 
-    specs = [job.spec for job in jobs]
-    with interrupts.temporary_folder("planner-fleet-") as folder, _opened(options) as opened:
+    with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
         steps = Steps(jobs, asked, folder)
-
-        def checked(found: Sequence[tuple[str, ...] | PlannerError]) -> None:
-            _require_different([path for paths in fleet.each(specs, lambda at: value(found[at])) for path in paths])
-
-        made = spark_sweep.specs_beside(
-            opened,
+        refused = spark_specs.specs_beside(
+            session,
             (steps.read, steps.plan),
             len(jobs),
-            checked,
+            partial(_checked, jobs),
             partitions=options.partitions,
             progress=partial(phase.count, "planning specs"),
             helps=not (options.master or options.partitions),
         )
+        fleet.each([job.spec for job in jobs], lambda at: value(refused[at]))
         phase.begin("writing the files")
-        return fleet.each(specs, lambda at: value(made[at]))
+        yield from steps.made()
+
+
+def _made_on_cluster(
+    jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases
+) -> Generator[Made, None, None]:
+    """Every spec read by this process, and planned as a whole by one of Spark's workers, which don't see its files."""
+    from spark_jobs import carrier
+    from spark_jobs import specs as spark_specs
+
+    with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
+        session.submit(carrier.cores, more=True)
+        phase.begin("reading the state")
+        steps, numbers = Steps(jobs, asked, folder), range(len(jobs))
+        read = _checked(jobs, [steps.read(number) for number in numbers])
+        if len(jobs) < 2 * session.result():
+            tried = [pickle.loads(steps.pickled(number)).tried for number in numbers]
+            yield from _planned(jobs, tried, partial(_swept_on, session, options, phase), phase)
+            return
+        there = [number for number in numbers if not read[number].only_here]
+        refused = dict[int, PlannerError | None]()
+
+        def plan(spark: Any) -> None:
+            for number, made in spark_specs.sent(spark, planned, there, steps.pickled, options.partitions):
+                refused[number] = steps.keep(number, made)
+                phase.count("planning specs", len(refused), len(jobs))
+
+        session.submit(plan)
+        refused |= {number: steps.plan(number) for number in numbers if read[number].only_here}
+        session.result()
+        fleet.each([job.spec for job in jobs], lambda at: value(refused[at]))
+        phase.begin("writing the files")
+        yield from steps.made()
+
+
+def _checked(jobs: Sequence[Job], found: Sequence[Told | PlannerError]) -> tuple[Told, ...]:
+    """What is told of each spec; one error that says all that is wrong with any of them."""
+    told = fleet.each([job.spec for job in jobs], lambda at: value(found[at]))
+    _require_different([path for each in told for path in each.scores])
+    return told
 
 
 def _require_different(paths: Sequence[str]) -> None:
@@ -274,48 +265,19 @@ def warm_spark(errors: Console) -> str:
         return warm.warm()
 
 
-@contextmanager
-def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[Sweeper]:
-    """A function that runs all sweeps, on Spark or in this process."""
-    if not spark:
-        yield partial(_swept_here, phase=phase)
-        return
+def _swept_on(session: Any, options: WhatifOptions, phase: Phases, wanted: Sequence[Search]) -> Sequence[SweepResult]:
+    """The sweeps on Spark. Where its workers are asked for, they do the work, however little it is."""
     from spark_jobs import sweep as spark_sweep
 
-    with _opened(options) as opened:
-
-        def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
-            # Where Spark's workers are asked for, they do the work, however little it is.
-            named = options.master or options.remote or options.partitions
-            name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
-            return spark_sweep.run_beside(
-                opened,
-                wanted,
-                partitions=options.partitions,
-                progress=partial(phase.count, name),
-                helps=None if named else partial(phase.count, "sweeping candidates"),
-            )
-
-        yield swept
-
-
-@contextmanager
-def _opened(options: EngineOptions) -> Iterator[Any]:
-    """A session that starts at once, while the caller still reads the specs; where that fails, Spark is ended."""
-    from spark_jobs import carrier, java, launch, session
-
-    record = java.Recording()
-    opens = session.open_session(master=options.master, remote=options.remote, recording=record)
-    try:
-        with launch.opened(opens, carrier.start_workers) as opened:
-            yield opened
-    except BaseException:
-        record.finish(0)
-        raise
-    context = click.get_current_context(silent=True)
-    end = partial(record.finish, close=partial(opened.close, failed=False))
-    # Java may still write its archive of classes: after the answer is printed.
-    context.call_on_close(end) if context else end()
+    named = options.master or options.remote or options.partitions
+    name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
+    return spark_sweep.run_beside(
+        session,
+        wanted,
+        partitions=options.partitions,
+        progress=partial(phase.count, name),
+        helps=None if named else partial(phase.count, "sweeping candidates"),
+    )
 
 
 def _swept_here(wanted: Sequence[Search], phase: Phases) -> Sequence[SweepResult]:
@@ -358,28 +320,3 @@ def resume(
         now = with_load(now, load)
     rest = remaining_plan.resumed(checked.plan, now, captured_at=captured_at, leave_moved=leave_moved)
     return rest, write_plan(out, rest, {}, say)
-
-
-@dataclass(frozen=True)
-class Phases:
-    """The line: the name of the phase, how far it is where that is known, and the time since the command began."""
-
-    progress: Progress
-    line: TaskID
-
-    def begin(self, name: str) -> None:
-        """The next phase; how long it takes is unknown."""
-        self.progress.update(self.line, description=name, completed=0, total=None)
-
-    def count(self, name: str, done: int, total: int) -> None:
-        """So many of all are done."""
-        text = f"{name}: {number(done)} of {number(total)}"
-        self.progress.update(self.line, description=text, completed=done, total=total)
-
-
-@contextmanager
-def phases_shown(console: Console) -> Iterator[Phases]:
-    """The line, for as long as the block lasts."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield Phases(progress, progress.add_task("", total=None))

@@ -6,66 +6,27 @@ import io
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 from rich.console import Console
-from spark_servers import LEAN, ROOT, Machine, Server, machine, master, worker
+from spark_servers import ROOT, Cluster, Machine, Server, machine, standalone, worker
 
 from planner.cli import workflow
 
 pytestmark = pytest.mark.spark
 
 EXAMPLES = [ROOT / "examples" / f"{name}.yaml" for name in ("expand", "leaders-only", "raise-rf")]
-# What the user of a cluster writes into spark-defaults.conf.
-DEFAULTS = f"""\
-spark.executor.memory 512m
-spark.executor.extraJavaOptions {LEAN}
-spark.eventLog.enabled true
-spark.eventLog.dir file:{{events}}
-spark.eventLog.rolling.enabled false
-spark.eventLog.compress false
-"""
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """A master with two workers of one core each."""
-
-    machine: Machine
-    master: Server
-
-    def start(self, *arguments: object, settings: Path, more: str = "") -> subprocess.Popen[str]:
-        """`planner whatif … --master` in a process of its own, with the settings in a folder of that name."""
-        events = settings / "events"
-        events.mkdir(parents=True)
-        (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events) + more)
-        command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, arguments)]
-        return subprocess.Popen(
-            [*command, "--master", self.master.address],
-            env=self.machine.environment | {"SPARK_CONF_DIR": str(settings)},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
     """Ended, with everything that it started, after the module's tests."""
-    made = machine(tmp_path_factory.mktemp("standalone"))
-    with ExitStack() as servers:
-        of = servers.enter_context(master(made))
-        for name in ("worker-1", "worker-2"):
-            servers.enter_context(worker(made, name, of))
-        yield Cluster(made, of)
+    with standalone(machine(tmp_path_factory.mktemp("standalone"))) as started:
+        yield started
 
 
 def files(folder: Path) -> dict[str, bytes]:

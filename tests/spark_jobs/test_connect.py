@@ -69,3 +69,23 @@ def test_a_second_command_on_the_same_server_gets_the_same_plan(server, tmp_path
     alone = workflow.WhatifOptions(out=tmp_path / "alone", candidates=40, engine="local")
     plan, _ = workflow.whatif(EXAMPLES[0], alone, Console(file=io.StringIO()))
     assert json.loads(ran.stdout) == json.loads(codec.encode(plan))
+
+
+LARGE = """
+import pickle, sys
+from spark_jobs import session, specs
+with session.open_session(remote=sys.argv[1]) as spark:
+    sizes = [1_000, 2_000_000, 150_000_000]
+    sent = specs.sent(spark, len, range(3), lambda number: pickle.dumps(bytes(sizes[number] // 10)))
+    given = specs.sent(spark, bytes, range(3), lambda number: pickle.dumps(sizes[number]))
+    print(sorted(dict(sent).items()), sorted((number, len(made)) for number, made in given))
+"""
+
+
+def test_specs_and_plans_of_any_size_go_through_connect(server):
+    """Small ones within a message, larger ones as a file, and back in pieces: a message has 128 MB at most."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LARGE, server.address], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    there = [(0, 100), (1, 200_000), (2, 15_000_000)]
+    assert (f"{there} [(0, 1000), (1, 2000000), (2, 150000000)]\n", "") == (ran.stdout, ran.stderr)

@@ -7,8 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from planner.cli import workflow
-from planner.cli.workflow import EngineOptions, on_spark
+from planner.cli.engine import EngineOptions, on_spark, phases_shown
 from planner.model.errors import SetupError
 
 
@@ -16,7 +15,7 @@ from planner.model.errors import SetupError
 def test_phases_are_told_on_a_terminal_alone(terminal: bool) -> None:
     """Each by its name, and how far it is; a pipe gets nothing."""
     out = StringIO()
-    with workflow.phases_shown(Console(file=out, force_terminal=terminal, width=120)) as phase:
+    with phases_shown(Console(file=out, force_terminal=terminal, width=120)) as phase:
         phase.begin("reading the [state]")
         phase.progress.refresh()
         phase.count("sweeping candidates", 1_200, 5_000)

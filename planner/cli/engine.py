@@ -1,0 +1,116 @@
+"""Where a command computes, and how far it is.
+
+A command computes on Spark or in this process, with the same result. `whatif` runs on Spark. The other commands run in
+this process, unless an option of Spark's is given; `failures` of any K brokers at once are so many that they run on
+Spark, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from planner.model.errors import SetupError
+from planner.model.formats import number
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The options that say where a command computes; with `engine` None the command decides."""
+
+    engine: Literal["spark", "local"] | None = None
+    master: str | None = None
+    remote: str | None = None
+    partitions: int | None = None
+
+
+def spark_options(command: Callable[..., int]) -> Callable[..., int]:
+    """`--master`, `--remote` and `--partitions`."""
+    for option in (
+        click.option(
+            "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
+        ),
+        click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
+        click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
+    ):
+        command = option(command)
+    return command
+
+
+def engine_options(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """`--engine`, with what it is by default, and the options of Spark."""
+    engine = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]")
+    return lambda command: engine(spark_options(command))
+
+
+IN_PROCESS = "local, or spark with one of the next options"
+
+
+def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
+    """True where a command computes on Spark; `otherwise` decides where no option does. SetupError: conflicts."""
+    given: list[tuple[str, Any]] = [(name, getattr(options, name)) for name in ("master", "remote", "partitions")]
+    named = [name for name, value in given if value is not None]
+    if options.engine == "local" and named:
+        raise SetupError(f"--{named[0]} is Spark's; allowed: --engine spark, or leave it out")
+    if options.master and options.remote:
+        raise SetupError("--master and --remote exclude each other; allowed: one of them")
+    return options.engine == "spark" or (options.engine is None and (otherwise or bool(named)))
+
+
+def workers_here(options: EngineOptions) -> int | None:
+    """How many workers Spark has on this machine; None where they may be on others."""
+    from spark_jobs import session
+
+    master = options.master or session.LOCAL
+    return None if options.remote or not session.is_local(master) else session.local_cores(master)
+
+
+@contextmanager
+def opened(options: EngineOptions) -> Iterator[Any]:
+    """A session that starts at once, while the caller still reads the specs; where that fails, Spark is ended."""
+    from spark_jobs import carrier, java, launch, session
+
+    record = java.Recording()
+    opens = session.open_session(master=options.master, remote=options.remote, recording=record)
+    try:
+        with launch.opened(opens, carrier.start_workers) as opening:
+            yield opening
+    except BaseException:
+        record.finish(0)
+        raise
+    context = click.get_current_context(silent=True)
+    end = partial(record.finish, close=partial(opening.close, failed=False))
+    # Java may still write its archive of classes: after the answer is printed.
+    context.call_on_close(end) if context else end()
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The line: the name of the phase, how far it is where that is known, and the time since the command began."""
+
+    progress: Progress
+    line: TaskID
+
+    def begin(self, name: str) -> None:
+        """The next phase; how long it takes is unknown."""
+        self.progress.update(self.line, description=name, completed=0, total=None)
+
+    def count(self, name: str, done: int, total: int) -> None:
+        """So many of all are done."""
+        text = f"{name}: {number(done)} of {number(total)}"
+        self.progress.update(self.line, description=text, completed=done, total=total)
+
+
+@contextmanager
+def phases_shown(console: Console) -> Iterator[Phases]:
+    """The line, for as long as the block lasts."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield Phases(progress, progress.add_task("", total=None))

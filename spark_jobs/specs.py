@@ -1,0 +1,206 @@
+"""A fleet on Spark: its specs are planned as wholes, by workers on this machine or on others.
+
+Workers on this machine read specs themselves. To others each spec is sent as what was read of it, as a job of its own:
+neither this process nor Java holds more of them, or of their answers, than are at work.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from spark_jobs import carrier, java
+from spark_jobs.carrier import Progress, Received
+from spark_jobs.launch import Opening
+
+if TYPE_CHECKING:
+    from spark_jobs.session import Session
+
+# How often executors are counted: new ones get specs, too.
+_COUNTED_SECONDS = 5.0
+# An answer travels in pieces of so many bytes, as a message of Spark Connect may have 128 MB at most.
+_PIECE_BYTES = 16 << 20
+# A job that is canceled ends within this time, or with its session.
+_END_SECONDS = 5.0
+
+
+def specs_beside(
+    opening: Opening[dict[int, Any]],
+    steps: tuple[Callable[[int], Any], Callable[[int], Any]],
+    count: int,
+    checked: Callable[[Sequence[Any]], object],
+    *,
+    partitions: int | None = None,
+    progress: Progress,
+    helps: bool = True,
+) -> list[Any]:
+    """What the second step gives for each of so many specs; between the two, what the first one gave is `checked`.
+
+    A spec is a task, or `partitions` tasks get them in turn. If it `helps`, this thread takes the first ones until the
+    workers of the session, which still opens, are ready.
+    """
+    own = _OwnSteps(steps, count, checked, progress)
+
+    def job(spark: Session) -> dict[int, Any]:
+        begun, idle = own.end()
+        tasks = partitions or count
+        read = called(spark, steps[0], range(begun, count), tasks)
+        if begun <= count:
+            idle.wait()
+            checked([*own.done, *(read[number] for number in range(begun, count))])
+        first = max(begun - count, 0)
+        return called(spark, steps[1], range(first, count), tasks, progress)
+
+    opening.submit(job)
+    if own.taken(lambda: opening.error is not None or not helps):
+        java.find()  # Where there is none, that is an error, however few the specs.
+        opening.release()
+        return own.done[count:]
+    found = opening.result()
+    return [*own.done[count:], *(found[number] for number in range(len(own.done[count:]), count))]
+
+
+class _OwnSteps:
+    """The steps of specs that the driver takes until it is told to end: the first one of all, then the second."""
+
+    def __init__(
+        self,
+        steps: tuple[Callable[[int], Any], Callable[[int], Any]],
+        count: int,
+        checked: Callable[[Sequence[Any]], object],
+        progress: Progress,
+    ) -> None:
+        self._steps, self._count, self._checked, self._progress = steps, count, checked, progress
+        self._lock, self._over, self._idle = threading.Lock(), False, threading.Event()
+        self._begun, self.done = 0, list[Any]()
+
+    def end(self) -> tuple[int, threading.Event]:
+        """Begin with no other step; how many were begun, and when the last of them is done."""
+        with self._lock:
+            self._over = True
+            return self._begun, self._idle
+
+    def taken(self, failed: Callable[[], bool]) -> bool:
+        """Takes steps; True where these were all."""
+        try:
+            while len(self.done) < 2 * self._count:
+                if len(self.done) == self._count:
+                    self._checked(self.done)
+                with self._lock:
+                    if self._over or failed():
+                        return False
+                    self._begun += 1
+                second, number = divmod(len(self.done), self._count)
+                self.done.append(self._steps[second](number))
+                self._progress(number + 1 if second else 0, self._count)
+            return True
+        finally:
+            self._idle.set()
+
+
+def called(
+    spark: Session, step: Callable[[int], Any], numbers: Sequence[int], tasks: int, progress: Progress | None = None
+) -> dict[int, Any]:
+    """What a function that can be pickled gives for each of these numbers, in the current folder of this process."""
+    if not numbers:
+        return {}
+    tasks = min(tasks, len(numbers))
+    tables = carrier.carried(spark, [(step, tuple(numbers), tasks, Path.cwd())], _called, tasks, progress)
+    return {row["number"]: pickle.loads(row["answer"]) for table in tables for row in table.to_pylist()}
+
+
+_ANSWERS = pa.schema([("number", pa.int32()), ("answer", pa.large_binary())])
+
+
+def _called(received: Received, task: int) -> Iterator[pa.Table]:
+    step, numbers, tasks, folder = received[0]
+    # That of a worker is where Java was started.
+    os.chdir(folder)
+    for number in numbers[task::tasks]:
+        yield pa.table({"number": [number], "answer": [pickle.dumps(step(number))]}, schema=_ANSWERS)
+
+
+def sent(
+    spark: Session,
+    step: Callable[[Any], Any],
+    numbers: Sequence[int],
+    pickled: Callable[[int], bytes],
+    at_once: int | None = None,
+) -> Iterator[tuple[int, Any]]:
+    """Each of these numbers with what `step` gives for the value that is `pickled` for it, in whatever order they come.
+
+    So many are at work at once: by default as many as a job has tasks. An error ends them all.
+    """
+
+    def asked(number: int) -> Any:
+        tables = carrier.carried(spark, [step, pickled(number)], _stepped, 1)
+        return pickle.loads(b"".join(table["piece"][0].as_py() for table in tables))
+
+    asking, left, counted = _Asking(asked, numbers), len(numbers), -_COUNTED_SECONDS
+    try:
+        while left:
+            if monotonic() >= counted + _COUNTED_SECONDS:
+                asking.grow(min(at_once or carrier.tasks_for(spark), len(numbers)))
+                counted = monotonic()
+            try:
+                number, answer, error = asking.answers.get(timeout=_COUNTED_SECONDS)
+            except Empty:
+                continue
+            if error is not None:
+                raise error
+            left -= 1
+            yield number, answer
+    finally:
+        asking.over.set()
+        if left:
+            carrier.cancel(spark)
+            asking.end()
+
+
+class _Asking:
+    """Threads that ask for answers, each for one number after the other. They don't outlive the process."""
+
+    def __init__(self, asked: Callable[[int], Any], numbers: Sequence[int]) -> None:
+        self._asked, self._waiting, self._lock = asked, iter(numbers), threading.Lock()
+        self._threads, self.over = list[threading.Thread](), threading.Event()
+        self.answers = SimpleQueue[tuple[int, Any, Exception | None]]()
+
+    def grow(self, most: int) -> None:
+        """To so many threads."""
+        while len(self._threads) < most:
+            self._threads.append(threading.Thread(target=self.take, name="spark-spec", daemon=True))
+            self._threads[-1].start()
+
+    def end(self) -> None:
+        """Wait for the threads, whose jobs are canceled, but not for long."""
+        last = monotonic() + _END_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, last - monotonic()))
+
+    def take(self) -> None:
+        """What a thread does."""
+        while True:
+            with self._lock:
+                number = None if self.over.is_set() else next(self._waiting, None)
+            if number is None:
+                return
+            try:
+                self.answers.put((number, self._asked(number), None))
+            except Exception as error:  # raised where the answer is waited for
+                with self._lock:
+                    self.over.set()
+                self.answers.put((number, None, error))
+
+
+def _stepped(received: Received, _: int) -> Iterator[pa.Table]:
+    answer = pickle.dumps(received[0](received[1]))
+    for at in range(0, len(answer), _PIECE_BYTES):
+        yield pa.table({"piece": [answer[at : at + _PIECE_BYTES]]})

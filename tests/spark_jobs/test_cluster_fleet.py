@@ -1,0 +1,161 @@
+"""A fleet on a cluster whose machines don't see its files: read here, planned there; the same bytes, or a sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from folders import EXAMPLES
+from spark_servers import Cluster, Server, connect, machine, standalone
+from test_launch import processes
+from test_specs_beside import GOOD, files
+
+pytestmark = pytest.mark.spark
+
+OWN = ("what-if", "\n    assignor: cooperative-sticky\n", "\n    assignor: custom_assignor:assign\n")
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with five specs; one of them names an assignor that lies beside it."""
+    folder = tmp_path_factory.mktemp("fleet") / "clusters"
+    shutil.copytree(EXAMPLES / "state", folder / "state")
+    shutil.copytree(EXAMPLES / "consumers", folder / "consumers")
+    shutil.copy(EXAMPLES / "consumers" / "custom_assignor.py", folder)
+    name, theirs, own = OWN
+    for each in (*GOOD, name):
+        shutil.copy(EXAMPLES / f"{each}.yaml", folder)
+    text = (folder / f"{name}.yaml").read_text()
+    assert theirs in text
+    (folder / f"{name}.yaml").write_text(text.replace(theirs, own))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master, and two workers of one core each."""
+    with standalone(machine(tmp_path_factory.mktemp("standalone"))) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Spark Connect, with two cores."""
+    with connect(machine(tmp_path_factory.mktemp("connect"))) as started:
+        yield started
+
+
+@pytest.fixture(params=["standalone", "connect"])
+def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
+    """Starts `planner whatif` for a fleet on one of the two, with the plans in `plans`."""
+
+    def started(clusters: Path, *options: object) -> subprocess.Popen[str]:
+        typed = (f"{clusters}/*.yaml", "--out", tmp_path / "plans", *options)
+        if request.param == "connect":
+            return here(*typed, "--remote", request.getfixturevalue("server").address, cwd=tmp_path)
+        of: Cluster = request.getfixturevalue("cluster")
+        return of.start(*typed, settings=tmp_path / "conf", cwd=tmp_path)
+
+    return started
+
+
+def here(*typed: object, cwd: Path) -> subprocess.Popen[str]:
+    """`planner whatif` in a process of its own."""
+    command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, typed)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=cwd, text=True, **streams)  # type: ignore[call-overload,no-any-return]
+
+
+def made_here(clusters: Path, folder: Path, *options: object) -> tuple[int, str, dict[str, bytes]]:
+    """What `--engine local` ends with and says, and the files that it writes."""
+    ran = here(f"{clusters}/*.yaml", "--out", folder / "plans", "--engine", "local", *options, cwd=folder)
+    _, said = ran.communicate(timeout=300)
+    return ran.returncode, said, files(folder / "plans")
+
+
+def test_a_clusters_workers_plan_the_specs_that_were_read_here(
+    start: Start, clusters: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Byte for byte what this process makes of them, whatever files they name."""
+    ran = start(clusters, "--candidates", 40)
+    alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 40)
+    _, said = ran.communicate(timeout=300)
+
+    assert (0, "", 5) == (ran.returncode, said, len({name.split("/")[0] for name in alone[2]}))
+    assert alone[2] == files(tmp_path / "plans")
+
+
+@pytest.mark.parametrize(("old", "new", "code"), [("id: 4", "id: 1", 1), ("bytes_moved: 300MB", "bytes_moved: 1MB", 3)])
+def test_a_wrong_spec_among_good_ones(
+    old: str, new: str, code: int, start: Start, clusters: Path, tmp_path: Path
+) -> None:
+    """Reading refuses the one, planning the other: in the words of this process, and no plan is written."""
+    wrong = tmp_path / "wrong"
+    shutil.copytree(clusters, wrong)
+    text = (wrong / "expand.yaml").read_text()
+    assert old in text
+    (wrong / "expand.yaml").write_text(text.replace(old, new))
+    ran = start(wrong, "--candidates", 40)
+    _, said = ran.communicate(timeout=300)
+
+    assert code == ran.returncode, said
+    assert (code, said, {}) == made_here(wrong, tmp_path, "--candidates", 40)
+    assert not (tmp_path / "plans").exists()
+
+
+def workers(cluster: Cluster) -> list[int]:
+    """The Python workers: what a Python of a worker's session has started."""
+    known, sessions = processes(), {each.process.pid for each in cluster.workers}
+    found = [pid for pid, (parent, _) in known.items() if known.get(parent, (0, ""))[1].startswith("python")]
+    with suppress(ProcessLookupError):
+        return [pid for pid in found if os.getsid(pid) in sessions]
+    return []
+
+
+def kill_workers(cluster: Cluster, most: int, ran: subprocess.Popen[str]) -> int:
+    """Kill Python workers while the command runs; how many were killed."""
+    killed = set[int]()
+    while ran.poll() is None:
+        for pid in workers(cluster)[: max(0, most - len(killed))]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+        time.sleep(0.02)
+    return len(killed)
+
+
+@pytest.mark.parametrize("start", ["standalone"], indirect=True)
+def test_a_worker_that_is_killed_is_replaced(
+    start: Start, cluster: Cluster, clusters: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its spec is planned again; the bytes are the same."""
+    alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 100)
+    ran = start(clusters, "--candidates", 100)
+    killed = kill_workers(cluster, 1, ran)
+    _, said = ran.communicate()
+
+    assert (0, "", 1) == (ran.returncode, said, killed)
+    assert alone[2] == files(tmp_path / "plans")
+
+
+@pytest.mark.parametrize("start", ["standalone"], indirect=True)
+def test_workers_that_are_always_killed_are_one_sentence(
+    start: Start, cluster: Cluster, clusters: Path, tmp_path: Path
+) -> None:
+    """As by a kernel that is short of memory; nothing is written."""
+    ran = start(clusters)
+    kill_workers(cluster, 1000, ran)
+    shown, said = ran.communicate()
+
+    assert (1, "", 1) == (ran.returncode, shown, said.count("\n")), said
+    assert said.startswith("planner: the work failed on Spark's workers: a worker ended again and again")
+    assert not (tmp_path / "plans").exists()

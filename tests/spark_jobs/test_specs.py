@@ -1,0 +1,108 @@
+"""Specs that are sent to a cluster one by one: each is answered once, so many at a time, and an error ends them all."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from planner.model.errors import SetupError
+from spark_jobs import carrier, specs
+
+COUNT = 9
+
+
+class Workers:
+    """Stand for Spark: what is at work, the most that was at once, and how many were begun."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tasks: int = 2) -> None:
+        self.tasks, self.now, self.most, self.begun = tasks, 0, 0, 0
+        self.wrong, self.canceled = -1, threading.Event()
+        self.met = threading.Barrier(1)
+        self._lock = threading.Lock()
+        monkeypatch.setattr(carrier, "carried", self.carried)
+        monkeypatch.setattr(carrier, "tasks_for", lambda _: self.tasks)
+        monkeypatch.setattr(carrier, "cancel", lambda _: self.canceled.set())
+
+    def carried(self, _: Any, values: Sequence[Any], answer: carrier.Answer, tasks: int) -> list[pa.Table]:
+        """What one worker answers, in this process."""
+        with self._lock:
+            self.now, self.begun = self.now + 1, self.begun + 1
+            self.most, begun = max(self.most, self.now), self.begun
+        step, value = values[0], pickle.loads(values[1])
+        assert 1 == tasks
+        if value == self.wrong:
+            raise SetupError("a worker ended again and again")
+        if self.wrong >= 0 and begun > 1:
+            # The others are at work until they are canceled.
+            assert self.canceled.wait(20)
+            raise RuntimeError("canceled")
+        if begun in (2, 3):
+            self.met.wait(20)
+        with self._lock:
+            self.now -= 1
+        return list(answer(carrier.Received([pickle.dumps(step), values[1]]), 0))
+
+
+def sent(at_once: int | None = None) -> list[tuple[int, Any]]:
+    """The squares of some numbers, as pieces of strings."""
+    return sorted(specs.sent("spark", square, range(1, COUNT), pickle.dumps, at_once))  # type: ignore[arg-type]
+
+
+def square(number: int) -> str:
+    """What a worker makes of a number."""
+    return str(number * number)
+
+
+SQUARES = [(number, str(number * number)) for number in range(1, COUNT)]
+
+
+@pytest.mark.parametrize(("at_once", "most"), [(None, 2), (1, 1), (5, 5)])
+@pytest.mark.parametrize("piece", [1, 1000])
+def test_each_is_answered_once_and_so_many_are_at_work(
+    piece: int, at_once: int | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as a job has tasks by default; an answer is put together from its pieces."""
+    monkeypatch.setattr(specs, "_PIECE_BYTES", piece)
+    workers = Workers(monkeypatch)
+    assert SQUARES == sent(at_once)
+    assert (COUNT - 1, False) == (workers.begun, workers.canceled.is_set())
+    assert workers.most <= most
+
+
+def test_executors_that_join_get_specs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted again as answers come."""
+    monkeypatch.setattr(specs, "_COUNTED_SECONDS", 0)
+    workers = Workers(monkeypatch, tasks=1)
+    answers = specs.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]
+    workers.met = threading.Barrier(2)
+    found = [next(answers)]
+    workers.tasks = 4
+    assert SQUARES == sorted([*found, *answers])
+    assert workers.most <= 4
+
+
+def test_an_error_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised as it is, the others are canceled, and none is begun any more."""
+    workers = Workers(monkeypatch, tasks=3)
+    workers.wrong = 3
+    with pytest.raises(SetupError, match="again and again"):
+        sent()
+    assert workers.canceled.is_set()
+    assert workers.begun <= 4
+    assert "spark-spec" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_who_needs_no_more_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the disk is full that keeps the answers."""
+    workers = Workers(monkeypatch, tasks=1)
+    workers.wrong = COUNT
+    answers = specs.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]
+    next(answers)
+    answers.close()  # type: ignore[attr-defined]
+    assert workers.canceled.is_set()
+    assert workers.begun <= 2
