@@ -115,7 +115,7 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
     wanted = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
     changes = {key: value for key, value in to_builtins(plan.changes).items() if value}
     of_spec = to_builtins(plan.spec)
-    rules = {key: of_spec[key] for key in ("placement", "leader_racks", "apart") if of_spec.get(key)}
+    rules = {key: of_spec[key] for key in ("placement", "leader_racks", "apart", "together") if of_spec.get(key)}
     for rule in rules.get("apart", ()):
         # What is known of other sides isn't asked for.
         del rule["proven"]

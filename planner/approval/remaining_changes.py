@@ -202,6 +202,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         placement=tuple(Placement(**asdict(rule)) for rule in plan.spec.placement or ()),
         leader_racks=tuple(LeaderRacks(**asdict(rule)) for rule in plan.spec.leader_racks or ()),
         apart=tuple(Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
+        together=tuple(rule.topics for rule in plan.spec.together or ()),
         rack_aware=plan.rack_aware,
         balance=Balance(**{name: Tolerance.parse(text) for name, text in asdict(plan.balance.wanted).items()}),
         resilience=plan.spec.survive,

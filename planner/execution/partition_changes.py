@@ -17,6 +17,7 @@ from planner.model.build_problem import today
 from planner.model.cluster import ANY, PartitionChange, Reason
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import BatchRules
+from planner.model.together import without_common_broker
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.score import adding
@@ -37,7 +38,8 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
     moved = (np.sort(before, axis=1) != np.sort(assignment, axis=1)).any(axis=1)
     # In the order of Reason: the first that applies is the reason.
     otherwise = np.ones(problem.rows, dtype=bool)
-    applies = [leaves, outside & moved, uneven & moved, resized, moved, broken["leader"], otherwise]
+    together = without_common_broker(problem) | (broken["together"] & ~moved)
+    applies = [leaves, outside & moved, uneven & moved, resized, together, moved, broken["leader"], otherwise]
     reasons, names = np.argmax(np.stack(applies), axis=0), tuple(Reason)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)

@@ -23,6 +23,7 @@ from planner.model.problem import (
 )
 from planner.model.sizes_ahead import with_sizes_ahead
 from planner.model.spec import Changes, Spec, TopicFilter
+from planner.model.together import slots, without_common_broker
 
 
 def build(spec: Spec) -> Problem:
@@ -75,13 +76,15 @@ def _without_hours(spec: Spec) -> Problem:
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
-    return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
+    problem = replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
+    problem = replace(problem, together=slots(spec.together, topics, problem))
+    return replace(problem, forced=problem.forced | without_common_broker(problem))
 
 
 def before(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, without any change."""
     still = replace(spec.sweep, growth=(), variants=())
-    still_led = replace(spec, sweep=still, week=None, placement=(), leader_racks=(), apart=())
+    still_led = replace(spec, sweep=still, week=None, placement=(), leader_racks=(), apart=(), together=())
     return build(replace(still_led, changes=Changes(rebalance="none")))
 
 

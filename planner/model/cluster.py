@@ -170,6 +170,7 @@ class Reason(StrEnum):
     PLACEMENT = "placement"
     RACK_RULE = "rack_rule"
     REPLICATION_FACTOR = "replication_factor"
+    TOGETHER = "together"
     BALANCE_REPLICAS = "balance_replicas"
     LEADER_RULE = "leader_rule"
     BALANCE_LEADERS = "balance_leaders"

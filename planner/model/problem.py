@@ -68,6 +68,8 @@ class Problem:
                             none; None: no broker states any
     apart           (G, T)  for each group of `apart`, the side that each topic is on, -1 for none; None: no groups
     apart_by        (G)     what sides of the group don't share: brokers or racks, for all replicas or leaders
+    together        (P,)    the slot of `together` that a partition is in, -1 for none: one broker is preferred to lead
+                            all partitions of a slot; None: no groups
     """
 
     broker_ids: IntArray
@@ -111,6 +113,7 @@ class Problem:
     caps: LongArray | None = None
     apart: IntArray | None = None
     apart_by: tuple[ApartBy, ...] = ()
+    together: IntArray | None = None
 
     @property
     def rows(self) -> int:
@@ -136,7 +139,7 @@ class Problem:
     @property
     def may_lead_anew(self) -> BoolArray:
         """(P,): True where the plan may say who leads, by replica order or by an election."""
-        return self.movable & (self.forced | (not self.forced_only) | badly_led(self, self.replicas))
+        return self.movable & (self.forced | (not self.forced_only) | may_be_reordered(self))
 
     @property
     def forced_only(self) -> bool:
@@ -217,6 +220,39 @@ def replica_ranks(problem: Problem, ranks: IntArray, replicas: IntArray, rows: I
     known = replicas.clip(0, len(problem.broker_ids) - 1)
     there = (replicas >= 0) & (replicas < len(problem.broker_ids))
     return np.where(there, ranks[problem.topic_of[rows][:, None], known], np.iinfo(ranks.dtype).max)
+
+
+def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
+    """(n, W): the replicas of these rows (n,) that are to lead: all, or with rules on leaders those of lowest rank."""
+    there: BoolArray = placed[rows] >= 0
+    if problem.leader_ranks is None:
+        return there
+    ranks = replica_ranks(problem, problem.leader_ranks, placed[rows], rows)
+    return there & (ranks == ranks.min(axis=1, keepdims=True))
+
+
+def may_be_reordered(problem: Problem) -> BoolArray:
+    """(P,): partitions that a rule on leaders lets be reordered where nothing else changes: its own preferred leader
+    should be another, or that of a partition in its slot, or this one changes.
+    """
+    badly = badly_led(problem, problem.replicas)
+    if problem.together is None:
+        return badly
+    changes = (problem.together >= 0) & (badly | problem.forced | led_by_several(problem, problem.replicas))
+    return badly | (np.isin(problem.together, problem.together[changes]))
+
+
+def led_by_several(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions of slots whose preferred leaders, the first of these replicas (P, W), aren't one broker."""
+    found = np.zeros(problem.rows, dtype=bool)
+    if problem.together is None:
+        return found
+    rows = np.flatnonzero(problem.together >= 0)
+    slot, first = problem.together[rows], replicas[rows, 0]
+    one_of = np.zeros(int(problem.together.max(initial=0)) + 1, dtype=first.dtype)
+    one_of[slot] = first
+    found[rows] = np.isin(slot, slot[one_of[slot] != first])
+    return found
 
 
 def badly_led(problem: Problem, replicas: IntArray) -> BoolArray:

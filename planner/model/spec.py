@@ -390,6 +390,7 @@ class Spec:
     placement: tuple[Placement, ...] = ()
     leader_racks: tuple[LeaderRacks, ...] = ()
     apart: tuple[Apart, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
     sizing: Sizing | None = None
     traffic: RackTraffic = field(default_factory=RackTraffic)
 

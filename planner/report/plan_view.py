@@ -151,6 +151,7 @@ def _found(plan: Plan) -> Facts:
     every: tuple[tuple[str, Value], ...] = (
         ("Placement", Sentence(requested.placement(plan), _LONGEST_FACT) if plan.spec.placement else ""),
         ("Apart", Sentence(requested.apart(plan), _LONGEST_FACT) if plan.spec.apart else ""),
+        ("Together", Sentence(requested.together(plan), _LONGEST_FACT) if plan.spec.together else ""),
         ("Caps", Sentence(caps, _LONGEST_FACT) if (caps := requested.caps(plan)) else ""),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),

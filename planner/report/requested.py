@@ -116,6 +116,14 @@ def apart(plan: Plan) -> str:
     return "; ".join(printable(text, 240) for text in groups) + yet
 
 
+def together(plan: Plan) -> str:
+    """Topics that are led together, and what a first step leaves: `orders, clicks: one leader for each number`."""
+    waiting = plan.unfinished.partitions if plan.unfinished else 0
+    yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
+    groups = [f"{', '.join(rule.topics)}: one leader for each partition number" for rule in plan.spec.together or ()]
+    return "; ".join(printable(text, 240) for text in groups) + yet
+
+
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
 
@@ -124,6 +132,7 @@ _REASONS = {
     "broker_leaves": "to empty removed brokers",
     "placement": "to put topics on the brokers that they may use",
     "replication_factor": "to change the replication factor",
+    "together": "to be led together",
     "rack_rule": "to spread replicas over racks",
     "balance_replicas": "to balance replicas or bytes",
     "leader_rule": "to move leaders as asked",
@@ -158,7 +167,7 @@ def _why_elected(row: PartitionRow) -> str:
         return "because there is no leader today"
     if row.leader_before not in row.replicas:
         return "because the leader's replica moves away"
-    if row.reason == "leader_rule":
+    if row.reason in ("leader_rule", "together"):
         return _REASONS[row.reason]
     return (
         "to balance leaders"

@@ -91,6 +91,7 @@ def facts(plan: Plan) -> Facts:
         *(("Unsafe", Sentence(reason, _LONGEST_REASON)) for reason in plan.unsafe or ()),
         ("Placement", Sentence(requested.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
         ("Apart", Sentence(requested.apart(plan), _LONGEST_WISHES) if plan.spec.apart else ""),
+        ("Together", Sentence(requested.together(plan), _LONGEST_WISHES) if plan.spec.together else ""),
         ("Caps", Sentence(caps, _LONGEST_WISHES) if (caps := requested.caps(plan)) else ""),
         ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),

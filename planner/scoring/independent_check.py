@@ -13,7 +13,18 @@ from itertools import combinations
 import numpy as np
 
 from planner.model.cluster import LEADERS
-from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, badly_led, leaderless, uneven_racks
+from planner.model.problem import (
+    UNCAPPED,
+    BoolArray,
+    IntArray,
+    LongArray,
+    Problem,
+    badly_led,
+    leaderless,
+    led_by_several,
+    may_be_reordered,
+    uneven_racks,
+)
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,8 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
         "leader": badly_led(problem, columns) & problem.movable & due,
+        # Another broker leads the partition of this number in another topic of its group.
+        "together": led_by_several(problem, columns) & problem.movable,
         "excluded topic": ~problem.movable & differs,
         "unforced move": _unforced(problem, columns, today, differs),
         # Fewer replicas than that refuse every write with acks=all; only a changed replication factor is to blame.
@@ -149,7 +162,7 @@ def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: Bo
     """Replicas that no change forces stay on their brokers, and with `rebalance: none` or `racks` in their order."""
     if problem.rebalance == "all":
         return np.zeros(problem.rows, dtype=bool)
-    reordered = badly_led(problem, problem.replicas)
+    reordered = may_be_reordered(problem)
     if problem.rebalance == "leaders" or reordered.any():
         moved = (np.sort(today, axis=1) != np.sort(replicas, axis=1)).any(axis=1)
         differs = moved if problem.rebalance == "leaders" else np.where(reordered, moved, differs)
@@ -171,6 +184,7 @@ def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Vio
         "placement": f"brokers that the topic may use, {_ids(problem, np.flatnonzero(usable))}",
         "rack spread": "spread over racks as evenly as the brokers let it",
         "leader": "led by another of its replicas (leader_racks, changes.demote_brokers)",
+        "together": "the preferred leader that this partition has in the other topics of its group",
         "excluded topic": f"{today} (topics.include, topics.exclude, topics.on_brokers)",
         "unforced move": f"{today} (changes.rebalance: {problem.rebalance})",
         "min.insync.replicas": f"at least min.insync.replicas = {problem.min_insync[row]} replicas",

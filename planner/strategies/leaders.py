@@ -27,7 +27,7 @@ from planner.model.problem import (
     LongArray,
     Problem,
     leaderless,
-    replica_ranks,
+    may_lead,
 )
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
@@ -42,17 +42,26 @@ from planner.strategies.load_windows.local_search import Placement, SearchState,
 _ENDLESS = 1 << 40
 
 
-def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[Scenario] = ()) -> IntArray:
+def order(
+    problem: Problem,
+    placed: IntArray,
+    wanted: Windows,
+    grown: Sequence[Scenario] = (),
+    together: IntArray | None = None,
+) -> IntArray:
     """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones.
 
-    A broker that replaces another stands where that one does.
+    A broker that replaces another stands where that one does. `together` (P,): who is to lead, -1: any of its replicas.
     """
     placed = led_by_its_side(problem, placed, wanted)
     free = problem.may_lead_anew
     leaders = leaders_after(problem, placed)
+    able = may_lead(problem, placed, np.arange(problem.rows))
+    if together is not None:
+        able &= (together[:, None] < 0) | (placed == together[:, None])
     if free.any():
-        choices = _Choices.of(problem, placed, free)
-        plain, windowed, supplies = _network(choices, wanted)
+        choices = Choices.of(problem, placed, free, able)
+        plain, windowed, supplies = network(choices, wanted)
         # Where nothing may change that need not, few changes come before even leaders.
         solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
         solved = solve(plain, windowed, supplies)
@@ -62,7 +71,7 @@ def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[S
             raise AssertionError("every partition has a replica that can lead it")
         leads = solved.units > 0
         leaders[np.flatnonzero(free)[choices.at[leads]]] = choices.targets[choices.brokers[leads]]
-        leaders = even_out(problem, placed, leaders, free, wanted, grown)
+        leaders = even_out(problem, placed, leaders, free if together is None else free & (together < 0), wanted, grown)
     # What may not change is where it was, in its order; that of a replaced broker's partition may have to wait.
     return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
 
@@ -211,17 +220,8 @@ def ways_to_lead(
                 yield 0, cost, int(held[there]), int(other), here, there
 
 
-def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
-    """(n, W): the replicas of these rows (n,) that are to lead: all, or with rules on leaders those of lowest rank."""
-    there: BoolArray = placed[rows] >= 0
-    if problem.leader_ranks is None:
-        return there
-    ranks = replica_ranks(problem, problem.leader_ranks, placed[rows], rows)
-    return there & (ranks == ranks.min(axis=1, keepdims=True))
-
-
 @dataclass(frozen=True)
-class _Choices:
+class Choices:
     """Every replica that could lead one of the free rows (M): parallel arrays (K,) of row, topic and target broker.
 
     `brokers` are numbered within the target brokers, `fixed` (T, Bt) counts the leaders that are settled.
@@ -236,10 +236,10 @@ class _Choices:
     fixed: LongArray
 
     @staticmethod
-    def of(problem: Problem, placed: IntArray, free: BoolArray) -> _Choices:
-        """The choices for the rows of the mask."""
+    def of(problem: Problem, placed: IntArray, free: BoolArray, able: BoolArray) -> Choices:
+        """The choices for the rows of the mask, of the replicas that are able to lead (P, W)."""
         rows = np.flatnonzero(free)
-        at, slots = np.nonzero(may_lead(problem, placed, rows))
+        at, slots = np.nonzero(able[rows])
         brokers, of = placed[rows[at], slots], rows[at]
         targets = np.flatnonzero(problem.targets).astype(np.int32)
         here = target_numbers(problem)
@@ -247,13 +247,13 @@ class _Choices:
         costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
         settled = np.where(free, -1, problem.leaders)[:, None]
         fixed = counts_by_group(problem, settled, problem.topic_of, len(problem.topic_names))
-        return _Choices(
+        return Choices(
             at.astype(np.int32), problem.topic_of[of], here[brokers], targets, costs.astype(np.int64), len(rows), fixed
         )
 
 
-def _network(
-    choices: _Choices, wanted: Windows
+def network(
+    choices: Choices, wanted: Windows
 ) -> tuple[min_cost_flow.Arcs, tuple[min_cost_flow.Windowed, ...], LongArray]:
     """Arcs, windows and the nodes' supplies; the first arcs are those of the choices, the last node is the sink."""
     topics, count = choices.fixed.shape

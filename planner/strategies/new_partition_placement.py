@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_lead
 from planner.scoring import broker_loads
 from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
 from planner.scoring.growth_scenarios import scenarios
@@ -137,7 +137,7 @@ def _of_leaders(problem: Problem, assignment: IntArray, wanted: Windows, rows: I
     topics, cells, held = _held(problem, broker_loads.leaders_after(problem, assignment)[:, None], rows)
     of = np.unique(problem.topic_of[rows])
     one = np.ones((len(rows), 1), dtype=np.int32)
-    able = np.where(leaders.may_lead(problem, assignment, rows), assignment[rows], -1)
+    able = np.where(may_lead(problem, assignment, rows), assignment[rows], -1)
     nowhere = np.zeros((2, *cells.shape), dtype=np.int64)
     return Filling(
         topics=topics,

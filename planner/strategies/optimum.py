@@ -27,6 +27,7 @@ from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.windows import Windows, windows
 from planner.strategies import leaders, new_partition_placement
 from planner.strategies.bounds import GRAIN, Certificate, least
+from planner.strategies.common_leaders import led_together
 from planner.strategies.flow.layout import Layout, lay_out
 from planner.strategies.flow.tie_breaks import settled
 from planner.strategies.leaders import led_in_sync
@@ -94,8 +95,8 @@ def solve(
     assignment, ties_proven = _replicas(asked, found.best, today(problem))
     for step in STEPS:
         assignment = step(asked, found.best, assignment)
-    # Caps on leaders may move replicas afterwards, and new partitions are placed anew.
-    ties_proven = ties_proven and problem.caps is None and not problem.is_new.any()
+    # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
+    ties_proven = ties_proven and problem.caps is None and problem.together is None and not problem.is_new.any()
     return _proven(asked, found, assignment, certify)._replace(ties_proven=ties_proven)
 
 
@@ -149,10 +150,19 @@ def _new_partitions(asked: _Asked, best: Started, assignment: IntArray) -> IntAr
     return new_partition_placement.levelled(problem, assignment, best.wanted)
 
 
+def _together(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+    """One leader for the partitions of each slot, whatever that copies: the bound is that of all leaders."""
+    if asked.problem.together is None:
+        return assignment
+    placed, led = led_together(asked.problem, assignment, best.wanted)
+    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, best.wanted, asked.grown, led))
+
+
 # What makes an assignment (P, W) of the one with all replicas in their places: one step after the other.
 STEPS: tuple[Callable[[_Asked, Started, IntArray], IntArray], ...] = (
     _leaders,
     _new_partitions,
+    _together,
 )
 
 

@@ -99,8 +99,13 @@ def first_step(problem: Problem) -> Problem:
     if done.all() or (deferred.any() and not costs[:, must & done].any()):
         return problem
     held = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
+    together = problem.together
+    if together is not None:
+        # A slot of which a partition waits is led together later.
+        together = np.where(np.isin(together, together[~done & problem.movable]), -1, together)
     return replace(
         problem,
+        together=together,
         movable=problem.movable & done,
         forced=problem.forced & done,
         replication_factors=np.where(done, problem.replication_factors, held),

@@ -49,7 +49,8 @@ DEFAULT_CANDIDATES = 5000
 _PLACEMENTS, _SOLVED_PLACEMENTS, _STRIPED_PLACEMENTS = 50_000_000, 1_000_000, 500_000
 # Placements that a comparison with Kafka's own is worth where the sweep has none, and the most it takes.
 _COMPARED_PLACEMENTS, _MOST_COMPARED = 2_000_000, 100
-# A solved plan counts as at least so many placements; one with windows of bytes takes many times as long.
+# A solved plan counts as at least so many placements; one with windows of bytes or common leaders takes many times as
+# long.
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
 # What a grid of our own leaves of the solved plans to tie-break seeds.
 _OWN_GRID = 0.6
@@ -248,8 +249,8 @@ def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
 def _price(problem: Problem, balance: Balance) -> int:
     """How many placements a solved plan counts as."""
     size = int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum())
-    has_byte_windows = any(getattr(balance, knob) != NO_TOLERANCE for knob in _OF_BYTES)
-    if has_byte_windows or bool((problem.disk_limit_bytes[problem.targets] >= 0).any()):
+    slow = problem.together is not None or any(getattr(balance, knob) != NO_TOLERANCE for knob in _OF_BYTES)
+    if slow or bool((problem.disk_limit_bytes[problem.targets] >= 0).any()):
         return max(_TIMES_BYTES * size, _LEAST_SOLVED_BYTES)
     return max(size, _LEAST_SOLVED)
 

@@ -45,7 +45,8 @@ def usable(basis: ScoringBasis) -> bool:
     in_sync = problem.out_of_sync is None or not problem.out_of_sync.any()
     plain = in_sync and problem.deferred is None and basis.windows.topic_leaders is None
     small = problem.rows * targets <= _MOST_BYTES and len(problem.topic_names) * targets * 8 <= _MOST_BYTES
-    return plain and small and not basis.scenarios and sum(totals) < _EXACT
+    plain = plain and not basis.scenarios and problem.together is None
+    return plain and small and sum(totals) < _EXACT
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,8 @@ def usable(basis: ScoringBasis) -> bool:
     """True where there are placements at all, and the tables are small enough to make and keep."""
     problem = basis.problem
     brokers = int(problem.targets.sum())
-    if int(problem.replication_factors.max(initial=0)) > brokers:
+    # Tables are of single topics: who leads another one's partition of the same number isn't in them.
+    if int(problem.replication_factors.max(initial=0)) > brokers or problem.together is not None:
         return False
     grown = len(basis.scenarios) * len(BYTE_WINDOWS)
     months = 0 if problem.sizes_ahead is None else problem.sizes_ahead.shape[1]

@@ -57,8 +57,8 @@ def asked(spec: Spec) -> Sizing:
     """The spec's `sizing`. SetupError without one, or with rules that no broker to be bought could be part of."""
     if spec.sizing is None:
         raise SetupError("there is no sizing; allowed: the key sizing, with at least brokers_per_rack")
-    if spec.placement or spec.leader_racks or spec.apart:
-        keys = "placement, leader_racks or apart"
+    if spec.placement or spec.leader_racks or spec.apart or spec.together:
+        keys = "placement, leader_racks, apart or together"
         raise SetupError(f"brokers can't be sized with {keys}; allowed: a spec without these keys")
     return spec.sizing
 

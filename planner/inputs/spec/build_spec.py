@@ -76,6 +76,7 @@ def build_spec(
         placement=placement(document),
         leader_racks=leader_racks(document),
         apart=tuple(rule for _, rule in apart(document)),
+        together=tuple(patterns for _, patterns in together(document)),
         rack_aware=rack_aware(document),
         balance=sections.balance(document, sizes.known),
         log_dirs=sections.tolerance(document),
@@ -172,6 +173,13 @@ def apart(document: Document) -> Iterator[tuple[Path, Apart]]:
             yield ("apart", at), Apart(tuple(group))
         else:
             yield ("apart", at, "topics"), Apart(tuple(group["topics"]), by=group["by"])
+
+
+def together(document: Document) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """The patterns of each group of `together`, in the file's order, with their path."""
+    for at, group in enumerate(document.get("together") or ()):
+        listed = isinstance(group, list)
+        yield ("together", at, *(() if listed else ("topics",))), tuple(group if listed else group["topics"])
 
 
 def rack_aware(document: Document) -> bool:

@@ -210,11 +210,25 @@ class _Side(NamedTuple):
         return max((factor for factor, _ in self.needs.values()), default=0)
 
 
+def usable_brokers(document: Document, topic: str) -> frozenset[int]:
+    """The brokers that stay or join that a topic may use, by the rules of `placement`."""
+    rules, targets = placement(document), frozenset(broker.id for broker in target_brokers(document))
+    own = next((rule for rule in rules if fnmatchcase(topic, rule.topics)), None)
+    if own is not None:
+        return targets & set(own.brokers)
+    return targets - {broker for rule in rules if rule.exclusive for broker in rule.brokers}
+
+
+def filter_of(document: Document) -> Path:
+    """The key of `topics` that keeps partitions where they are."""
+    filters = ("on_brokers", "exclude", "include")
+    return ("topics", next((each for each in filters if document.get("topics", each)), "include"))
+
+
 def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_Side]]]:
     """The groups of `apart`, with the path of the patterns and the sides of each."""
-    factors, rules, chosen = replicas_after(document, assignment), placement(document), topic_filter(document)
-    targets, here = frozenset(broker.id for broker in target_brokers(document)), set(chosen.on_brokers)
-    reserved = {broker for rule in rules if rule.exclusive for broker in rule.brokers}
+    factors, chosen = replicas_after(document, assignment), topic_filter(document)
+    here = set(chosen.on_brokers)
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
     demoted = set(document.get("changes", "demote_brokers") or ())
     for path, rule in apart(document):
@@ -222,10 +236,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
         for number, pattern in enumerate(rule.topics):
             side = _Side((*path, number), "", {}, {})
             for name in sorted(name for name in factors if fnmatchcase(name, pattern)):
-                own = next((rule for rule in rules if fnmatchcase(name, rule.topics)), None)
-                usable = (targets - reserved if own is None else targets & set(own.brokers)) - (
-                    demoted if led else set()
-                )
+                usable = usable_brokers(document, name) - (demoted if led else set())
                 needed = (1 if led else factors[name], name)
                 side.needs[usable] = max(side.needs.get(usable, (0, "")), needed, key=lambda e: e[0])
             for topic in assignment.topics:
@@ -256,13 +267,11 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Findin
                     message = f"{patterns[later]!r} matches {min(both)!r}, as {other.name[:-1]} does"
                     yield document.finding(side.path, f"{message}; allowed: patterns without a common topic")
                 elif common := sorted(side.stuck.keys() & other.stuck.keys()):
-                    filters = ("on_brokers", "exclude", "include")
-                    key = next((each for each in filters if document.get("topics", each)), "include")
                     led = "led " if rule.by.endswith(LEADERS) else ""
                     where = f"{led}{'in the rack of' if rule.by.startswith('rack') else 'on'} broker {common[0]}"
                     message = (
                         f"{side.stuck[common[0]]} and {other.stuck[common[0]]} of {other.name} are both {where}, and "
-                        f"{place_of(document, ('topics', key))} lets neither move; "
+                        f"{place_of(document, filter_of(document))} lets neither move; "
                         "allowed: let one of them move, or leave one of them out"
                     )
                     yield document.finding(side.path, message)

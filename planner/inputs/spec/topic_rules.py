@@ -16,6 +16,7 @@ from planner.inputs.spec.build_spec import (
     replication_factor_changes,
     stated_rates,
     target_brokers,
+    together,
     topic_filter,
     variants,
 )
@@ -61,9 +62,10 @@ def _leader_racks_match(document: Document, assignment: Assignment) -> Iterator[
     return _unmatched(document, assignment, patterns, with_created=True, first_counts=True)
 
 
-@PATTERN_RULES.reads("apart", *_CREATED)
-def _apart_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    patterns = (((*path, at), each) for path, rule in apart(document) for at, each in enumerate(rule.topics))
+@PATTERN_RULES.reads("apart", "together", *_CREATED)
+def _groups_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    groups = (*((path, rule.topics) for path, rule in apart(document)), *together(document))
+    patterns = (((*path, at), each) for path, topics in groups for at, each in enumerate(topics))
     return _unmatched(document, assignment, patterns, with_created=True)
 
 
@@ -84,7 +86,7 @@ def _growth_matches(document: Document, assignment: Assignment) -> Iterator[Find
 
 
 @PATTERN_RULES.reads("consumers")
-def _groups_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _consumers_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
     return _unmatched(document, assignment, group_patterns(document))
 
 

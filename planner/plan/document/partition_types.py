@@ -78,6 +78,7 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
             "placement",
             "rack_rule",
             "replication_factor",
+            "together",
             "balance_replicas",
             "leader_rule",
             "balance_leaders",

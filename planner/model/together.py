@@ -1,0 +1,59 @@
+"""Slots of `together`: the partitions with one number of co-partitioned topics, which one broker is to lead.
+
+A slot holds a partition of each topic of a group. Arrays of slots are (P,): each partition's slot, -1 for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from planner.model.cluster import Topic
+from planner.model.problem import BoolArray, IntArray, Problem, may_lead
+
+
+def slots(groups: Sequence[tuple[str, ...]], topics: Sequence[Topic], problem: Problem) -> IntArray | None:
+    """(P,): the slot of each partition; None without groups.
+
+    Topics that are being deleted, and partitions that have no leader and stay, belong to none.
+    """
+    if not groups:
+        return None
+    group_of = np.full(len(topics), -1, dtype=np.int64)
+    for at, patterns in enumerate(groups):
+        mine = [not each.deleting and any(fnmatchcase(each.name, one) for one in patterns) for each in topics]
+        group_of[mine] = at
+    stays = (problem.leaders < 0) & ~problem.is_new & ~problem.movable
+    of_row = np.where(stays, -1, group_of[problem.topic_of])
+    keys = of_row * (1 + int(problem.partition_ids.max(initial=0))) + problem.partition_ids
+    _, found, sizes = np.unique(np.where(of_row < 0, -1, keys), return_inverse=True, return_counts=True)
+    found = found.reshape(-1)
+    return np.where((of_row < 0) | (sizes[found] < 2), -1, found).astype(np.int32)
+
+
+def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntArray]:
+    """(K,) slots and (K,) brokers: each broker that may lead all partitions of a slot, with these replicas (P, W).
+
+    A partition that may not move keeps its preferred leader.
+    """
+    together = np.full(problem.rows, -1) if problem.together is None else problem.together
+    rows = np.flatnonzero(together >= 0)
+    first = np.arange(replicas.shape[1]) == 0
+    able = np.where(problem.movable[rows, None], may_lead(problem, replicas, rows), first)
+    at, columns = np.nonzero(able)
+    keys, counts = np.unique(
+        together[rows[at]].astype(np.int64) * len(problem.targets) + replicas[rows[at], columns], return_counts=True
+    )
+    slot, broker = np.divmod(keys, len(problem.targets))
+    every = problem.targets[broker] & (counts == np.bincount(together[rows], minlength=1)[slot])
+    return slot[every], broker[every]
+
+
+def without_common_broker(problem: Problem) -> BoolArray:
+    """(P,): partitions that may move, of slots that no broker can lead with today's replicas."""
+    if problem.together is None:
+        return np.zeros(problem.rows, dtype=bool)
+    slot, _ = common_brokers(problem, problem.replicas)
+    return (problem.together >= 0) & ~np.isin(problem.together, slot) & problem.movable

@@ -1,0 +1,348 @@
+"""One preferred leader for each slot of `together`: the partitions with one number of co-partitioned topics.
+
+All is planned without the rule first: the least bytes of that are a bound for plans with it, too. Where a broker has
+a replica of each partition of a slot, only leaders change: a min-cost flow with slots as units spreads them evenly.
+Where there is none, replicas move to a common broker or change places with others, one slot after the other, each time
+so that windows are missed least, then the fewest bytes are copied. A plan that copies no more than the bound is proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.build_problem import rows_to_place, taken_over, today
+from planner.model.errors import InfeasibleError
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.model.together import common_brokers
+from planner.scoring.broker_loads import counts_by_group, target_numbers
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
+from planner.scoring.windows import Windows
+from planner.strategies.flow import min_cost_flow
+from planner.strategies.leaders import Choices, network
+from planner.strategies.work_limits import COMMON_LEADER_PARTNERS
+
+
+def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[IntArray, IntArray]:
+    """The same replicas (P, W) but for slots without a common broker, and the leader (P,) of each slot's partitions.
+
+    The leader is -1 for partitions of no slot. InfeasibleError where a slot can't have a common broker.
+    """
+    placed, slots = placed.copy(), _slots(problem)
+    led = _chosen(problem, placed, wanted)
+    lacking = [rows for rows in slots if led[rows[0]] < 0]
+    if lacking:
+        moves = _Moves.of(problem, placed, wanted, led)
+        for rows in lacking:
+            moves.bring_together(rows)
+        led = _chosen(problem, placed, wanted)
+    return placed, led
+
+
+def _slots(problem: Problem) -> list[IntArray]:
+    """The rows of each slot."""
+    together = np.full(problem.rows, -1) if problem.together is None else problem.together
+    order = np.argsort(together, kind="stable")[int((together < 0).sum()) :]
+    return np.split(order, np.flatnonzero(np.diff(together[order])) + 1) if len(order) else []
+
+
+def _chosen(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
+    """(P,): who leads each slot that has a common broker, as evenly as can be, with the fewest changes; -1: none."""
+    led, free = np.full(problem.rows, -1, dtype=placed.dtype), problem.may_lead_anew
+    slot, broker = common_brokers(problem, placed)
+    together = np.full(problem.rows, -1) if problem.together is None else problem.together
+    members = np.bincount(together[together >= 0], minlength=1)
+    open_slots = np.zeros(len(members), dtype=bool)
+    open_slots[together[free & (together >= 0)]] = True
+    settled = (together >= 0) & ~open_slots[together]
+    led[settled] = placed[settled, 0]
+    counted = np.where(free, led, problem.leaders)[:, None]
+    fixed = counts_by_group(problem, counted, np.zeros(problem.rows, dtype=np.int32), 1)[0]
+    able = open_slots[slot] & _in_sync(problem, placed, slot, broker)
+    slot, broker = slot[able], broker[able]
+    # Slots of most partitions first: the others even out what they leave.
+    for size in sorted(set(members[slot].tolist()), reverse=True):
+        these = members[slot] == size
+        names, at = np.unique(slot[these], return_inverse=True)
+        leaders = _evenly(problem, wanted, fixed, _Units(size, names, at.astype(np.int32), broker[these]))
+        of_slot = np.full(len(members), -1, dtype=placed.dtype)
+        of_slot[names] = leaders
+        mine = (together >= 0) & (of_slot[together] >= 0)
+        led[mine] = of_slot[together[mine]]
+        fixed = fixed + size * np.bincount(target_numbers(problem)[leaders], minlength=len(fixed))
+    return led
+
+
+def _in_sync(problem: Problem, placed: IntArray, slot: IntArray, broker: IntArray) -> BoolArray:
+    """(K,): choices that can be elected: the broker isn't out of sync, or a slot without such a choice."""
+    if problem.out_of_sync is None:
+        return np.ones(len(slot), dtype=bool)
+    able = ~problem.out_of_sync[broker]
+    return able | ~np.isin(slot, slot[able])
+
+
+class _Units(NamedTuple):
+    """Slots of so many partitions each, by number (S,), and each choice (K,): the slot's place and a broker."""
+
+    size: int
+    slots: IntArray
+    at: IntArray
+    brokers: IntArray
+
+
+def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) -> IntArray:
+    """(S,): the leaders of slots, which all have a choice, beside those that are fixed (Bt,)."""
+    assert problem.together is not None
+    targets, here = np.flatnonzero(problem.targets).astype(np.int32), target_numbers(problem)
+    # The windows are of all leaders; these have a part of them.
+    total = int(fixed.sum()) + units.size * len(units.slots)
+    share = (wanted.leaders * total // max(problem.rows, 1) - fixed) // units.size
+    bounds = np.stack([share[0], np.maximum(share[0], share[1])])
+    caps = None if wanted.caps is None else (wanted.caps[1] - fixed) // units.size
+    costs = np.zeros(len(units.at), dtype=np.int64)
+    of_today = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
+    for led, worth in zip(of_today.T, (2, 1), strict=True):
+        keys, counts = np.unique(_keys(problem.together, led, len(here)), return_counts=True)
+        wanted_keys = _keys(units.slots[units.at], units.brokers, len(here))
+        found = np.searchsorted(keys, wanted_keys).clip(max=len(keys) - 1)
+        costs += worth * (units.size - np.where(keys[found] == wanted_keys, counts[found], 0))
+    choices = Choices(
+        units.at,
+        np.zeros_like(units.at),
+        here[units.brokers],
+        targets,
+        costs,
+        len(units.slots),
+        np.zeros((1, len(targets)), dtype=np.int64),
+    )
+    even = replace(wanted, leaders=bounds, topic_leaders=None, caps=None if caps is None else np.stack([caps, caps]))
+    solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
+    solved = solve(*network(choices, even))
+    if solved is None:
+        raise InfeasibleError("together: no choice of common leaders keeps max_leaders")
+    leads = solved.units > 0
+    leaders = np.full(len(units.slots), -1, dtype=np.int32)
+    leaders[units.at[leads]] = units.brokers[leads]
+    return leaders
+
+
+def _keys(slots: IntArray, brokers: IntArray, count: int) -> LongArray:
+    """A number for each pair of a slot and a broker, -1 for none."""
+    return np.where((slots < 0) | (brokers < 0), -1, slots.astype(np.int64) * count + brokers)
+
+
+class _Way(NamedTuple):
+    """How a row gets a replica on a broker: what is outside windows more, and is copied more; the row that takes its
+    place on the other broker, -1: none does.
+    """
+
+    outside: float
+    copied: int
+    other: int
+    here: int
+
+
+@dataclass(eq=False)
+class _Moves:
+    """Replicas that move so that slots have a common broker.
+
+    placed (P, W) · led (P,) the leaders of slots that have one · loads (M, B) of what has windows (2, M, B), and what
+    each partition brings of it (M, P); price (M,) of a unit · cells (T, B) of topics with windows (2, T, B)
+    """
+
+    problem: Problem
+    placed: IntArray
+    led: IntArray
+    moves: BoolArray
+    racks: IntArray
+    today: IntArray
+    sizes: LongArray
+    loads: LongArray
+    windows: LongArray
+    brought: LongArray
+    prices: FloatArray
+    cells: LongArray
+    topic_windows: LongArray
+    leading: LongArray
+    lead_most: FloatArray
+    caps: LongArray | None
+    likely: dict[int, IntArray]
+
+    @staticmethod
+    def of(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray) -> _Moves:
+        """What is held before any replica moves."""
+        brokers, targets = len(problem.targets), problem.targets
+        ones = np.ones(problem.rows, dtype=np.int64)
+        measures: list[tuple[LongArray, LongArray]] = [(wanted.replicas, ones)]
+        measures += [
+            (window, of)
+            for window, of in ((wanted.disk, problem.size_bytes), (wanted.network_in, problem.bytes_in_per_sec))
+            if window is not None
+        ]
+        brought = np.stack([of for _, of in measures])
+        windows = np.zeros((2, len(measures), brokers), dtype=np.int64)
+        topic_windows = np.zeros((2, len(problem.topic_names), brokers), dtype=np.int64)
+        for at, (window, _) in enumerate(measures):
+            windows[:, at, targets] = window
+        topic_windows[:, :, targets] = wanted.topic_replicas
+        loads, cells = np.zeros_like(windows[0]), np.zeros_like(topic_windows[0])
+        for column in placed.T:
+            rows = np.flatnonzero(column >= 0)
+            np.add.at(cells, (problem.topic_of[rows], column[rows]), 1)
+            for load, of in zip(loads, brought, strict=True):
+                np.add.at(load, column[rows], of[rows])
+        lead_most = np.full(brokers, np.inf)
+        in_slots = 0 if problem.together is None else np.count_nonzero(problem.together >= 0)
+        lead_most[targets] = wanted.leaders[1] * in_slots / max(problem.rows, 1)
+        return _Moves(
+            problem=problem,
+            placed=placed,
+            led=led,
+            moves=rows_to_place(problem),
+            racks=problem.broker_racks if problem.racks_matter else np.zeros_like(problem.broker_racks),
+            today=today(problem),
+            sizes=np.where(problem.is_new, 0, problem.size_bytes if problem.sizes_known else 1),
+            loads=loads,
+            windows=windows,
+            brought=brought,
+            prices=BROKER_PRICE / np.maximum(brought.mean(axis=1), 1e-9),
+            cells=cells,
+            topic_windows=topic_windows,
+            leading=np.bincount(led[led >= 0], minlength=brokers),
+            lead_most=lead_most,
+            caps=None if problem.caps is None else problem.caps[0],
+            likely={},
+        )
+
+    def bring_together(self, rows: IntArray) -> None:
+        """A common broker for a slot's rows, which becomes its leader; InfeasibleError without one."""
+        every = np.flatnonzero(self.problem.targets)
+        near = np.intersect1d(np.concatenate([self.placed[rows], self.today[rows]]), every)
+        best = self._best(rows, near)
+        if best is None or (best[0][0] > 0 and self.problem.rebalance == "all"):
+            best = self._best(rows, every)
+        broker = -1 if best is None else best[1]
+        for row in rows.tolist():
+            # Another row of the slot may have taken a place meanwhile.
+            if (way := self._way(row, broker)) is None:
+                keys = self.problem.partition_keys
+                names = " and ".join("{}-{}".format(*keys[row]) for row in rows[:2].tolist())
+                raise InfeasibleError(f"together: {names} can't have a replica on one broker that may lead both")
+            if way.here != broker:
+                self._move(row, way.here, broker)
+                if way.other >= 0:
+                    self._move(way.other, broker, way.here)
+        self.led[rows] = broker
+        self.leading[broker] += len(rows)
+
+    def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:
+        """The best of these brokers for a slot's rows, after what it costs; None where none can lead them."""
+        best: tuple[tuple[float, ...], int] | None = None
+        for broker in brokers.tolist():
+            ways = [way for row in rows.tolist() if (way := self._way(row, broker)) is not None]
+            if len(ways) == len(rows):
+                over = np.maximum(self.leading[broker] + np.array([0, len(rows)]) - self.lead_most[broker], 0)
+                outside = sum(way.outside for way in ways) + BROKER_PRICE * float(over[1] - over[0])
+                key = self._order(_Way(outside, sum(way.copied for way in ways), int(self.leading[broker]), broker))
+                best = (key, broker) if best is None else min(best, (key, broker))
+        return best
+
+    def _order(self, way: _Way) -> tuple[float, ...]:
+        """Less is better: windows come first where everything may move."""
+        return way if self.problem.rebalance == "all" else (way.copied, way.outside, *way[2:])
+
+    def _way(self, row: int, there: int) -> _Way | None:
+        """The best way to a replica of a row there; None without one."""
+        own = self.placed[row]
+        if there in own or not self.moves[row]:
+            able = self._may_lead(row, own, there) if self.problem.movable[row] else own[0] == there
+            return _Way(0, 0, -1, there) if able else None
+        ways = [way for here in own[own >= 0].tolist() for way in self._from(row, here, there)]
+        return min(ways, key=self._order, default=None)
+
+    def _from(self, row: int, here: int, there: int) -> Iterator[_Way]:
+        """The best way for the replica here, if there is one."""
+        problem, topic = self.problem, self.problem.topic_of[row]
+        own = self.placed[row]
+        after = np.where(own == here, there, own)
+        allowed = problem.allowed is None or problem.allowed[topic, there]
+        if not (allowed and self._may_lead(row, after, there) and self._spread(own[None], here, there)[0]):
+            return
+        others = self._partners(row, there)
+        on, topics = self.placed[others], problem.topic_of[others]
+        able = self.moves[others] & (self.led[others] != there) & (on == there).any(axis=1)
+        able &= ~(on == here).any(axis=1) & self._spread(on, there, here)
+        able &= True if problem.together is None else problem.together[others] != problem.together[row]
+        able &= True if problem.allowed is None else problem.allowed[topics, here]
+        if problem.leader_ranks is not None:
+            able &= problem.leader_ranks[topics, here] == problem.leader_ranks[topics, there]
+        full = self.caps is not None and self.loads[0, there] >= self.caps[there]
+        others = np.concatenate([others[able], [] if full else [-1]]).astype(np.int64)
+        if not len(others):
+            return
+        copied = self._copied(np.array([row]), here, there)[0] + self._copied(others, there, here)
+        outside = self._outside(row, others, here, there)
+        keys = (copied, outside) if problem.rebalance == "all" else (outside, copied)
+        at = np.lexsort((others, *keys))[0]
+        yield _Way(float(outside[at]), int(copied[at]), int(others[at]), here)
+
+    def _partners(self, row: int, broker: int) -> IntArray:
+        """(n,): partitions that may be on a broker: of the row's topic, and those that copy least."""
+        if broker not in self.likely:
+            here = np.flatnonzero((self.placed == broker).any(axis=1) & self.moves)
+            stays = (self.today[here] == broker).any(axis=1)
+            order = np.lexsort((here, np.where(stays, self.sizes[here], 0)))
+            self.likely[broker] = here[order[:COMMON_LEADER_PARTNERS]]
+        topic = self.problem.topic_of[row]
+        first, last = np.searchsorted(self.problem.topic_of, [topic, topic + 1])
+        return np.union1d(self.likely[broker], np.arange(first, last))
+
+    def _may_lead(self, row: int, replicas: IntArray, broker: int) -> bool:
+        ranks = self.problem.leader_ranks
+        if ranks is None:
+            return broker in replicas
+        mine = ranks[self.problem.topic_of[row]]
+        return broker in replicas and bool(mine[broker] <= mine[replicas[replicas >= 0]].min())
+
+    def _spread(self, replicas: IntArray, here: int, there: int) -> BoolArray:
+        """(n,): True where replicas (n, W) are as spread over racks with the one here on the broker there."""
+        racks = self.racks
+        if racks[here] == racks[there]:
+            return np.ones(len(replicas), dtype=bool)
+        of = np.where(replicas >= 0, racks[replicas], -1)
+        fewer: BoolArray = (of == racks[there]).sum(axis=1) < (of == racks[here]).sum(axis=1)
+        return fewer
+
+    def _copied(self, rows: IntArray, here: int, there: int) -> LongArray:
+        """(n,): what is copied more where rows, -1: none, go from a broker to another."""
+        held = self.today[rows]
+        more = (held == here).any(axis=1).astype(np.int64) - (held == there).any(axis=1)
+        return np.where(rows < 0, 0, self.sizes[rows] * more)
+
+    def _outside(self, row: int, others: IntArray, here: int, there: int) -> FloatArray:
+        """(n,): what is outside windows more where a row goes from one broker to another and one of the others back."""
+        more = self.brought[:, [row]] - np.where(others < 0, 0, self.brought[:, others])
+        total = np.zeros(len(others))
+        own, topics = self.problem.topic_of[row], self.problem.topic_of[others]
+        alone = (others < 0) | (topics != own)
+        for broker, sign in ((there, 1), (here, -1)):
+            load, window = self.loads[:, [broker]], self.windows[:, :, [broker]]
+            total += self.prices @ (_beyond(load + sign * more, window) - _beyond(load, window))
+            for of, way, counts in (([own], sign, alone), (topics, -sign, alone & (others >= 0))):
+                cells, window = self.cells[of, broker], self.topic_windows[:, of, broker]
+                total += TOPIC_PRICE * counts * (_beyond(cells + way, window) - _beyond(cells, window))
+        return total
+
+    def _move(self, row: int, here: int, there: int) -> None:
+        self.placed[row, self.placed[row] == here] = there
+        for broker, sign in ((here, -1), (there, 1)):
+            self.loads[:, broker] += sign * self.brought[:, row]
+            self.cells[self.problem.topic_of[row], broker] += sign
+
+
+def _beyond(held: LongArray, window: LongArray) -> LongArray:
+    """How far what is held (…) is outside of windows (2, …)."""
+    return np.maximum(window[0] - held, 0) + np.maximum(held - window[1], 0)

@@ -1,0 +1,112 @@
+"""Topics whose partitions with the same number one broker leads, against every plan of tiny clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from brute_force import keeps, moved, options
+from clusters import balance_of, no_racks, placed_specs, spec_of, specs
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from properties import examples
+
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.errors import InfeasibleError
+from planner.model.problem import Problem, led_by_several
+from planner.model.spec import Changes, Spec
+from planner.scoring import independent_check
+from planner.scoring.score import Scores, ScoringBasis, score
+from planner.scoring.windows import windows
+from planner.strategies.optimum import Proposal, solve
+
+NAMES = ("orders", "clicks")
+
+
+def solved(spec: Spec) -> tuple[Problem, Proposal, Scores]:
+    """The plan at the spec's balance, which keeps every rule, and its scores."""
+    problem = build(spec)
+    solution = solve(problem, problem.balance)
+    assert () == independent_check.check(problem, solution.assignment)
+    assert not (led_by_several(problem, solution.assignment) & problem.movable).any()
+    return problem, solution, score(ScoringBasis.of(problem), solution.assignment)
+
+
+def drawn(rng: np.random.Generator) -> Spec:
+    """Two topics of one or two partitions and two replicas on three or four brokers, and maybe one topic more."""
+    racks = {broker: "abc"[broker % 3] for broker in range(1, int(rng.integers(4, 6)))}
+    count = int(rng.integers(1, 3))
+    names = (*NAMES, "other")[: int(rng.integers(2, 4)) if count == 1 else 2]
+    lists = {name: [rng.choice(list(racks), 2, replace=False).tolist() for _ in range(count)] for name in names}
+    sizes = {name: rng.integers(1, 50, count).tolist() for name in names}
+    joins = (Broker(9, "c"),) if rng.integers(3) == 0 and len(racks) == 3 else ()
+    return spec_of(
+        racks if rng.integers(2) else dict.fromkeys(racks),
+        lists,
+        sizes=sizes,
+        together=(NAMES,),
+        changes=Changes(add_brokers=joins if rng.integers(2) else ()),
+    )
+
+
+@pytest.mark.parametrize("cases", [60, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rebalance", ["all", "none"])
+def test_common_leaders_are_bounded_by_all_plans(rebalance: str, cases: int) -> None:
+    """No plan that keeps the rule copies less than the bound; nearly all plans copy no more than the best ones."""
+    rng, tried, within, least_copied = np.random.default_rng(31), 0, 0, 0
+    balance = balance_of(1, "none", "none", "none")
+    for _ in range(cases):
+        spec = drawn(rng)
+        problem, solution, scores = solved(
+            replace(spec, balance=balance, changes=replace(spec.changes, rebalance=rebalance))
+        )
+        assert problem.together is not None
+        slots = [np.flatnonzero(problem.together == slot).tolist() for slot in set(problem.together.tolist()) - {-1}]
+        every = [
+            plan
+            for plan in product(*options(problem))
+            if all(set.intersection(*(set(plan[row]) for row in rows)) for rows in slots)
+        ]
+        wanted = windows(problem, problem.balance)
+        even = every if rebalance == "none" else [plan for plan in every if keeps(problem, wanted, plan)]
+        if not even:
+            continue
+        tried, least, copied = tried + 1, min(moved(problem, plan)[0] for plan in even), int(scores.bytes_moved[0])
+        assert solution.least_bytes <= least, spec
+        if rebalance == "none" or not scores.excess[0]:
+            within += 1
+            assert least <= copied, spec
+            least_copied += least == copied
+    assert within >= tried * 0.9
+    assert least_copied >= tried * 0.7
+
+
+@examples(150)
+@given(
+    st.one_of(specs(rebalance=("all", "leaders", "none", "racks")), placed_specs(rebalance=("all", "none", "racks"))),
+    st.sampled_from(["t[01]", "*"]),
+)
+def test_every_plan_keeps_the_rule(spec: Spec, pattern: str) -> None:
+    """Whatever else is asked for: fixed topics, brokers that leave, sets, racks, caps, partitions without a leader."""
+    spec = replace(spec, together=((pattern,),))
+    try:
+        _, solution, scores = solved(spec)
+    except InfeasibleError:
+        assume(False)
+    without = build(replace(spec, together=()))
+    bound = solve(without, without.balance).least_bytes
+    assert solution.least_bytes <= int(scores.bytes_moved[0]) or bound < 0
+
+
+def test_only_leaders_change_where_a_broker_has_both() -> None:
+    """As little is copied as without the rule, so that is proven; leaders are even over the brokers."""
+    lists = {
+        name: [[(at + turn) % 4 + 1, (at + 1 - turn) % 4 + 1] for at in range(8)] for turn, name in enumerate(NAMES)
+    }
+    spec = spec_of(no_racks(1, 2, 3, 4), lists, together=(NAMES,))
+    _, solution, scores = solved(spec)
+    assert 0 == solution.least_bytes == scores.bytes_moved[0]
+    assert 0 == scores.leader_spread[0]
