@@ -83,6 +83,14 @@ def demoted(spec: Spec) -> Spec:
     return replace(spec, changes=replace(spec.changes, demote_brokers=(cases.FIRST_BROKER,)))
 
 
+def together(spec: Spec) -> Spec:
+    """Of each number of partitions, the first two topics are led together."""
+    alike = dict[int, list[str]]()
+    for topic in spec.cluster.topics:
+        alike.setdefault(len(topic.partitions), []).append(topic.name)
+    return replace(spec, together=tuple(tuple(names[:2]) for names in alike.values() if len(names) > 1))
+
+
 def only_racks(spec: Spec) -> Spec:
     """Only what breaks the rack rule, or must move, does."""
     return replace(spec, changes=replace(spec.changes, rebalance="racks"))
@@ -98,6 +106,7 @@ RULES: dict[str, Callable[[Spec], Spec]] = {
     "apart by rack_leaders": leaders_apart("rack_leaders"),
     "leader_racks": led_in_first_rack,
     "demote_brokers": demoted,
+    "together": together,
     "rebalance: racks": only_racks,
 }
 OF_RACKS = ("apart by rack", "apart by rack_leaders", "leader_racks", "rebalance: racks")
@@ -141,7 +150,8 @@ def entries(names: Sequence[str], seed: str) -> Entries:
         f"`max_replicas` and `max_leaders` of every fourth broker are {CAPPED_PERCENT} % of a share; `placement` "
         "keeps a tenth of the topics on half of the brokers; `apart` keeps it off the brokers of another tenth, "
         "by rack off its racks, with `rack_aware: disabled`; "
-        "`leader_racks` and `demote_brokers` name the first rack and broker. CPU seconds are the least of three runs, "
+        "`leader_racks` and `demote_brokers` name the first rack and broker; `together` leads two topics of each "
+        "number of partitions together. CPU seconds are the least of three runs, "
         "of one run with `apart`, with all splits of the brokers that are planned; broken rules are counted by the "
         "independent check."
     )

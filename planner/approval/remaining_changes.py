@@ -184,8 +184,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
     topics = with_rates(_topics(plan, now), rates := tuple(_rates(plan, now, rest)))
     holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
-    sizes, stated = now.sizes or {}, plan.execution
-    unsized = sum((topic.name, each.id) not in sizes for topic in topics for each in topic.partitions)
+    unsized = sum((topic.name, each.id) not in (now.sizes or ()) for topic in topics for each in topic.partitions)
     return Spec(
         cluster=Cluster(
             name=plan.cluster.name,
@@ -193,7 +192,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             topics=topics,
             bootstrap_servers=plan.cluster.bootstrap_servers,
             sizes_known=now.sizes is not None,
-            unsized=unsized if sizes else 0,
+            unsized=unsized if now.sizes else 0,
             config_defaults=tuple(sorted(inherited.items())),
             rates=rates,
         ),
@@ -202,7 +201,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         placement=tuple(Placement(**asdict(rule)) for rule in plan.spec.placement or ()),
         leader_racks=tuple(LeaderRacks(**asdict(rule)) for rule in plan.spec.leader_racks or ()),
         apart=tuple(Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
-        together=tuple(rule.topics for rule in plan.spec.together or ()),
+        together=plan.spec.together or (),
         rack_aware=plan.rack_aware,
         balance=Balance(**{name: Tolerance.parse(text) for name, text in asdict(plan.balance.wanted).items()}),
         resilience=plan.spec.survive,
@@ -210,10 +209,10 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         # What is left has no bound of its own, so no gap to it.
         limits=Limits(**asdict(plan.spec.limits) | {"gap_ppm": None}),
         execution=Execution(
-            throttle_bytes_per_sec=stated.throttle_bytes_per_sec,
-            batches=BatchRules(**asdict(stated.batches)),
-            kafka_bin_dir=stated.kafka_bin_dir,
-            derived=tuple(Derived(each.key, each.value, each.why) for each in stated.derived),
+            throttle_bytes_per_sec=plan.execution.throttle_bytes_per_sec,
+            batches=BatchRules(**asdict(plan.execution.batches)),
+            kafka_bin_dir=plan.execution.kafka_bin_dir,
+            derived=tuple(Derived(each.key, each.value, each.why) for each in plan.execution.derived),
         ),
         inputs=(InputFile("plan.json", digest(codec.encode(plan))), *now.inputs),
         captured_at=captured_at,

@@ -23,12 +23,13 @@ from planner.model.problem import (
 )
 from planner.model.sizes_ahead import with_sizes_ahead
 from planner.model.spec import Changes, Spec, TopicFilter
-from planner.model.together import slots, without_common_broker
+from planner.model.together import with_slots
 
 
 def build(spec: Spec) -> Problem:
     """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
-    problem = with_sizes_ahead(_without_hours(spec), spec, topics_after(spec))
+    topics = topics_after(spec)
+    problem = with_slots(with_sizes_ahead(_without_hours(spec), spec, topics), spec.together, topics)
     return problem if spec.week is None else with_week(problem, spec, spec.week)
 
 
@@ -76,9 +77,7 @@ def _without_hours(spec: Spec) -> Problem:
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
-    problem = replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
-    problem = replace(problem, together=slots(spec.together, topics, problem))
-    return replace(problem, forced=problem.forced | without_common_broker(problem))
+    return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
 
 
 def before(spec: Spec) -> Problem:

@@ -6,21 +6,22 @@ A slot holds a partition of each topic of a group. Arrays of slots are (P,): eac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import numpy as np
 
 from planner.model.cluster import Topic
-from planner.model.problem import BoolArray, IntArray, Problem, may_lead
+from planner.model.problem import NEVER_LEADS, BoolArray, IntArray, Problem, may_lead, replica_ranks
 
 
-def slots(groups: Sequence[tuple[str, ...]], topics: Sequence[Topic], problem: Problem) -> IntArray | None:
-    """(P,): the slot of each partition; None without groups.
+def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequence[Topic]) -> Problem:
+    """The problem with the slots of groups of patterns; partitions without a common broker are forced to move.
 
     Topics that are being deleted, and partitions that have no leader and stay, belong to none.
     """
     if not groups:
-        return None
+        return problem
     group_of = np.full(len(topics), -1, dtype=np.int64)
     for at, patterns in enumerate(groups):
         mine = [not each.deleting and any(fnmatchcase(each.name, one) for one in patterns) for each in topics]
@@ -30,7 +31,9 @@ def slots(groups: Sequence[tuple[str, ...]], topics: Sequence[Topic], problem: P
     keys = of_row * (1 + int(problem.partition_ids.max(initial=0))) + problem.partition_ids
     _, found, sizes = np.unique(np.where(of_row < 0, -1, keys), return_inverse=True, return_counts=True)
     found = found.reshape(-1)
-    return np.where((of_row < 0) | (sizes[found] < 2), -1, found).astype(np.int32)
+    together = np.where((of_row < 0) | (sizes[found] < 2), -1, found).astype(np.int32)
+    problem = replace(problem, together=together)
+    return replace(problem, forced=problem.forced | without_common_broker(problem))
 
 
 def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntArray]:
@@ -41,7 +44,10 @@ def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntA
     together = np.full(problem.rows, -1) if problem.together is None else problem.together
     rows = np.flatnonzero(together >= 0)
     first = np.arange(replicas.shape[1]) == 0
-    able = np.where(problem.movable[rows, None], may_lead(problem, replicas, rows), first)
+    able = may_lead(problem, replicas, rows)
+    if problem.leader_ranks is not None:
+        able &= replica_ranks(problem, problem.leader_ranks, replicas[rows], rows) < NEVER_LEADS
+    able = np.where(problem.movable[rows, None], able, first)
     at, columns = np.nonzero(able)
     keys, counts = np.unique(
         together[rows[at]].astype(np.int64) * len(problem.targets) + replicas[rows[at], columns], return_counts=True

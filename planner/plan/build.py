@@ -69,7 +69,6 @@ from planner.plan.document.request_types import (
     SpecLimits,
     SpecSection,
     SpecTopics,
-    TogetherRow,
     ValiditySection,
 )
 from planner.scoring import growth_scenarios, independent_check
@@ -292,7 +291,7 @@ def asked(spec: Spec) -> Asked:
             placement=tuple(PlacementRuleRow(**asdict(rule)) for rule in spec.placement) or None,
             leader_racks=tuple(LeaderRacksRow(**asdict(rule)) for rule in spec.leader_racks) or None,
             apart=convert([asdict(rule) for rule in spec.apart], tuple[ApartRow, ...]) or None,
-            together=tuple(TogetherRow(topics=topics) for topics in spec.together) or None,
+            together=spec.together or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
             **traffic_sections.stated(spec),
         ),

@@ -267,6 +267,8 @@ def proof(plan: Plan) -> str:
     less = f"less than {size(bound.least_bytes_moved)}"
     if not plan.cluster.sizes_known:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
+    # The bound is that of all leaders.
+    less += ", with or without together" if plan.spec.together else ""
     split = headline.of_split(plan)
     only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
     if bound.excess:

@@ -120,7 +120,7 @@ def together(plan: Plan) -> str:
     """Topics that are led together, and what a first step leaves: `orders, clicks: one leader for each number`."""
     waiting = plan.unfinished.partitions if plan.unfinished else 0
     yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
-    groups = [f"{', '.join(rule.topics)}: one leader for each partition number" for rule in plan.spec.together or ()]
+    groups = [f"{', '.join(topics)}: one leader for each partition number" for topics in plan.spec.together or ()]
     return "; ".join(printable(text, 240) for text in groups) + yet
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.errors import InfeasibleError
-from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.model.together import common_brokers
 from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
@@ -31,29 +31,23 @@ def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[I
 
     The leader is -1 for partitions of no slot. InfeasibleError where a slot can't have a common broker.
     """
-    placed, slots = placed.copy(), _slots(problem)
-    led = _chosen(problem, placed, wanted)
-    lacking = [rows for rows in slots if led[rows[0]] < 0]
-    if lacking:
+    assert problem.together is not None
+    placed, led = placed.copy(), _chosen(problem, placed, wanted)
+    lacking = np.flatnonzero((problem.together >= 0) & (led < 0))
+    if len(lacking):
+        lacking = lacking[np.argsort(problem.together[lacking], kind="stable")]
         moves = _Moves.of(problem, placed, wanted, led)
-        for rows in lacking:
+        for rows in np.split(lacking, np.flatnonzero(np.diff(problem.together[lacking])) + 1):
             moves.bring_together(rows)
         led = _chosen(problem, placed, wanted)
     return placed, led
-
-
-def _slots(problem: Problem) -> list[IntArray]:
-    """The rows of each slot."""
-    together = np.full(problem.rows, -1) if problem.together is None else problem.together
-    order = np.argsort(together, kind="stable")[int((together < 0).sum()) :]
-    return np.split(order, np.flatnonzero(np.diff(together[order])) + 1) if len(order) else []
 
 
 def _chosen(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     """(P,): who leads each slot that has a common broker, as evenly as can be, with the fewest changes; -1: none."""
     led, free = np.full(problem.rows, -1, dtype=placed.dtype), problem.may_lead_anew
     slot, broker = common_brokers(problem, placed)
-    together = np.full(problem.rows, -1) if problem.together is None else problem.together
+    together = problem.together if problem.together is not None else np.full(problem.rows, -1)
     members = np.bincount(together[together >= 0], minlength=1)
     open_slots = np.zeros(len(members), dtype=bool)
     open_slots[together[free & (together >= 0)]] = True
@@ -61,7 +55,11 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     led[settled] = placed[settled, 0]
     counted = np.where(free, led, problem.leaders)[:, None]
     fixed = counts_by_group(problem, counted, np.zeros(problem.rows, dtype=np.int32), 1)[0]
-    able = open_slots[slot] & _in_sync(problem, placed, slot, broker)
+    able = open_slots[slot]
+    if problem.out_of_sync is not None:
+        # Who is out of sync can't be elected.
+        in_sync = able & ~problem.out_of_sync[broker]
+        able &= in_sync | ~np.isin(slot, slot[in_sync])
     slot, broker = slot[able], broker[able]
     # Slots of most partitions first: the others even out what they leave.
     for size in sorted(set(members[slot].tolist()), reverse=True):
@@ -74,14 +72,6 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
         led[mine] = of_slot[together[mine]]
         fixed = fixed + size * np.bincount(target_numbers(problem)[leaders], minlength=len(fixed))
     return led
-
-
-def _in_sync(problem: Problem, placed: IntArray, slot: IntArray, broker: IntArray) -> BoolArray:
-    """(K,): choices that can be elected: the broker isn't out of sync, or a slot without such a choice."""
-    if problem.out_of_sync is None:
-        return np.ones(len(slot), dtype=bool)
-    able = ~problem.out_of_sync[broker]
-    return able | ~np.isin(slot, slot[able])
 
 
 class _Units(NamedTuple):
@@ -305,7 +295,8 @@ class _Moves:
         if ranks is None:
             return broker in replicas
         mine = ranks[self.problem.topic_of[row]]
-        return broker in replicas and bool(mine[broker] <= mine[replicas[replicas >= 0]].min())
+        lowest = min(mine[replicas[replicas >= 0]].min(), NEVER_LEADS - 1)
+        return broker in replicas and bool(mine[broker] <= lowest)
 
     def _spread(self, replicas: IntArray, here: int, there: int) -> BoolArray:
         """(n,): True where replicas (n, W) are as spread over racks with the one here on the broker there."""

@@ -214,6 +214,20 @@ def test_topics_that_are_apart(tmp_path):
         _adopted(tmp_path, spec, [("y", 0, [4, 3]), ("y", 1, [3, 2])])
 
 
+def test_topics_that_are_led_together(tmp_path):
+    """A reassignment that leads a partition number by two brokers is refused."""
+    lists = {"x": [(1, 2), (2, 1)], "y": [(2, 1), (2, 3)]}
+    spec = spec_of(no_racks(1, 2, 3), lists, sizes=10, together=(("x", "y"),), changes=Changes(rebalance="none"))
+    plan = _adopted(tmp_path, spec, [("y", 0, [1, 2])]).planned.plan
+    assert ([("y", 0, "together")], 0) == (
+        [(row.topic, row.partition, row.reason) for row in plan.partitions],
+        plan.bound.bytes_moved,
+    )
+    assert requested.together(plan) == "x, y: one leader for each partition number"
+    with pytest.raises(InfeasibleError, match="y-1: together: replicas"):
+        _adopted(tmp_path, spec, [("y", 0, [1, 2]), ("y", 1, [3, 2])])
+
+
 def test_topics_that_are_apart_by_rack(tmp_path):
     """Racks are on the sides that the reassignment gives them; one that mixes topics in a rack is refused."""
     lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}

@@ -160,9 +160,11 @@ def test_rules_on_brokers() -> None:
     old["spec"], new["spec"] = ({**old["spec"], "apart": [rule | more]} for more in ({}, {"proven": False}))
     assert "Asked for" not in lines(diff(old, new))
     del new["spec"]["apart"]
-    assert ['apart: [{"by": "broker", "sides": [[1, 2], [4]], "topics": ["a", "b"]}] → none'] == lines(diff(old, new))[
-        "Asked for"
-    ]
+    new["spec"]["together"] = [["a", "b"]]
+    assert [
+        'apart: [{"by": "broker", "sides": [[1, 2], [4]], "topics": ["a", "b"]}] → none',
+        'together: none → [["a", "b"]]',
+    ] == lines(diff(old, new))["Asked for"]
 
 
 def test_new_partitions() -> None:

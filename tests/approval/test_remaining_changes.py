@@ -189,6 +189,7 @@ def spec_with_everything() -> Spec:
         placement=(Placement("y*", "of y", (3, 4, 5)), Placement("x", "of x", (3, 5), exclusive=False)),
         leader_racks=(LeaderRacks("x", ("b", "a")), LeaderRacks("*", ("a",))),
         apart=(Apart(("q", "z"), ((3, 4), (5,)), proven=False, by="rack"),),
+        together=(("x", "y0"),),
     )
 
 

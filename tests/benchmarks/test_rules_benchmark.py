@@ -15,8 +15,8 @@ def test_each_rule_is_in_the_problem(name: str) -> None:
     """It is switched on, and without it nothing is."""
     without, problem = build(SPEC), build(rules.RULES[name](SPEC))
     assert (without.caps, without.allowed, without.leader_ranks, without.apart) == (None, None, None, None)
-    assert without.rebalance == "all"
-    rules_of_brokers = (problem.caps, problem.allowed, problem.leader_ranks, problem.apart)
+    assert (without.together, without.rebalance) == (None, "all")
+    rules_of_brokers = (problem.caps, problem.allowed, problem.leader_ranks, problem.apart, problem.together)
     switched = [each is not None for each in rules_of_brokers]
     assert 1 == sum(switched) + (problem.rebalance == "racks")
 

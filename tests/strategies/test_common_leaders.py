@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.build_problem import build
-from planner.model.cluster import Broker
+from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem, led_by_several
 from planner.model.spec import Changes, Spec
@@ -22,6 +22,7 @@ from planner.scoring import independent_check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.strategies.optimum import Proposal, solve
+from planner.sweep.broker_sides import with_sides
 
 NAMES = ("orders", "clicks")
 
@@ -99,6 +100,50 @@ def test_every_plan_keeps_the_rule(spec: Spec, pattern: str) -> None:
     without = build(replace(spec, together=()))
     bound = solve(without, without.balance).least_bytes
     assert solution.least_bytes <= int(scores.bytes_moved[0]) or bound < 0
+
+
+@examples(60)
+@given(specs(rebalance=("all", "leaders", "none")), st.sampled_from(["broker", "broker_leaders"]), st.data())
+def test_topics_led_together_may_be_apart_from_others(spec: Spec, by: ApartBy, data: st.DataObject) -> None:
+    """The first topic shares no broker, or leader, with the others, and some broker is demoted."""
+    assume(len(spec.cluster.topics) == 3)
+    demoted = data.draw(
+        st.sampled_from([each.id for each in spec.cluster.brokers if each.id not in spec.changes.leaving])
+    )
+    changes = replace(spec.changes, demote_brokers=data.draw(st.sampled_from([(), (demoted,)])))
+    spec = replace(spec, changes=changes, apart=(Apart(("t0", "t[12]"), by=by),), together=(("t[12]",),))
+    try:
+        solved(with_sides(spec))
+    except InfeasibleError:
+        assume(False)
+
+
+def test_a_broker_out_of_sync_leads_nothing_anew() -> None:
+    """Another broker that has both leads, though the one out of sync is preferred for both today."""
+    lists = {"orders": [(1, 2, 3)], "clicks": [(2, 1, 3)]}
+    spec = spec_of(no_racks(1, 2, 3), lists, together=(NAMES,), changes=Changes(rebalance="leaders"))
+    topics = [
+        replace(topic, partitions=tuple(replace(row, leader=2, isr=(2, 3)) for row in topic.partitions))
+        for topic in spec.cluster.topics
+    ]
+    spec = replace(spec, cluster=replace(spec.cluster, topics=tuple(topics)))
+    _, solution, _ = solved(spec)
+    assert {1} == set(solution.assignment[:, 0].tolist())
+
+
+def test_caps_on_leaders_are_kept_or_refused() -> None:
+    """A broker that may lead no more than one partition can't lead two together."""
+
+    def capped(most: int, partitions: int) -> Spec:
+        lists = {name: [(1, 2)] * partitions for name in NAMES}
+        spec = spec_of(no_racks(1, 2), lists, together=(NAMES,), changes=Changes(rebalance="leaders"))
+        brokers = tuple(replace(each, max_leaders=most) for each in spec.cluster.brokers)
+        return replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+
+    _, solution, _ = solved(capped(3, 2))
+    assert [0, 0, 1, 1] == sorted(solution.assignment[:, 0].tolist())
+    with pytest.raises(InfeasibleError, match="together: no choice of common leaders keeps max_leaders"):
+        solved(capped(1, 1))
 
 
 def test_only_leaders_change_where_a_broker_has_both() -> None:

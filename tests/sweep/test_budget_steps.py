@@ -143,6 +143,19 @@ def test_brokers_are_emptied_one_by_one(budget: Budget, expected: list[int]) -> 
     assert expected == waiting(budget)
 
 
+def test_a_slot_of_which_a_partition_waits_is_led_together_later() -> None:
+    """Of two slots that no broker can lead yet, one is paid for."""
+    lists = {"a": [(1, 2), (1, 2)], "b": [(3, 4), (3, 4)]}
+    spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=10, together=(("a", "b"),), budget=Budget(bytes_moved=10))
+    spec = replace(spec, changes=Changes(rebalance="none"))
+    whole, step = build(spec), first_step(build(spec))
+    assert whole.together is not None
+    assert step.together is not None
+    assert len(set(whole.together.tolist())) == 2
+    assert len(set(step.together.tolist())) == 2
+    assert 1 == len(set(step.together.tolist()) - {-1})
+
+
 # Each broker is the preferred leader of one.
 LED = {"t": [(1, 2), (2, 3), (3, 1)]}
 

@@ -12,9 +12,12 @@ from properties import examples
 
 from planner.model.problem import Problem
 from planner.model.seeded_numbers import draws
+from planner.scoring.independent_check import check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
-from planner.sweep import classic_tables
+from planner.sweep import classic_sums, classic_tables
+from planner.sweep.candidates import Candidates, Run
+from planner.sweep.evaluate import evaluated
 
 
 def one(scores: Scores, at: int) -> dict[str, int]:
@@ -33,6 +36,20 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
     for at, seed in enumerate(seeds):
         assignment = kafka_classic.assign(problem, seed)
         assert one(score(basis, assignment), 0) == one(found, at)
+
+
+def test_common_leaders_are_in_no_table() -> None:
+    """Who leads a partition of one topic and who leads that of another is judged on the whole placement."""
+    lists = {"a": [(1, 2), (2, 1)], "b": [(2, 1), (1, 2)]}
+    plain, together = (problem_of(no_racks(1, 2), lists, together=groups) for groups in ((), (("a", "b"),)))
+    usable = [
+        (classic_tables.usable(basis), classic_sums.usable(basis)) for basis in map(ScoringBasis.of, (plain, together))
+    ]
+    assert [(True, True), (False, False)] == usable
+    rows = evaluated(together, Candidates((Run("kafka_classic", 8, together.balance, first_seed=1),)))
+    judged = [len(check(together, kafka_classic.assign(together, seed))) for seed in range(1, 9)]
+    assert judged == rows["violations"].to_pylist()
+    assert {0, 4} == set(judged)
 
 
 @examples(40)

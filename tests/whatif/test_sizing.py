@@ -78,7 +78,7 @@ def test_what_cannot_be_sized_is_refused() -> None:
     """Without `sizing`, and with rules that brokers to be bought can't be part of."""
     with pytest.raises(SetupError, match="there is no sizing; allowed: the key sizing"):
         combinations(replace(wish(), sizing=None))
-    with pytest.raises(SetupError, match="can't be sized with placement, leader_racks or apart"):
+    with pytest.raises(SetupError, match="can't be sized with placement, leader_racks, apart or together"):
         combinations(replace(wish(), placement=(Placement("t", "hot", (1, 2), False),)))
 
 

@@ -39,15 +39,15 @@ class _Member(NamedTuple):
 
 
 def _members(document: Document, assignment: Assignment) -> list[_Member]:
-    """The topics of each group, by name, each with the first pattern that matches it."""
+    """The topics of each group, each with the first pattern that matches it, in the patterns' order, then by name."""
     names = {topic.name for topic in assignment.topics if not topic.deleting}
     names |= {new.topic for new in created_topics(document)}
-    found = []
+    found = dict[tuple[int, str], _Member]()
     for group, (path, patterns) in enumerate(together(document)):
-        for name in sorted(names):
-            at = next((at for at, pattern in enumerate(patterns) if fnmatchcase(name, pattern)), None)
-            found += [] if at is None else [_Member(name, (*path, at), group)]
-    return found
+        for at, pattern in enumerate(patterns):
+            for name in sorted(name for name in names if fnmatchcase(name, pattern)):
+                found.setdefault((group, name), _Member(name, (*path, at), group))
+    return list(found.values())
 
 
 def _pairs(members: list[_Member]) -> Iterator[tuple[_Member, _Member]]:
@@ -71,16 +71,18 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
     counts |= {
         new.topic: new.count for new in (*created_topics(document), *added_partitions(document, assignment.topics))
     }
-    groups, seen = list(together(document)), dict[str, _Member]()
-    for group, (path, _) in enumerate(groups):
+    seen = dict[str, _Member]()
+    for group, (path, patterns) in enumerate(together(document)):
         mine = [member for member in members if member.group == group]
-        if len(mine) == 1:
+        if len(mine) == 1 and all(fnmatchcase(mine[0].name, pattern) for pattern in patterns):
             message = f"matches one topic, {mine[0].name!r}; allowed: patterns that match two topics or more"
             yield document.finding(path, message)
+            continue
         for member in mine:
             if (other := seen.setdefault(member.name, member)) is not member:
                 message = f"{member.name!r} is in the group of {place_of(document, other.path)}, too"
                 yield document.finding(member.path, f"{message}; allowed: one group for each topic")
+                break
     for one, other in _pairs(members):
         if counts[one.name] != counts[other.name]:
             message = (

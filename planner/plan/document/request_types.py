@@ -165,12 +165,6 @@ class ApartRow(Section, frozen=True, kw_only=True):
     proven: Annotated[bool, doc("Whether no other sides, as even, let a plan copy less.")]
 
 
-class TogetherRow(Section, frozen=True, kw_only=True):
-    """Topics whose partitions with the same number have the same preferred leader."""
-
-    topics: Annotated[tuple[str, ...], doc("Shell-style patterns of topic names.")]
-
-
 class StatedRateRow(Section, frozen=True, kw_only=True):
     """One rate that the YAML states."""
 
@@ -201,8 +195,8 @@ class SpecSection(Section, frozen=True, kw_only=True):
         tuple[ApartRow, ...] | None, doc("Topics that share no broker, or no rack; left out without such rules.")
     ] = None
     together: Annotated[
-        tuple[TogetherRow, ...] | None,
-        doc("Topics whose partitions with the same number have the same leader; left out without such rules."),
+        tuple[tuple[str, ...], ...] | None,
+        doc("Patterns of topics whose partitions with one number have one leader; left out without such rules."),
     ] = None
     racks_before: Annotated[
         Mapping[BrokerKey, str | None] | None,
