@@ -63,14 +63,13 @@ class _Tried(NamedTuple):
     copied: int
     least: int
     exact: bool
+    uneven_leaders: bool
     spec: Spec
 
     def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool, led: bool) -> bool:
-        """True where no split as uneven that copies no less than `outside`, or any after it, can be better; or, where
-        only leaders are apart, copies less: the least is that of any leaders.
-        """
+        """True where no later split, as uneven and copying `outside` or more, can be better; of leaders: copy less."""
         if not self.exact or (led and self.copied == self.least):
-            return self.exact
+            return self.exact and not self.uneven_leaders
         return uneven > self.uneven or (outside >= self.copied if even else outside > self.copied)
 
 
@@ -161,7 +160,8 @@ def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
         moved, least = scores.bytes_moved, found.least_bytes
     broken, excess, copied = int(scores.violations[0]), int(scores.excess[0]), int(moved[0])
     rank = (broken, excess, *uneven, copied) if even else (broken, copied, excess)
-    return _Tried(rank, uneven, copied, least, broken == 0 and not (even and excess), spec)
+    exact, missed = broken == 0 and not (even and excess), problem.rebalance == "leaders" and excess > 0
+    return _Tried(rank, uneven, copied, least, exact, missed, spec)
 
 
 def units(problem: Problem, group: int) -> IntArray:
