@@ -233,7 +233,8 @@ def with_brokers(
 
 
 # What asks for another change, or for an evenness that copies more; the rules and limits stay.
-_NOT_OF_DRAIN = ("changes", "balance", "log_dirs", "budget", "sweep", "sizing", "resilience", "leader_racks", "report")
+_OF_LEADERS = ("leader_racks", "together")
+_NOT_OF_DRAIN = ("changes", "balance", "log_dirs", "budget", "sweep", "sizing", "resilience", *_OF_LEADERS, "report")
 
 
 def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
