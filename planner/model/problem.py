@@ -243,11 +243,14 @@ def may_be_reordered(problem: Problem) -> BoolArray:
 
 
 def led_by_several(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions of slots whose preferred leaders, the first of these replicas (P, W), aren't one broker."""
+    """(P,): partitions of slots whose preferred leaders, the first of these replicas (P, W), aren't one broker.
+
+    A partition that is to be made has none yet.
+    """
     found = np.zeros(problem.rows, dtype=bool)
     if problem.together is None:
         return found
-    rows = np.flatnonzero(problem.together >= 0)
+    rows = np.flatnonzero((problem.together >= 0) & (replicas[:, 0] >= 0))
     slot, first = problem.together[rows], replicas[rows, 0]
     one_of = np.zeros(int(problem.together.max(initial=0)) + 1, dtype=first.dtype)
     one_of[slot] = first

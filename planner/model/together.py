@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from planner.model.cluster import Topic
-from planner.model.problem import NEVER_LEADS, BoolArray, IntArray, Problem, may_lead, replica_ranks
+from planner.model.problem import NEVER_LEADS, BoolArray, IntArray, Problem, led_by_several, may_lead, replica_ranks
 
 
 def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequence[Topic]) -> Problem:
@@ -39,10 +39,10 @@ def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequ
 def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntArray]:
     """(K,) slots and (K,) brokers: each broker that may lead all partitions of a slot, with these replicas (P, W).
 
-    A partition that may not move keeps its preferred leader.
+    A partition that may not move keeps its preferred leader; one without replicas, to be made, may be led by any.
     """
     together = np.full(problem.rows, -1) if problem.together is None else problem.together
-    rows = np.flatnonzero(together >= 0)
+    rows = np.flatnonzero((together >= 0) & (replicas[:, 0] >= 0))
     first = np.arange(replicas.shape[1]) == 0
     able = may_lead(problem, replicas, rows)
     if problem.leader_ranks is not None:
@@ -62,4 +62,19 @@ def without_common_broker(problem: Problem) -> BoolArray:
     if problem.together is None:
         return np.zeros(problem.rows, dtype=bool)
     slot, _ = common_brokers(problem, problem.replicas)
-    return (problem.together >= 0) & ~np.isin(problem.together, slot) & problem.movable
+    led = np.isin(problem.together, slot) | ~np.isin(problem.together, problem.together[~problem.is_new])
+    return (problem.together >= 0) & ~led & problem.movable
+
+
+def kept_leaders(problem: Problem, placed: IntArray) -> IntArray:
+    """(S,): who leads a slot with partitions to be made, as they follow the others where nothing moves that need not;
+    -1: anybody may lead.
+    """
+    together = np.full(problem.rows, -1) if problem.together is None else problem.together
+    kept = np.full(int(together.max(initial=0)) + 1, -1)
+    leaders = np.where(problem.is_new, -1, placed[:, 0])
+    if problem.forced_only:
+        follow = np.isin(together, together[problem.is_new & (together >= 0)])
+        rows = np.flatnonzero(follow & (leaders >= 0) & ~led_by_several(problem, leaders[:, None]))
+        kept[together[rows]] = leaders[rows]
+    return kept

@@ -17,7 +17,7 @@ import numpy as np
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.errors import InfeasibleError
 from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem
-from planner.model.together import common_brokers
+from planner.model.together import common_brokers, kept_leaders
 from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows
@@ -32,19 +32,23 @@ def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[I
     The leader is -1 for partitions of no slot. InfeasibleError where a slot can't have a common broker.
     """
     assert problem.together is not None
-    placed, led = placed.copy(), _chosen(problem, placed, wanted)
+    kept = kept_leaders(problem, placed)
+    placed, led = placed.copy(), _chosen(problem, placed, wanted, kept)
     lacking = np.flatnonzero((problem.together >= 0) & (led < 0))
     if len(lacking):
         lacking = lacking[np.argsort(problem.together[lacking], kind="stable")]
-        moves = _Moves.of(problem, placed, wanted, led)
+        moves = _Moves.of(problem, placed, wanted, led, kept)
         for rows in np.split(lacking, np.flatnonzero(np.diff(problem.together[lacking])) + 1):
             moves.bring_together(rows)
-        led = _chosen(problem, placed, wanted)
+        led = _chosen(problem, placed, wanted, kept)
     return placed, led
 
 
-def _chosen(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
-    """(P,): who leads each slot that has a common broker, as evenly as can be, with the fewest changes; -1: none."""
+def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray) -> IntArray:
+    """(P,): who leads each slot that has a common broker, as evenly as can be, with the fewest changes; -1: none.
+
+    Where somebody is kept (S,), nobody else leads.
+    """
     led, free = np.full(problem.rows, -1, dtype=placed.dtype), problem.may_lead_anew
     slot, broker = common_brokers(problem, placed)
     together = problem.together if problem.together is not None else np.full(problem.rows, -1)
@@ -55,7 +59,7 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     led[settled] = placed[settled, 0]
     counted = np.where(free, led, problem.leaders)[:, None]
     fixed = counts_by_group(problem, counted, np.zeros(problem.rows, dtype=np.int32), 1)[0]
-    able = open_slots[slot]
+    able = open_slots[slot] & ((kept[slot] < 0) | (kept[slot] == broker))
     if problem.out_of_sync is not None:
         # Who is out of sync can't be elected.
         in_sync = able & ~problem.out_of_sync[broker]
@@ -146,6 +150,7 @@ class _Moves:
     problem: Problem
     placed: IntArray
     led: IntArray
+    kept: IntArray
     moves: BoolArray
     racks: IntArray
     today: IntArray
@@ -162,7 +167,7 @@ class _Moves:
     likely: dict[int, IntArray]
 
     @staticmethod
-    def of(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray) -> _Moves:
+    def of(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> _Moves:
         """What is held before any replica moves."""
         brokers, targets = len(problem.targets), problem.targets
         ones = np.ones(problem.rows, dtype=np.int64)
@@ -191,6 +196,7 @@ class _Moves:
             problem=problem,
             placed=placed,
             led=led,
+            kept=kept,
             moves=rows_to_place(problem),
             racks=problem.broker_racks if problem.racks_matter else np.zeros_like(problem.broker_racks),
             today=today(problem),
@@ -211,6 +217,8 @@ class _Moves:
         """A common broker for a slot's rows, which becomes its leader; InfeasibleError without one."""
         every = np.flatnonzero(self.problem.targets)
         near = np.intersect1d(np.concatenate([self.placed[rows], self.today[rows]]), every)
+        kept = self.problem.together[rows[0]] if self.problem.together is not None else -1
+        near = near if self.kept[kept] < 0 else self.kept[[kept]]
         best = self._best(rows, near)
         if best is None or (best[0][0] > 0 and self.problem.rebalance == "all"):
             best = self._best(rows, every)
@@ -226,6 +234,8 @@ class _Moves:
                 if way.other >= 0:
                     self._move(way.other, broker, way.here)
         self.led[rows] = broker
+        if self.kept[kept] >= 0:
+            self.kept[kept] = broker
         self.leading[broker] += len(rows)
 
     def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:

@@ -13,11 +13,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import examples
 
+from planner.execution.partition_changes import changes as changes_of
 from planner.model.build_problem import build
 from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem, led_by_several
-from planner.model.spec import Changes, Spec
+from planner.model.spec import Changes, NewPartitions, Spec
 from planner.scoring import independent_check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.scoring.windows import windows
@@ -129,6 +130,18 @@ def test_a_broker_out_of_sync_leads_nothing_anew() -> None:
     spec = replace(spec, cluster=replace(spec.cluster, topics=tuple(topics)))
     _, solution, _ = solved(spec)
     assert {1} == set(solution.assignment[:, 0].tolist())
+
+
+def test_partitions_that_are_made_follow_those_that_are_there() -> None:
+    """Where nothing moves that need not, no leader changes for a topic that is created."""
+    lists = {"orders": [(1, 2), (2, 3), (3, 1), (1, 4)]}
+    made = NewPartitions("returns", 0, 4, 2, (), 0, 0, 0)
+    changes = Changes(new_partitions=(made,), rebalance="none")
+    problem, solution, _ = solved(
+        spec_of({1: "a", 2: "b", 3: "c", 4: "a"}, lists, changes=changes, together=(("orders", "returns"),))
+    )
+    assert [0, 1, 2, 0] * 2 == solution.assignment[:, 0].tolist()
+    assert () == changes_of(problem, solution.assignment)
 
 
 def test_caps_on_leaders_are_kept_or_refused() -> None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
     added_partitions,
+    apart,
     brokers_today,
     created_topics,
     leaving_brokers,
@@ -34,7 +35,7 @@ from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_t
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes
 from planner.model.build_problem import may_move
-from planner.model.cluster import some
+from planner.model.cluster import LEADERS, some
 from planner.model.errors import Finding, did_you_mean
 
 CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
@@ -276,3 +277,39 @@ def _others_can_lead(document: Document, assignment: Assignment) -> Iterator[Fin
             f"{some(fixed, 'partition')} may not change by topics.include or topics.exclude, and is led by one of these"
         )
         yield document.finding(path, f"{message}; allowed: topics that let them change")
+
+
+# Ways to split racks up to which they are tried.
+_MOST_WAYS = 40_000
+
+
+@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, "apart", "leader_racks", *OF_REPLICAS)
+def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Racks can be split among topics that share none, so that each topic is led in one of those that it prefers."""
+    names = sorted(replicas_after(document, assignment))
+    every = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
+    for path, rule in apart(document):
+        wishes = dict[tuple[int, tuple[str, ...]], tuple[str, int]]()
+        for side, pattern in enumerate(rule.topics if rule.by.startswith("rack") else ()):
+            for name in (name for name in names if fnmatchcase(name, pattern)):
+                rules = enumerate(document.get("leader_racks") or ())
+                own = next(((at, item) for at, item in rules if fnmatchcase(name, item["topics"])), None)
+                if own is not None:
+                    wishes.setdefault((side, tuple(own[1]["prefer"])), (name, own[0]))
+        racks = sorted({rack for _, prefer in wishes for rack in prefer})
+        if not wishes or len(every) < len(rule.topics) or len(rule.topics) ** len(racks) > _MOST_WAYS:
+            continue
+        ways = (dict(zip(racks, each, strict=True)) for each in product(range(len(rule.topics)), repeat=len(racks)))
+        if any(
+            len(rule.topics) - len(set(side_of.values())) <= len(every - set(racks))
+            and all(any(side_of[rack] == side for rack in prefer) for side, prefer in wishes)
+            for side_of in ways
+        ):
+            continue
+        pairs = sorted(combinations(sorted(wishes), 2), key=lambda pair: not set(pair[0][1]) & set(pair[1][1]))
+        mine, theirs = next((pair for pair in pairs if pair[0][0] != pair[1][0]), pairs[0])
+        (one, first), (other, second) = wishes[mine], wishes[theirs]
+        where = " and ".join(place_of(document, ("leader_racks", at)) for at in sorted({first, second}))
+        message = f"{one!r} and {other!r} prefer racks by {where} that can't be split between them, as no rack "
+        message += f"{'leads' if rule.by.endswith(LEADERS) else 'has'} both"
+        yield document.finding(path, f"{message}; allowed: other racks in leader_racks, or by: broker_leaders")

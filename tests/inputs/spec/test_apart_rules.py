@@ -10,17 +10,15 @@ from bad_cluster_specs import findings, summary
 from planner.inputs.spec.reading import load
 
 
-def said(tmp_path: Path, racks: str, rules: str, lists: tuple[str, str, str] = ("1, 2", "1, 2", "3")) -> list[str]:
-    """The findings: brokers from 1 on are in these racks, - is none; topics have one partition each, then `rules`."""
+def text_of(racks: str, rules: str, lists: tuple[str, str, str] = ("1, 2", "1, 2", "3")) -> str:
+    """Brokers from 1 on are in these racks, - is none; topics have one partition each, then `rules`."""
     racked = (f", rack: {rack}" if rack != "-" else "" for rack in racks)
     brokers = ", ".join(f"{{id: {at}{rack}}}" for at, rack in enumerate(racked, 1))
     topics = "".join(
         f"    - {{name: {name}, partitions: [{{replicas: [{each}]}}]}}\n"
         for name, each in zip(("orders", "payments", "refunds"), lists, strict=True)
     )
-    text = f"version: 1\ncluster:\n  name: c\n  brokers: [{brokers}]\n  topics:\n{topics}{rules}"
-    found = findings(tmp_path, text)
-    return [f"{place} {finding.message}" for place, finding in zip(summary(found, tmp_path), found, strict=True)]
+    return f"version: 1\ncluster:\n  name: c\n  brokers: [{brokers}]\n  topics:\n{topics}{rules}"
 
 
 CASES = [
@@ -126,6 +124,20 @@ CASES = [
         "smaller changes.set_replication_factor",
     ),
     (
+        "abcabc",
+        'leader_racks: [{topics: "[op]*", prefer: [a]}]\napart: [{topics: [orders, payments], by: rack_leaders}]\n',
+        "s.yaml:10:10 apart[0].topics 'orders' and 'payments' prefer racks by leader_racks[0] (9:16) that can't be "
+        "split between them, as no rack leads both; allowed: other racks in leader_racks, or by: broker_leaders",
+    ),
+    (
+        "abcabc",
+        "leader_racks: [{topics: o*, prefer: [a, b]}, {topics: pay*, prefer: [b]}, {topics: refunds, prefer: [a]}]\n"
+        'apart: [{topics: [orders, "[pr]*"], by: rack_leaders}]\n',
+        "s.yaml:10:10 apart[0].topics 'orders' and 'refunds' prefer racks by leader_racks[0] (9:16) and "
+        "leader_racks[2] (9:75) that can't be split between them, as no rack leads both; allowed: other racks in "
+        "leader_racks, or by: broker_leaders",
+    ),
+    (
         "abab",
         "apart: [{topics: [orders, payments], by: region}]\n",
         "s.yaml:9:38 apart[0].by 'region' isn't possible here; allowed: broker, rack, broker_leaders, rack_leaders",
@@ -143,7 +155,18 @@ CASES = [
 def test_what_contradicts_apart_is_told_before_planning(tmp_path: Path, racks: str, rules: str, expected: str) -> None:
     """One finding, with both places."""
     lists = ("1, 2", "1, 2", "1, 3]}, {replicas: [4, 5" if "exclude: [refunds]" in rules else "3")
-    assert [expected] == said(tmp_path, racks, rules, lists)
+    found = findings(tmp_path, text_of(racks, rules, lists))
+    places = summary(found, tmp_path)
+    assert [expected] == [f"{place} {finding.message}" for place, finding in zip(places, found, strict=True)]
+
+
+@pytest.mark.parametrize("payments", ["[b, a]", "[a, c]", "[c]"])
+def test_racks_to_lead_in_may_be_split(tmp_path: Path, payments: str) -> None:
+    """Each side has a rack that its topics prefer, first or later."""
+    rules = f"leader_racks: [{{topics: orders, prefer: [a]}}, {{topics: payments, prefer: {payments}}}]\n"
+    path = tmp_path / "s.yaml"
+    path.write_text(text_of("abcabc", f"{rules}apart: [{{topics: [orders, payments], by: rack_leaders}}]\n"))
+    assert "rack_leaders" == load(path).apart[0].by
 
 
 def test_apart_is_read(tmp_path: Path) -> None:
