@@ -364,9 +364,8 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Spec:
-    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be.
-
-    `week`: the hours of the week, where `cluster.load` has all of them.
+    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be; `week`:
+    the hours of the week, where `cluster.load` has all of them.
     """
 
     cluster: Cluster

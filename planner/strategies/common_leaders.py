@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.errors import InfeasibleError
-from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
 from planner.model.together import common_brokers, kept_leaders
 from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
@@ -61,9 +61,11 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray)
     fixed = counts_by_group(problem, counted, np.zeros(problem.rows, dtype=np.int32), 1)[0]
     able = open_slots[slot] & ((kept[slot] < 0) | (kept[slot] == broker))
     if problem.out_of_sync is not None:
-        # Who is out of sync can't be elected.
-        in_sync = able & ~problem.out_of_sync[broker]
-        able &= in_sync | ~np.isin(slot, slot[in_sync])
+        # Who is out of sync can't be elected, but stays preferred where nothing changes.
+        changed = (placed != today(problem)).any(axis=1) | led_by_several(problem, placed)
+        first = np.full(len(members), -1)
+        first[together[together >= 0]] = placed[together >= 0, 0]
+        able &= ~problem.out_of_sync[broker] | ((first[slot] == broker) & ~np.isin(slot, together[changed]))
     slot, broker = slot[able], broker[able]
     # Slots of most partitions first: the others even out what they leave.
     for size in sorted(set(members[slot].tolist()), reverse=True):
@@ -301,7 +303,9 @@ class _Moves:
         return np.union1d(self.likely[broker], np.arange(first, last))
 
     def _may_lead(self, row: int, replicas: IntArray, broker: int) -> bool:
-        ranks = self.problem.leader_ranks
+        ranks, off = self.problem.leader_ranks, self.problem.out_of_sync
+        if off is not None and off[broker]:
+            return False
         if ranks is None:
             return broker in replicas
         mine = ranks[self.problem.topic_of[row]]

@@ -103,6 +103,29 @@ def test_every_plan_keeps_the_rule(spec: Spec, pattern: str) -> None:
     assert solution.least_bytes <= int(scores.bytes_moved[0]) or bound < 0
 
 
+@st.composite
+def with_brokers_down(draw: st.DrawFn) -> Spec:
+    """Any spec, of which one broker is in no ISR."""
+    spec = draw(specs(rebalance=("all", "leaders", "none")))
+    off = draw(st.sampled_from([each.id for each in spec.cluster.brokers]))
+    topics = []
+    for topic in spec.cluster.topics:
+        isrs = [tuple(broker for broker in row.replicas if broker != off) for row in topic.partitions]
+        rows = zip(topic.partitions, isrs, strict=True)
+        topics.append(replace(topic, partitions=tuple(replace(r, isr=i, leader=i[0] if i else None) for r, i in rows)))
+    return replace(spec, cluster=replace(spec.cluster, topics=tuple(topics)))
+
+
+@examples(100)
+@given(with_brokers_down())
+def test_every_plan_keeps_the_rule_with_a_broker_down(spec: Spec) -> None:
+    """Who is in no ISR stays preferred only where nothing changes."""
+    try:
+        solved(replace(spec, together=(("t[01]",),)))
+    except InfeasibleError:
+        assume(False)
+
+
 @examples(60)
 @given(specs(rebalance=("all", "leaders", "none")), st.sampled_from(["broker", "broker_leaders"]), st.data())
 def test_topics_led_together_may_be_apart_from_others(spec: Spec, by: ApartBy, data: st.DataObject) -> None:
