@@ -258,9 +258,11 @@ def _gainful(placement: Placement, by: Ties) -> BoolArray:
     """(Bt, Bt): True for two brokers where any row gains by going from one to the other: without, no exchange does."""
     brokers = np.arange(placement.on.shape[1])
     gainful = np.zeros((len(brokers), len(brokers)), dtype=bool)
+    # Nothing moves meanwhile, and each row is asked about for every broker.
+    copied = (placement.on & (placement.search.levels > 0)).sum(axis=1)
     for here in brokers.tolist():
         out = going(placement, here, brokers)
-        gains = _gains(placement, out.rows, np.full_like(out.partners, here), out.partners, by)
+        gains = _gains(placement, out.rows, np.full_like(out.partners, here), out.partners, by, copied)
         gainful[here, out.partners[gains > 0]] = True
     return gainful | gainful.T
 
@@ -349,8 +351,13 @@ class _Side:
         return places
 
 
-def _gains(placement: Placement, rows: IntArray, here: IntArray, there: IntArray, by: Ties) -> FloatArray:
-    """(K,): what each row gains by going from one broker to another, _NEVER where it has to stay."""
+def _gains(
+    placement: Placement, rows: IntArray, here: IntArray, there: IntArray, by: Ties, copied: IntArray | None = None
+) -> FloatArray:
+    """(K,): what each row gains by going from one broker to another, _NEVER where it has to stay.
+
+    copied (M,): how many of a row's replicas are copied, where that is known.
+    """
     levels, may = placement.search.levels, np.ones(len(rows), dtype=bool)
     if by.pinned is not None:
         may &= ~by.pinned[rows, here]
@@ -361,9 +368,9 @@ def _gains(placement: Placement, rows: IntArray, here: IntArray, there: IntArray
     gains[may] = _value(placement, rows, there, by) - _value(placement, rows, here, by)
     if by.per_touched:
         # Every row that copies something only after the exchange loses, one that copies nothing any more gains.
-        copied = (placement.on[rows] & (levels[rows] > 0)).sum(axis=1)
-        copies = levels[rows, there].astype(np.int64) - levels[rows, here]
-        gains[may] -= by.per_touched * ((copied + copies > 0).astype(np.int64) - (copied > 0))
+        before = (placement.on[rows] & (levels[rows] > 0)).sum(axis=1) if copied is None else copied[rows]
+        after = before + levels[rows, there].astype(np.int64) - levels[rows, here]
+        gains[may] -= by.per_touched * ((after > 0).astype(np.int64) - (before > 0))
     return gains
 
 

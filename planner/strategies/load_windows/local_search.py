@@ -217,9 +217,9 @@ def _gainful(
         beyond += scale * (further(placement, load, here, -shifted) + further(placement, load, there, shifted))
     if aim.for_nothing:
         gain[(costs[0] > 0) | (costs[1] > 0)] = -np.inf
-    in_all = gain - aim.weight * beyond
+    in_all, rows = gain - aim.weight * beyond, (out.rows[at], back.rows[of])
     return [
-        _best_of(slice(*ends), in_all, (gain, beyond), (out.rows[at], back.rows[of]))
+        _best_of(slice(*ends), in_all, (gain, beyond), rows)
         for ends in pairwise(np.searchsorted(by, np.arange(len(partners) + 1)).tolist())
     ]
 
