@@ -218,6 +218,8 @@ def measures(plan: Plan) -> Table[Measure]:
         balance = [replace(row, allowed="not asked", but="") for row in balance if row.today != row.plan]
     rows = [*balance, *_changed(plan), *_movement(plan)]
     today = {term.name: Quantity(term.today, term.unit) for term in plan.terms if term.name in _LIMITED}
+    still = next((row.months_until_full for row in plan.compared if row.label == "do nothing"), None)
+    today["months_until_full"] = Quantity(still, "months")
     for gate in plan.limits:
         key = gate.key.removeprefix("limits.")
         if key == "disk_used":

@@ -358,8 +358,9 @@ def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
     lines = (f"from rack to rack, today → plan: {'; '.join(parts)}",)
     if of.fetch_from == "leader":
         return lines
-    hours = "" if plan.hours is None else "; the hours of the week count them where they are sent"
-    return *lines, f"balance.network_out and each broker's network out count reads at the leader{hours}"
+    too = ", the hours planned for" if plan.hours and plan.hours.planned else ""
+    hours = "" if plan.hours is None else "; the hours of the week are told as reads are sent"
+    return *lines, f"balance.network_out{too} and each broker's network out count reads at the leader{hours}"
 
 
 def _money(amount: float) -> str:

@@ -16,6 +16,7 @@ from planner.model.spec import Choice, Limits, Monthly, Rate, ReportSections, Sp
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.plan_types import Plan
 from planner.report import summary, verdict
+from planner.report.view import Quantity
 from planner.sweep import evaluate
 from planner.sweep.choice import Swept, alternatives
 from planner.whatif import growth_forecast
@@ -128,7 +129,7 @@ def test_months_are_a_gate() -> None:
     kept = next(row for row in plan.limits if row.key == "limits.months_until_full")
     assert (3, 3, False) == (kept.limit, kept.value, kept.crossed)
     row = next(row for row in summary.measures(plan).rows if row.name == "months until a disk is full")
-    assert ("3", "at least 3", "") == (row.plan, row.allowed, row.but)
+    assert (Quantity(3, "months"), "3", "at least 3", "") == (row.today, row.plan, row.allowed, row.but)
     with pytest.raises(RefusedPlanError) as refused:
         plan_of(asked(limits=Limits(months_until_full=4, replicas_moved=100)))
     assert "limits.months_until_full: the plan lasts 3 months, allowed: at least 4 months" in str(refused.value)
