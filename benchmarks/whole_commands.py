@@ -24,6 +24,7 @@ from benchmarks import cases
 from benchmarks.apart import apart, peak_bytes, watched_children
 from benchmarks.cases import BenchCase
 from benchmarks.table import Entries, Figures, head, megabytes, row
+from planner.cli.fleet import summary
 from planner.cli.workflow import WhatifOptions, whatif_fleet
 from planner.model.errors import SetupError
 
@@ -126,7 +127,7 @@ def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) 
     options = WhatifOptions(engine=engine, out=out, candidates=FLEET_CANDIDATES)
     with watched_children() as children:
         started, cpu = perf_counter(), process_time()
-        planned = whatif_fleet([clusters / "*" / "*.yaml"], options, get_console())
+        planned = whatif_fleet([clusters / "*" / "*.yaml"], options, get_console(), summary)
         seconds, cpu = perf_counter() - started, process_time() - cpu
     return RanFleet(len(planned), engine, seconds, cpu + sum(children.cpu_since({})), peak_bytes(), children.peak_bytes)
 

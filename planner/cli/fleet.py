@@ -117,29 +117,26 @@ class SummaryRow(TypedDict):
     plan_id: str
 
 
-def summary(planned: Sequence[FleetPlan]) -> list[SummaryRow]:
-    """A row a cluster."""
-    return [
-        SummaryRow(
-            cluster=plan.cluster.name,
-            spec=str(each.job.spec),
-            verdict=_verdict(plan),
-            complete=plan.complete,
-            bytes_moved=chosen.bytes_moved if plan.cluster.sizes_known else None,
-            replicas_moved=chosen.replicas_moved,
-            leaders_changed=chosen.leaders_changed,
-            least_bytes_moved=plan.bound.least_bytes_moved if plan.cluster.sizes_known else None,
-            gap_percent=plan.bound.gap_percent,
-            candidates=plan.candidates.evaluated,
-            folder=str(each.job.folder),
-            plan_id=plan.plan_id,
-        )
-        for each in planned
-        for plan, chosen in [(each.plan, each.plan.own_row)]
-    ]
+def summary(planned: FleetPlan) -> SummaryRow:
+    """The row of a cluster."""
+    plan, chosen = planned.plan, planned.plan.own_row
+    return SummaryRow(
+        cluster=plan.cluster.name,
+        spec=str(planned.job.spec),
+        verdict=_verdict(plan),
+        complete=plan.complete,
+        bytes_moved=chosen.bytes_moved if plan.cluster.sizes_known else None,
+        replicas_moved=chosen.replicas_moved,
+        leaders_changed=chosen.leaders_changed,
+        least_bytes_moved=plan.bound.least_bytes_moved if plan.cluster.sizes_known else None,
+        gap_percent=plan.bound.gap_percent,
+        candidates=plan.candidates.evaluated,
+        folder=str(planned.job.folder),
+        plan_id=plan.plan_id,
+    )
 
 
-def view(planned: Sequence[FleetPlan]) -> View:
+def view(rows: Sequence[SummaryRow]) -> View:
     """The summary as people are shown it."""
     column = Column[SummaryRow]
     columns = (
@@ -153,7 +150,7 @@ def view(planned: Sequence[FleetPlan]) -> View:
         column("folder", lambda row: Name(row["folder"]), numeric=False),
     )
     following = "Next: read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"
-    return View("", (Section("", (Table("", "", "cluster", summary(planned), columns), Lines((following,)))),))
+    return View("", (Section("", (Table("", "", "cluster", rows, columns), Lines((following,)))),))
 
 
 def _above_least(row: SummaryRow) -> Quantity:

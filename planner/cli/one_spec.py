@@ -117,8 +117,11 @@ class Told(NamedTuple):
     only_here: bool
 
 
-def planned(read: ReadSpec) -> Made | PlannerError:
-    """Sweeps a spec that has been read, chooses its plan and renders it; its error is given, not raised."""
+def planned(read: ReadSpec) -> bytes | PlannerError:
+    """Sweeps a spec that has been read, chooses its plan and renders it: `Made`, pickled, as it is kept in a file.
+
+    An error of the spec's is given, not raised.
+    """
     without_pandas()
     try:
         results = [evaluate.run(each.problem, each.candidates, scores=each.scores) for each in read.searches]
@@ -126,7 +129,7 @@ def planned(read: ReadSpec) -> Made | PlannerError:
         plan = with_sections(read.spec, swept[0].spec, build.planned(swept))
     except PlannerError as error:
         return error
-    return Made(plan.plan, files_of(plan, choice.scores(swept)))
+    return pickle.dumps(Made(plan.plan, files_of(plan, choice.scores(swept))))
 
 
 @dataclass(frozen=True)
@@ -160,11 +163,11 @@ class Steps:
         """Plans a spec that has been read."""
         return self.keep(number, planned(pickle.loads(self.pickled(number))))
 
-    def keep(self, number: int, made: Made | PlannerError) -> PlannerError | None:
+    def keep(self, number: int, made: bytes | PlannerError) -> PlannerError | None:
         """Keeps what was made of a spec."""
         if isinstance(made, PlannerError):
             return made
-        self._file(number, "made").write_bytes(pickle.dumps(made))
+        self._file(number, "made").write_bytes(made)
         return None
 
     def made(self) -> Iterator[Made]:

@@ -66,13 +66,17 @@ def whatif(
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
-    planned = workflow.whatif_fleet(specs, workflow.WhatifOptions(**options), Console(stderr=True))
+    asked, errors = workflow.WhatifOptions(**options), Console(stderr=True)
     if not fleet.is_fleet(specs):
-        (only,) = planned
+        (only,) = workflow.whatif_fleet(specs, asked, errors, lambda each: each)
         show(only.plan, form, detail, only.job.folder, len(only.files))
+        todo = headline.has_something_to_do(only.plan)
     else:
-        show_found(form, lambda: {"clusters": fleet.summary(planned)}, lambda: fleet.view(planned))
-    todo = any(headline.has_something_to_do(each.plan) for each in planned)
+        told = workflow.whatif_fleet(
+            specs, asked, errors, lambda each: (fleet.summary(each), headline.has_something_to_do(each.plan))
+        )
+        rows, todo = [row for row, _ in told], any(changes for _, changes in told)
+        show_found(form, lambda: {"clusters": rows}, lambda: fleet.view(rows))
     return 2 if detailed_exitcode and todo else 0
 
 
@@ -201,7 +205,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     output_folder.replace_file(beside, drained(spec.read_text("utf-8-sig"), broker, most, title).encode())
     say(f"{beside}: written; its plan is made of it")
     options = workflow.WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
-    (planned,) = workflow.whatif_fleet([beside], options, Console(stderr=True))
+    (planned,) = workflow.whatif_fleet([beside], options, Console(stderr=True), lambda each: each)
     show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 

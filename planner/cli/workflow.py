@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from rich.console import Console
@@ -50,6 +50,7 @@ from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 from planner.whatif import in_plan
 
+T = TypeVar("T")
 Sweeper = Callable[[Sequence[Search]], Sequence[SweepResult]]
 
 
@@ -71,12 +72,16 @@ def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
 
 def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Plan, tuple[str, ...]]:
     """Plan a spec and write the output folder: the plan, and the paths written."""
-    (planned,) = whatif_fleet([path], options, errors)
-    return planned.plan, planned.files
+    return whatif_fleet([path], options, errors, lambda planned: (planned.plan, planned.files))[0]
 
 
-def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Console) -> tuple[FleetPlan, ...]:
-    """Plan all specs in one sweep, and write their output folders: all of them, or none where any spec is refused."""
+def whatif_fleet(
+    arguments: Sequence[Path], options: WhatifOptions, errors: Console, told: Callable[[FleetPlan], T]
+) -> tuple[T, ...]:
+    """Plan all specs in one sweep, and write their output folders: all of them, or none where any spec is refused.
+
+    What is `told` of each plan, once it is written; the plan itself isn't held.
+    """
     without_pandas()
     spark = on_spark(options, otherwise=True)
     jobs = fleet.jobs(arguments, options.out)
@@ -89,7 +94,7 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
         if spark and len(jobs) >= 2 * ((here := workers_here(options)) or 1):
             make = _made_by_workers if here else _made_on_cluster
         with closing(make(jobs, asked, options, phase)) as made:
-            return _written(jobs, made, say)
+            return _written(jobs, made, say, told)
 
 
 def _made(
@@ -194,16 +199,17 @@ def require_beside(out: Path, spec: Path) -> None:
         raise SetupError(f"--output {out}: isn't beside {spec}, whose paths are relative; {allowed}")
 
 
-def _written(jobs: Sequence[Job], made: Iterable[Made], say: Say) -> tuple[FleetPlan, ...]:
+def _written(jobs: Sequence[Job], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
-    done: list[FleetPlan] = []
+    found, done = list[T](), list[str]()
     for job, (plan, files) in zip(jobs, made, strict=True):
         try:
-            done.append(FleetPlan(job, plan, _write(job.folder, files, say)))
+            found.append(told(FleetPlan(job, plan, _write(job.folder, files, say))))
         except SetupError as error:
-            before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
+            before = f"; written before that: {', '.join(done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
-    return tuple(done)
+        done.append(str(job.folder))
+    return tuple(found)
 
 
 def write_planned(folder: Path, planned: build.Planned, rows: pa.Table, say: Say) -> tuple[str, ...]:
