@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from clusters import assignment_of, balance_of, no_racks, problem_of, spec_of
+from clusters import assignment_of, balance_of, loaded_problems, no_racks, problem_of, scrambled, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.model.spec import Growth, Sweep
 from planner.scoring.growth_scenarios import OutsideWindow, grown, outside, scenarios, under, without
+from planner.scoring.score import ScoringBasis, score
 
 GROWTH = (Growth("x twice", "x*", 2.0), Growth("all by a tenth", "*", 1.1))
 ROWS = {"x1": [(1,), (2,)], "y": [(2,)]}
@@ -68,3 +70,23 @@ def test_full_disks_are_told_from_windows() -> None:
     for each in (small, without_window):
         rows = outside(scenarios(each)[0], assignment_of(each, [(1,), (2,), (2,)]))
         assert [("disk_used", 1, 200, 190)] == [(row.window, row.broker, row.value, row.most) for row in rows]
+
+
+@examples(100)
+@given(loaded_problems(), st.integers(0, 2**32))
+def test_months_until_full_are_those_of_a_plain_count(drawn: Problem, seed: int) -> None:
+    """Replica by replica and month by month, of any assignment; brokers that leave hold what they are given."""
+    assignment = scrambled(drawn, seed)
+    found = int(score(ScoringBasis.of(drawn), assignment).months_until_full[0])
+    if drawn.sizes_ahead is None:
+        assert -1 == found
+        return
+    limits, full = drawn.disk_limit_bytes.tolist(), []
+    for month, sizes in enumerate(drawn.sizes_ahead.T.tolist()):
+        held = dict.fromkeys(range(len(limits)), 0)
+        for size, brokers in zip(sizes, assignment.tolist(), strict=True):
+            for broker in brokers:
+                if broker >= 0:
+                    held[broker] += size
+        full += [month] * any(0 <= limit < held[broker] for broker, limit in enumerate(limits))
+    assert min(full, default=13) == found
