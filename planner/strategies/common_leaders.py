@@ -227,7 +227,7 @@ class _Moves:
         broker = -1 if best is None else best[1]
         for row in rows.tolist():
             # Another row of the slot may have taken a place meanwhile.
-            if (way := self._way(row, broker)) is None:
+            if broker < 0 or (way := self._way(row, broker)) is None:
                 keys = self.problem.partition_keys
                 names = " and ".join("{}-{}".format(*keys[row]) for row in rows[:2].tolist())
                 raise InfeasibleError(f"together: {names} can't have a replica on one broker that may lead both")
