@@ -75,7 +75,7 @@ from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import Relaxed, relaxed, unlike_shares
 from planner.scoring.score import ScoringBasis, digest
-from planner.strategies.catalog import Proposal, prove
+from planner.strategies.catalog import STRATEGIES, Proposal, prove
 from planner.sweep import broker_sides, choice
 from planner.sweep.candidates import KNOBS, of_row
 from planner.sweep.choice import Chosen, Row, Swept
@@ -108,8 +108,8 @@ def planned(tried: Sequence[Swept]) -> Planned:
     proposal = made or prove(planned_for(problem, winner["scenarios"]), of_row(winner))
     if digest(proposal.assignment) != winner["digest"]:
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
-    violations = independent_check.check(problem, proposal.assignment)
-    if violations:
+    if violations := independent_check.check(problem, proposal.assignment):
+        STRATEGIES["optimum"](problem, of_row(winner))  # where it finds no plan, it says why
         raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
     return of_choice(tried, chosen, proposal)
 
