@@ -58,10 +58,16 @@ def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntA
 
 
 def without_common_broker(problem: Problem) -> BoolArray:
-    """(P,): partitions that may move, of slots that no broker can lead with today's replicas."""
+    """(P,): partitions that may move, of slots that no broker can lead with today's replicas.
+
+    A broker in no ISR can't become the leader; it may stay preferred.
+    """
     if problem.together is None:
         return np.zeros(problem.rows, dtype=bool)
-    slot, _ = common_brokers(problem, problem.replicas)
+    slot, broker = common_brokers(problem, problem.replicas)
+    if problem.out_of_sync is not None:
+        several = np.unique(problem.together[led_by_several(problem, problem.replicas)])
+        slot = slot[~(problem.out_of_sync[broker] & np.isin(slot, several))]
     led = np.isin(problem.together, slot) | ~np.isin(problem.together, problem.together[~problem.is_new])
     return (problem.together >= 0) & ~led & problem.movable
 

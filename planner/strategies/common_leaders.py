@@ -230,7 +230,10 @@ class _Moves:
             if broker < 0 or (way := self._way(row, broker)) is None:
                 keys = self.problem.partition_keys
                 names = " and ".join("{}-{}".format(*keys[row]) for row in rows[:2].tolist())
-                raise InfeasibleError(f"together: {names} can't have a replica on one broker that may lead both")
+                raise InfeasibleError(
+                    f"together: {names} can't have a replica on one broker that may lead both; "
+                    "allowed: leave one of the topics out, or let them move"
+                )
             if way.here != broker:
                 self._move(row, way.here, broker)
                 if way.other >= 0:

@@ -155,6 +155,21 @@ def test_a_broker_out_of_sync_leads_nothing_anew() -> None:
     assert {1} == set(solution.assignment[:, 0].tolist())
 
 
+def test_a_broker_out_of_sync_is_no_common_broker() -> None:
+    """Broker 1 alone has both, and is down: a replica moves to a broker that can lead, though nothing else may."""
+    lists = {"orders": [(1, 2)], "clicks": [(3, 1)]}
+    spec = spec_of(no_racks(1, 2, 3), lists, together=(NAMES,), changes=Changes(rebalance="none"))
+    rows = [(topic, topic.partitions[0]) for topic in spec.cluster.topics]
+    topics = [
+        replace(of, partitions=(replace(row, leader=led, isr=(led,)),))
+        for (of, row), led in zip(rows, (2, 3), strict=True)
+    ]
+    problem, solution, scores = solved(replace(spec, cluster=replace(spec.cluster, topics=tuple(topics))))
+    assert 0 not in solution.assignment[:, 0].tolist()
+    assert problem.forced.all()
+    assert 1 == int(scores.replicas_moved[0])
+
+
 def test_partitions_that_are_made_follow_those_that_are_there() -> None:
     """Where nothing moves that need not, no leader changes for a topic that is created."""
     lists = {"orders": [(1, 2), (2, 3), (3, 1), (1, 4)]}
