@@ -280,13 +280,9 @@ def proof(plan: Plan) -> str:
         repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
         return f"{only}no plan that makes these changes{repairs} copies {less}"
     rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
-    return f"{only}no plan that {_meets(plan)}{rule} copies {less}"
-
-
-def _meets(plan: Plan) -> str:
-    if not headline.asks_for_balance(plan):
-        return "keeps the caps"
-    return "comes as close to the targets" if plan.balance.relaxed else "meets the targets"
+    meets = "comes as close to the targets" if plan.balance.relaxed else "meets the targets"
+    meets = meets if headline.asks_for_balance(plan) else "keeps the caps"
+    return f"{only}no plan that {meets}{rule} copies {less}"
 
 
 def proof_in_brokers(plan: Plan) -> str:
