@@ -113,18 +113,21 @@ def test_a_wrong_spec_among_good_ones(
 
 
 def workers(cluster: Cluster) -> list[int]:
-    """The Python workers: what a Python of a worker's session has started."""
+    """The Python workers: what a Python of a worker's session has started; the session's first process is Java."""
     known, sessions = processes(), {each.process.pid for each in cluster.workers}
-    found = [pid for pid, (parent, _) in known.items() if known.get(parent, (0, ""))[1].startswith("python")]
+    pythons = {pid for pid, (_, name) in known.items() if name.startswith("python")}
     with suppress(ProcessLookupError):
-        return [pid for pid in found if os.getsid(pid) in sessions]
+        pythons = {pid for pid in pythons if os.getsid(pid) in sessions}
+        return [pid for pid in pythons if known[pid][0] in pythons]
     return []
 
 
 def kill_workers(cluster: Cluster, most: int, ran: subprocess.Popen[str]) -> int:
-    """Kill Python workers while the command runs; how many were killed."""
-    killed = set[int]()
+    """Kill Python workers while the command runs, or the command after five minutes; how many were killed."""
+    killed, last = set[int](), time.monotonic() + 300
     while ran.poll() is None:
+        if time.monotonic() > last:
+            ran.kill()
         for pid in workers(cluster)[: max(0, most - len(killed))]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -141,7 +144,7 @@ def test_a_worker_that_is_killed_is_replaced(
     alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 100)
     ran = start(clusters, "--candidates", 100)
     killed = kill_workers(cluster, 1, ran)
-    _, said = ran.communicate()
+    _, said = ran.communicate(timeout=300)
 
     assert (0, "", 1) == (ran.returncode, said, killed)
     assert alone[2] == files(tmp_path / "plans")
