@@ -52,8 +52,8 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by its name."""
     console = Console(file=StringIO(), width=200)
     terminal.show_plan(typed(plan), console, detail="everything")
-    planned = [FleetPlan(Job(spec=None, folder=None), typed(plan), ())]  # type: ignore[arg-type]
-    terminal.show(fleet.view(planned), console)
+    row = fleet.summary(FleetPlan(Job(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
+    terminal.show(fleet.view([row]), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(typed(nothing), typed(plan))
     terminal.show(review.diff_view(difference), console)
@@ -62,7 +62,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     return files | {
         "screen": console.file.getvalue(),  # type: ignore[attr-defined]
         "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
-        "fleet.md": markdown.render(fleet.view(planned)),
+        "fleet.md": markdown.render(fleet.view([row])),
         "diff.md": markdown.render(review.diff_view(difference)),
         "external": described(typed(plan))["headline"],
     }
