@@ -161,7 +161,7 @@ def _carry(source: Path, goal: Path) -> None:
     goal.unlink(missing_ok=True)
     try:
         os.link(source, goal, follow_symlinks=False)
-    except (OSError, NotImplementedError):
+    except (OSError, NotImplementedError):  # not every system links a symbolic link itself
         shutil.copy2(source, goal, follow_symlinks=False)
 
 

@@ -50,7 +50,7 @@ def canonical_json(value: Any) -> str:
 
 
 def json_text(value: Any, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    """`value` as JSON: keys sorted, letters as they are, control and invisible characters as `\\uXXXX`.
+    """`value` as JSON: keys sorted, letters as they are, control and invisible characters as `\\u` escapes.
 
     ValueError for NaN and infinity, which JSON doesn't have.
     """
@@ -59,7 +59,7 @@ def json_text(value: Any, indent: int | None = None, separators: tuple[str, str]
 
 
 def escaped(text: str) -> str:
-    """`text` with control and invisible characters as JSON's `\\uXXXX`, all others as they are."""
+    """`text` with control and invisible characters as JSON's `\\u` escapes, all others as they are."""
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

@@ -147,6 +147,11 @@ class Problem:
         return self.rebalance in ("none", "racks")
 
     @property
+    def slot_of(self) -> IntArray:
+        """(P,): `together`, or no slots where there are no groups."""
+        return np.full(self.rows, -1, dtype=np.int32) if self.together is None else self.together
+
+    @property
     def racks_matter(self) -> bool:
         """True where the rack rule applies: it is enforced and every target broker has a rack."""
         return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())

@@ -41,7 +41,7 @@ def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntA
 
     A partition that may not move keeps its preferred leader; one without replicas, to be made, may be led by any.
     """
-    together = np.full(problem.rows, -1) if problem.together is None else problem.together
+    together = problem.slot_of
     rows = np.flatnonzero((together >= 0) & (replicas[:, 0] >= 0))
     first = np.arange(replicas.shape[1]) == 0
     able = may_lead(problem, replicas, rows)
@@ -76,7 +76,7 @@ def kept_leaders(problem: Problem, placed: IntArray) -> IntArray:
     """(S,): who leads a slot with partitions to be made, as they follow the others where nothing moves that need not;
     -1: anybody may lead.
     """
-    together = np.full(problem.rows, -1) if problem.together is None else problem.together
+    together = problem.slot_of
     kept = np.full(int(together.max(initial=0)) + 1, -1)
     leaders = np.where(problem.is_new, -1, placed[:, 0])
     if problem.forced_only:

@@ -31,14 +31,13 @@ def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[I
 
     The leader is -1 for partitions of no slot. InfeasibleError where a slot can't have a common broker.
     """
-    assert problem.together is not None
-    kept = kept_leaders(problem, placed)
+    slot_of, kept = problem.slot_of, kept_leaders(problem, placed)
     placed, led = placed.copy(), _chosen(problem, placed, wanted, kept)
-    lacking = np.flatnonzero((problem.together >= 0) & (led < 0))
+    lacking = np.flatnonzero((slot_of >= 0) & (led < 0))
     if len(lacking):
-        lacking = lacking[np.argsort(problem.together[lacking], kind="stable")]
+        lacking = lacking[np.argsort(slot_of[lacking], kind="stable")]
         moves = _Moves.of(problem, placed, wanted, led, kept)
-        for rows in np.split(lacking, np.flatnonzero(np.diff(problem.together[lacking])) + 1):
+        for rows in np.split(lacking, np.flatnonzero(np.diff(slot_of[lacking])) + 1):
             moves.bring_together(rows)
         led = _chosen(problem, placed, wanted, kept)
     return placed, led
@@ -51,7 +50,7 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray)
     """
     led, free = np.full(problem.rows, -1, dtype=placed.dtype), problem.may_lead_anew
     slot, broker = common_brokers(problem, placed)
-    together = problem.together if problem.together is not None else np.full(problem.rows, -1)
+    together = problem.slot_of
     members = np.bincount(together[together >= 0], minlength=1)
     open_slots = np.zeros(len(members), dtype=bool)
     open_slots[together[free & (together >= 0)]] = True
@@ -91,7 +90,6 @@ class _Units(NamedTuple):
 
 def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) -> IntArray:
     """(S,): the leaders of slots, which all have a choice, beside those that are fixed (Bt,)."""
-    assert problem.together is not None
     targets, here = np.flatnonzero(problem.targets).astype(np.int32), target_numbers(problem)
     # The windows are of all leaders; these have a part of them.
     total = int(fixed.sum()) + units.size * len(units.slots)
@@ -101,7 +99,7 @@ def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) 
     costs = np.zeros(len(units.at), dtype=np.int64)
     of_today = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
     for led, worth in zip(of_today.T, (2, 1), strict=True):
-        keys, counts = np.unique(_keys(problem.together, led, len(here)), return_counts=True)
+        keys, counts = np.unique(_keys(problem.slot_of, led, len(here)), return_counts=True)
         wanted_keys = _keys(units.slots[units.at], units.brokers, len(here))
         found = np.searchsorted(keys, wanted_keys).clip(max=len(keys) - 1)
         costs += worth * (units.size - np.where(keys[found] == wanted_keys, counts[found], 0))
@@ -192,7 +190,7 @@ class _Moves:
             for load, of in zip(loads, brought, strict=True):
                 np.add.at(load, column[rows], of[rows])
         lead_most = np.full(brokers, np.inf)
-        in_slots = 0 if problem.together is None else np.count_nonzero(problem.together >= 0)
+        in_slots = np.count_nonzero(problem.slot_of >= 0)
         lead_most[targets] = wanted.leaders[1] * in_slots / max(problem.rows, 1)
         return _Moves(
             problem=problem,
@@ -219,8 +217,8 @@ class _Moves:
         """A common broker for a slot's rows, which becomes its leader; InfeasibleError without one."""
         every = np.flatnonzero(self.problem.targets)
         near = np.intersect1d(np.concatenate([self.placed[rows], self.today[rows]]), every)
-        kept = self.problem.together[rows[0]] if self.problem.together is not None else -1
-        near = near if self.kept[kept] < 0 else self.kept[[kept]]
+        slot = self.problem.slot_of[rows[0]]
+        near = near if self.kept[slot] < 0 else self.kept[[slot]]
         best = self._best(rows, near)
         if best is None or (best[0][0] > 0 and self.problem.rebalance == "all"):
             best = self._best(rows, every)
@@ -239,8 +237,8 @@ class _Moves:
                 if way.other >= 0:
                     self._move(way.other, broker, way.here)
         self.led[rows] = broker
-        if self.kept[kept] >= 0:
-            self.kept[kept] = broker
+        if self.kept[slot] >= 0:
+            self.kept[slot] = broker
         self.leading[broker] += len(rows)
 
     def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:
@@ -280,7 +278,7 @@ class _Moves:
         on, topics = self.placed[others], problem.topic_of[others]
         able = self.moves[others] & (self.led[others] != there) & (on == there).any(axis=1)
         able &= ~(on == here).any(axis=1) & self._spread(on, there, here)
-        able &= True if problem.together is None else problem.together[others] != problem.together[row]
+        able &= problem.slot_of[others] != problem.slot_of[row]
         able &= True if problem.allowed is None else problem.allowed[topics, here]
         if problem.leader_ranks is not None:
             able &= problem.leader_ranks[topics, here] == problem.leader_ranks[topics, there]

@@ -47,18 +47,18 @@ def order(
     placed: IntArray,
     wanted: Windows,
     grown: Sequence[Scenario] = (),
-    together: IntArray | None = None,
+    led: IntArray | None = None,
 ) -> IntArray:
     """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones.
 
-    A broker that replaces another stands where that one does. `together` (P,): who is to lead, -1: any of its replicas.
+    A broker that replaces another stands where that one does. `led` (P,): who is to lead, -1: any of its replicas.
     """
     placed = led_by_its_side(problem, placed, wanted)
     free = problem.may_lead_anew
     leaders = leaders_after(problem, placed)
     able = may_lead(problem, placed, np.arange(problem.rows))
-    if together is not None:
-        able &= (together[:, None] < 0) | (placed == together[:, None])
+    if led is not None:
+        able &= (led[:, None] < 0) | (placed == led[:, None])
     if free.any():
         choices = Choices.of(problem, placed, free, able)
         plain, windowed, supplies = network(choices, wanted)
@@ -71,7 +71,7 @@ def order(
             raise AssertionError("every partition has a replica that can lead it")
         leads = solved.units > 0
         leaders[np.flatnonzero(free)[choices.at[leads]]] = choices.targets[choices.brokers[leads]]
-        leaders = even_out(problem, placed, leaders, free if together is None else free & (together < 0), wanted, grown)
+        leaders = even_out(problem, placed, leaders, free if led is None else free & (led < 0), wanted, grown)
     # What may not change is where it was, in its order; that of a replaced broker's partition may have to wait.
     return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
 

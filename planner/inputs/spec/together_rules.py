@@ -5,19 +5,12 @@ A message names the other place of the file that takes part, as `key (line:colum
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from planner.inputs.importers.state_parts import Assignment
-from planner.inputs.spec.build_spec import (
-    TARGET_KEYS,
-    added_partitions,
-    apart,
-    created_topics,
-    together,
-    topic_filter,
-)
+from planner.inputs.spec.build_spec import TARGET_KEYS, added_partitions, apart, created_topics, together, topic_filter
 from planner.inputs.spec.placement_rules import filter_of, usable_brokers
 from planner.inputs.spec.rules import RuleList, TopicRule, place_of
 from planner.inputs.yaml_source import Document, Path
@@ -103,17 +96,15 @@ def _not_apart(document: Document, assignment: Assignment) -> Iterator[Finding]:
                 yield document.finding(other.path, f"{message}; allowed: one of the two rules")
 
 
-@TOGETHER_RULES.reads(
-    "together", *TARGET_KEYS, "broker_sets", "placement", "leader_racks", "changes.demote_brokers", *_NEW
-)
+@TOGETHER_RULES.reads("together", *_BROKERS, "leader_racks", *_NEW)
 def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """The topics of a group may use a common broker that isn't demoted, and prefer the same rack first."""
     demoted = set(document.get("changes", "demote_brokers") or ())
-    usable: Mapping[int, set[int]] = {}
+    usable = dict[int, set[int]]()
     first_racks = [(rule["topics"], rule["prefer"][0]) for rule in document.get("leader_racks") or ()]
     for one, other in _pairs(_members(document, assignment)):
         common = usable.get(one.group, set(usable_brokers(document, one.name))) & usable_brokers(document, other.name)
-        usable = {**usable, one.group: common}
+        usable[one.group] = common
         if not common - demoted:
             key: Path = ("placement",) if not common else ("changes", "demote_brokers")
             message = (
