@@ -186,9 +186,13 @@ def class_archive(java: Java, spark_home: Path, cache: Path) -> ClassArchive:
 
 
 class Recording:
-    """A session's Java that records: `made` is the file that it writes, None where nothing is to be made."""
+    """A session's Java that records: `made` is the file that it writes, None where nothing is to be made.
+
+    Which of both is known once it is `settled`, just before Java starts.
+    """
 
     def __init__(self) -> None:
+        self.settled = False
         self.made: Path | None = None
         self.java: subprocess.Popen[bytes] | None = None
         self._archive: Path | None = None

@@ -216,8 +216,8 @@ _ROUND_SECONDS, _ROUNDS = 0.05, 100
 class Opening(Generic[T]):
     """A session on its way; `submit` says what to do in it, `result` waits for that."""
 
-    def __init__(self, session: AbstractContextManager[Any], prepare: Prepare) -> None:
-        self._session, self._prepare = session, prepare
+    def __init__(self, session: AbstractContextManager[Any], prepare: Prepare, spare: Callable[[], bool]) -> None:
+        self._session, self._prepare, self._spare = session, prepare, spare
         self._work: SimpleQueue[tuple[Callable[[Any], T], bool] | None] = SimpleQueue()
         self._answers: SimpleQueue[T] = SimpleQueue()
         self._answered = threading.Semaphore(0)
@@ -240,6 +240,14 @@ class Opening(Generic[T]):
     def release(self) -> None:
         """The work was done without the session: `close` won't wait for its end, nor for its error."""
         self.needless = True
+
+    def spared(self) -> bool:
+        """Release the session and end it at once, behind this thread's back; False where it can't be spared (yet)."""
+        if not self._spare():
+            return False
+        self.release()
+        threading.Thread(target=self.close, kwargs={"failed": False}, name="spark-end", daemon=True).start()
+        return True
 
     def close(self, seconds: float = 0, *, failed: bool) -> None:
         """Wait for the thread's end.
@@ -275,9 +283,14 @@ class Opening(Generic[T]):
 
 
 @contextmanager
-def opened(session: AbstractContextManager[Any], prepare: Prepare = lambda _: None) -> Iterator[Opening[Any]]:
-    """The session as it opens, and is prepared; gone at the end of the block, but for one that was released."""
-    opening: Opening[Any] = Opening(session, prepare)
+def opened(
+    session: AbstractContextManager[Any], prepare: Prepare = lambda _: None, spare: Callable[[], bool] = lambda: False
+) -> Iterator[Opening[Any]]:
+    """The session as it opens, and is prepared; gone at the end of the block, but for one that was released.
+
+    `spare` says whether the session may be ended before that, where nothing is left for it.
+    """
+    opening: Opening[Any] = Opening(session, prepare, spare)
     try:
         yield opening
     except BaseException:

@@ -201,8 +201,10 @@ def _classic_options(
     archive, options = class_archive(found, spark_home(), cache), java_options
     if options is None:
         options = f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
-    if recording is not None and not options and is_local(master):
-        options = recording.begin(found, archive)
+    if recording is not None:
+        if not options and is_local(master):
+            options = recording.begin(found, archive)
+        recording.settled = True
     return _options(master, scratch, options)
 
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from planner.model.problem import LongArray, Problem
 from planner.sweep import evaluate, sweep_result
-from planner.sweep.candidates import ASKED, Candidates, without_pandas
+from planner.sweep.candidates import ASKED, Candidates, Run, without_pandas, work
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.sweep_result import COLUMNS, SweepResult
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 # A task of more candidates than this takes minutes; when its executor dies, all of it is done again.
 MOST_A_TASK = 20_000_000
+# Spark's workers are ready some four seconds after the command begins, and take as much of this process's time. How
+# long the rest of a sweep takes here is judged once this much time was spent on it.
+_READY_SECONDS, _JUDGED_SECONDS = 4.0, 0.5
 
 
 class Done(NamedTuple):
@@ -88,19 +92,21 @@ def run_beside(
     were asked for; it goes on with the last one while the workers evaluate the rest.
 
     With `helps`, which is told how many candidates are done, it then evaluates the others, too. Where it has evaluated
-    all of them before the workers are ready, the session is released.
+    all of them before the workers are ready, the session is released; so it is as soon as the rest takes less time here
+    than the workers need to get ready.
     """
-    share = _OwnShare(fleet, helps)
+    share = _OwnShare(fleet, helps, opening.spared)
 
     def job(spark: Session) -> list[LongArray]:
         return _parts(spark, fleet, share.end(), partitions, progress)
 
     _clear(fleet)
     opening.submit(job)
-    made, own = share.evaluated(lambda: opening.error is not None)
+    made, own = share.evaluated(lambda: opening.error is not None and not opening.needless)
     if share.whole and helps is not None:
-        java.find()  # Where there is none, that is an error, however small the sweep.
-        opening.release()
+        if not opening.needless:
+            java.find()  # Where there is none, that is an error, however small the sweep.
+            opening.release()
         others = [part[:, :0] for part in own]
     else:
         others = opening.result()
@@ -117,20 +123,23 @@ class _OwnShare:
     to be told, all others, sweep by sweep, in the order of their numbers.
     """
 
-    def __init__(self, fleet: Sequence[Search], progress: Progress | None) -> None:
-        self._fleet, self._progress = fleet, progress
-        self._lock, self._over = threading.Lock(), False
+    def __init__(self, fleet: Sequence[Search], progress: Progress | None, spared: Callable[[], bool]) -> None:
+        self._fleet, self._progress, self._spared = fleet, progress, spared
+        self._lock, self._over, self._alone, self._pace = threading.Lock(), False, False, _Pace(fleet)
         self._first, self._asked = [0] * len(fleet), set[int]()
-        self._count, self._all = 0, sum(len(each.candidates) for each in fleet)
+        self._ends = tuple(len(each.candidates) for each in fleet)
+        self._count, self._all = 0, sum(self._ends)
 
     @property
     def whole(self) -> bool:
         """True where these are all candidates."""
-        return self._first == [len(each.candidates) for each in self._fleet]
+        return tuple(self._first) == self._ends
 
     def end(self) -> Done:
-        """Begin with no other candidate; which ones are done, or begun."""
+        """Begin with no other candidate; which ones are done, or begun, or won't be left to any task."""
         with self._lock:
+            if self._alone:
+                return Done(self._ends, frozenset(range(len(self._fleet))))
             self._over = True
             return Done(tuple(self._first), frozenset(self._asked))
 
@@ -167,6 +176,32 @@ class _OwnShare:
             yield evaluate.scored(problem, candidates, numbers[numbers != ASKED] if made is not None else numbers)
             self._count += len(numbers)
             self._progress(self._count, self._all)
+            if not self._alone and self._pace.soon_done(sweep, numbers):
+                with self._lock:
+                    self._alone = not self._over and self._spared()
+
+
+class _Pace:
+    """How long this process takes for the candidates that are left, judged by those that it has evaluated."""
+
+    def __init__(self, fleet: Sequence[Search]) -> None:
+        self._fleet = fleet
+        self._left, self._done, self._began = 0.0, 0.0, 0.0
+
+    def soon_done(self, sweep: int, numbers: LongArray) -> bool:
+        """True where all candidates after these (C,) of a sweep take less time here than workers take to get ready."""
+        if not self._began:
+            self._began = monotonic()
+            self._left = sum(run.count * _work(each, run) for each in self._fleet for run in each.candidates.runs)
+        each = self._fleet[sweep]
+        done = sum(len(at) * _work(each, run) for run, _, at in each.candidates.parts(numbers))
+        self._left, self._done = self._left - done, self._done + done
+        seconds = monotonic() - self._began
+        return seconds >= _JUDGED_SECONDS and self._left * seconds < self._done * _READY_SECONDS
+
+
+def _work(search: Search, run: Run) -> float:
+    return work(search.problem, run, from_tables=evaluate.has_tables(search.problem))
 
 
 def _clear(fleet: Sequence[Search]) -> None:

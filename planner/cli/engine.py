@@ -80,7 +80,7 @@ def opened(options: EngineOptions) -> Iterator[Any]:
     record = java.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
-        with launch.opened(opens, carrier.start_workers) as opening:
+        with launch.opened(opens, carrier.start_workers, lambda: record.settled and record.made is None) as opening:
             yield opening
     except BaseException:
         record.finish(0)

@@ -52,6 +52,8 @@ _COMPARED_PLACEMENTS, _MOST_COMPARED = 2_000_000, 100
 # A solved plan counts as at least so many placements; one with windows of bytes or common leaders takes many times as
 # long.
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
+# A placement that is scored from tables takes so many times less than one that is made.
+_IN_TABLES = 1_000
 # What a grid of our own leaves of the solved plans to tie-break seeds.
 _OWN_GRID = 0.6
 # Steps of a budget's ladder that are tried however large the cluster and few the candidates: without its last one,
@@ -246,8 +248,14 @@ def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
     return max(least, count // 5)
 
 
+def work(problem: Problem, run: Run, *, from_tables: bool) -> float:
+    """How many placements (a replica of a candidate) one of Kafka's candidates, or a solved plan, counts as."""
+    if run.strategy == "optimum":
+        return _price(problem, run.balance)
+    return int(problem.replication_factors.sum()) / (_IN_TABLES if from_tables else 1)
+
+
 def _price(problem: Problem, balance: Balance) -> int:
-    """How many placements a solved plan counts as."""
     size = int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum())
     slow = problem.together is not None or any(getattr(balance, knob) != NO_TOLERANCE for knob in _OF_BYTES)
     if slow or bool((problem.disk_limit_bytes[problem.targets] >= 0).any()):
