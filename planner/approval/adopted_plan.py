@@ -36,7 +36,7 @@ from planner.model.errors import (
 )
 from planner.model.formats import counted, exactly, ranges, stated
 from planner.model.problem import BoolArray, IntArray, Problem
-from planner.model.spec import NO_BUDGET, Spec
+from planner.model.spec import Budget, Spec
 from planner.plan import bound_file, build, pareto_front, plan_file
 from planner.plan.build import Planned
 from planner.plan.document.request_types import AdoptedSection
@@ -233,7 +233,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 
     ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a gate or the budget is crossed.
     """
-    whole = replace(spec, budget=NO_BUDGET)
+    whole = replace(spec, budget=Budget())
     if spec.apart:
         # Which brokers each side has shows in the reassignment; what has to move because of that isn't known before.
         free = replace(build_problem.build(whole), rebalance="all")

@@ -194,8 +194,7 @@ def _movable(
     may_change = [may_move(spec.topics, topic.name) and not topic.deleting for topic in topics]
     new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
     led = np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
-    here = set(spec.topics.on_brokers)
-    near = np.fromiter((not here or bool(here.intersection(row.replicas)) for row in rows), dtype=bool, count=len(rows))
+    near = np.fromiter((spec.topics.is_near(row.replicas) for row in rows), dtype=bool, count=len(rows))
     movable: BoolArray = (np.array(may_change, dtype=bool)[topic_of] & near & (led | forced)) | new
     return movable
 

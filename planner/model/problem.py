@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.model.balance import Balance
 from planner.model.cluster import LEADERS, ApartBy
-from planner.model.spec import AIMS, NO_BUDGET, Budget, Rebalance, Survive
+from planner.model.spec import AIMS, Budget, Rebalance, Survive
 
 # Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
 IntArray = NDArray[np.integer[Any]]
@@ -96,7 +96,7 @@ class Problem:
     rebalance: Rebalance
     balance: Balance
     sizes_known: bool = True
-    budget: Budget = NO_BUDGET
+    budget: Budget = field(default_factory=Budget)
     aims: tuple[str, ...] = AIMS
     scenario_names: tuple[str, ...] = ()
     scenario_ppm: LongArray | None = None

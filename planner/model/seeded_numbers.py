@@ -22,11 +22,16 @@ def draws(seeds: LongArray, topics: int, bound: int) -> tuple[IntArray, IntArray
 
     Topic t uses the counters 2t (start index) and 2t + 1 (shift), so more topics never change the earlier ones.
     """
-    counters = np.arange(1, 2 * topics + 1, dtype=np.uint64) * _GOLDEN_GAMMA
-    hashes = mix(mix(seeds.astype(np.int64).view(np.uint64))[:, None] + counters[None, :])
+    drawn = numbers(seeds.astype(np.int64).view(np.uint64), 2 * topics, bound)
+    return drawn[:, 0::2], drawn[:, 1::2]
+
+
+def numbers(seeds: NDArray[np.uint64], count: int, bound: int) -> IntArray:
+    """(C, count): numbers in 0..bound-1, each a hash of one of the `seeds` (C,) and a counter."""
+    counters = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN_GAMMA
+    hashes = mix(mix(seeds)[:, None] + counters)
     # The high half times the bound, its high half: even enough for any number of brokers, and no division.
-    numbers = ((hashes >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int32)
-    return numbers[:, 0::2], numbers[:, 1::2]
+    return ((hashes >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int32)
 
 
 def topic_draws(seed: int, start_index: int, shift: int, topics: int, bound: int) -> tuple[IntArray, IntArray]:

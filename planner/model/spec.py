@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -222,14 +222,15 @@ class LeaderRacks:
 
 @dataclass(frozen=True)
 class TopicFilter:
-    """Shell-style patterns of the topics whose replicas may move; all topics are counted.
-
-    With `on_brokers` only partitions may that have a replica on one of these.
-    """
+    """Shell-style patterns of topics whose replicas may move, and brokers (see `is_near`); all topics are counted."""
 
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
     on_brokers: tuple[int, ...] = ()
+
+    def is_near(self, replicas: Iterable[int]) -> bool:
+        """True where `on_brokers` lets a partition move: one of its replicas is on one of these, or none is named."""
+        return not self.on_brokers or not set(self.on_brokers).isdisjoint(replicas)
 
 
 @dataclass(frozen=True)
@@ -266,9 +267,6 @@ class Budget:
     bytes_moved: int | None = None
     replicas_moved: int | None = None
     leaders_changed: int | None = None
-
-
-NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,13 @@ def rack_alternated(brokers: Sequence[tuple[int, str]]) -> list[int]:
     return [broker for broker in chain.from_iterable(rounds) if broker is not None]
 
 
+def with_rack_numbers(brokers: Sequence[tuple[int, str]]) -> tuple[list[int], list[int]]:
+    """The brokers, `rack_alternated`, and a number for the rack of each: racks are counted by name from 0."""
+    order, rack_of = rack_alternated(brokers), dict(brokers)
+    numbers = {rack: number for number, rack in enumerate(sorted(set(rack_of.values())))}
+    return order, [numbers[rack_of[broker]] for broker in order]
+
+
 def place_rows(
     order: IntArray, racks: IntArray, replication_factor: int, ids: IntArray, starts: IntArray, shifts: IntArray
 ) -> IntArray:
@@ -168,10 +175,7 @@ def _arranged(brokers: Sequence[tuple[int, str | None]], rack_aware: bool) -> tu
             f"no rack is known for broker {listed} although other brokers have one; rack-aware placement needs a rack "
             "on every broker or on none: give each broker a rack, or set rack_aware: disabled"
         )
-    order = rack_alternated(named)
-    rack_of = dict(named)
-    numbers = {rack: number for number, rack in enumerate(sorted(set(rack_of.values())))}
-    return order, [numbers[rack_of[broker]] for broker in order]
+    return with_rack_numbers(named)
 
 
 def _check_request(brokers: int, partitions: int, replication_factor: int, start_index: int, shift: int) -> None:

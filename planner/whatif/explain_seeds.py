@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.model.cluster import Topic
 from planner.model.problem import BoolArray, IntArray
-from planner.strategies.kafka_classic import NO_RACK, rack_alternated
+from planner.strategies.kafka_classic import NO_RACK, with_rack_numbers
 from planner.whatif import placement_origins
 
 Brokers = Sequence[tuple[int, str | None]]
@@ -150,9 +150,7 @@ def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
     racked = [(broker, rack) for broker, rack in brokers if rack is not None]
     if not rack_aware or not racked or len(racked) < len(ids):
         return [plain]
-    numbers = {rack: number for number, rack in enumerate(sorted({rack for _, rack in racked}))}
-    rack_of, order = dict(racked), tuple(rack_alternated(racked))
-    alternated = BrokerList(name, order, tuple(numbers[rack_of[broker]] for broker in order))
+    alternated = BrokerList(name, *map(tuple, with_rack_numbers(racked)))
     return [alternated, replace(plain, name=f"{name}, racks disregarded")]
 
 

@@ -21,7 +21,7 @@ import scipy  # its parts are imported where they are first used: most commands 
 
 from planner.model.errors import SetupError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.seeded_numbers import mix
+from planner.model.seeded_numbers import numbers
 from planner.whatif.cluster_states import FACTS, Outcome, Rows, outcome, worse
 
 # On each broker that lives: leaders, bytes/s written to it, bytes/s that it sends.
@@ -96,7 +96,7 @@ def add(table: Table, sets: IntArray, facts: LongArray, loads: LongArray) -> Non
 
 def failed_slots(replicas: IntArray, domains: Domains, failed: IntArray | Sequence[int]) -> BoolArray:
     """(N, W): True where a replica is on a broker of one of the failed domains."""
-    return np.isin(np.where(replicas >= 0, domains.of[replicas], -1), failed)
+    return np.isin(_domains_of(replicas, domains), failed)
 
 
 class _Pairs(NamedTuple):
@@ -224,7 +224,6 @@ KINDS = (BROKERS, RACKS, PAIRS)
 CONFIDENCE = 0.95
 # Of a number of brokers so many sets are looked at; where there are more, as many are drawn.
 MOST = 200_000
-_GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,9 +298,7 @@ def _drawn(brokers: int, count: int, draws: int, seed: int) -> IntArray:
     """
     chosen = np.full((draws, count), -1, dtype=np.int64)
     for column, last in enumerate(range(brokers - count, brokers)):
-        start = mix(np.array([(seed << 8) + column], dtype=np.uint64))
-        hashes = mix(start + np.arange(1, draws + 1, dtype=np.uint64) * _GOLDEN_GAMMA)
-        pick = ((hashes >> np.uint64(32)) * np.uint64(last + 1) >> np.uint64(32)).astype(np.int64)
+        pick = numbers(np.array([(seed << 8) + column], dtype=np.uint64), draws, last + 1)[0]
         taken = (chosen[:, :column] == pick[:, None]).any(axis=1)
         chosen[:, column] = np.where(taken, last, pick)
     return np.sort(chosen, axis=1).astype(np.int32)

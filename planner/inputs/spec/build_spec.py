@@ -131,6 +131,11 @@ def leaving_brokers(document: Document) -> frozenset[int]:
     return frozenset((*removed, *(old for old, _ in replacements(document))))
 
 
+def demoted_brokers(document: Document) -> set[int]:
+    """`changes.demote_brokers`: they lead no partition afterwards."""
+    return set(document.get("changes", "demote_brokers") or ())
+
+
 def target_brokers(document: Document) -> tuple[Broker, ...]:
     """The brokers that may hold replicas afterwards, with the racks that they will have."""
     racks, leaving = dict(set_racks(document)), leaving_brokers(document)

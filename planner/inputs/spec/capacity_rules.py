@@ -1,41 +1,36 @@
-"""The rules of a spec about what brokers can carry: caps, also those of a profile, what is to be bought, and who
-leads.
+"""The rules of a spec about what brokers can carry: caps, also those of a profile, and what is to be bought.
 
 `sizing`: classes and prices exist, a range has numbers, and racks are left to survive. `traffic` and `prices`: what
-crosses racks needs racks and rates, and shares are of everything. Brokers that are demoted stay and keep their
-replicas; so each of their partitions needs a replica elsewhere to lead it.
+crosses racks needs racks and rates, and shares are of everything.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
     added_partitions,
-    apart,
     brokers_today,
     created_topics,
     leaving_brokers,
     rack_aware,
     rebalance,
     replacements,
-    replication_factor_changes,
     target_brokers,
     topic_filter,
 )
 from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
-from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, listed, place_of
+from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of
 from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes
 from planner.model.build_problem import may_move
-from planner.model.cluster import LEADERS, some
+from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
 
 CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
@@ -217,99 +212,3 @@ def _capped(document: Document, broker: int, key: str, message: str, allowed: st
                 if item["id"] in names and key in (document.get(*place) or {}):
                     return document.finding((*place, key), f"{message}; allowed: {allowed}")
     return document.finding(("cluster", "profile"), f"{message}; allowed: {allowed}")
-
-
-LEADER_RULES: RuleList[DocumentRule] = RuleList()
-LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
-
-_DEMOTED = "changes.demote_brokers"
-
-
-@LEADER_RULES.reads(*TARGET_KEYS, _DEMOTED)
-def _demoted_stay(document: Document) -> Iterator[Finding]:
-    """Each is a broker that stays or joins, and some broker is left to lead."""
-    targets = {broker.id for broker in target_brokers(document)}
-    demoted = list(document.items("changes", "demote_brokers"))
-    for path, broker in demoted:
-        if broker not in targets:
-            yield document.finding(path, f"{broker} doesn't stay in the cluster; allowed: {listed(targets)}")
-    if demoted and targets <= {broker for _, broker in demoted}:
-        message = "no broker is left to lead; allowed: some of the brokers that stay or join"
-        yield document.finding(("changes", "demote_brokers"), message)
-
-
-@LEADER_RULES.reads(*TARGET_KEYS, "leader_racks")
-def _racks_have_brokers(document: Document) -> Iterator[Finding]:
-    racks = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
-    for path, item in document.items("leader_racks"):
-        for at, rack in enumerate(item["prefer"]):
-            if rack not in racks:
-                allowed = ", ".join(sorted(racks)) or "no rack, as no broker has one"
-                message = f"no broker that stays or joins has the rack {rack!r}; {did_you_mean(rack, racks)}"
-                yield document.finding((*path, "prefer", at), f"{message}allowed: {allowed}")
-
-
-@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics", "changes.set_replication_factor")
-def _others_can_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Every partition that a demoted broker leads has a replica elsewhere, and may be led by it."""
-    demoted = set(document.get("changes", "demote_brokers") or ())
-    if not demoted:
-        return
-    chosen, alone, fixed = topic_filter(document), list[str](), list[str]()
-    more = [
-        change.topics for change in replication_factor_changes(document) if change.replication_factor > len(demoted)
-    ]
-    for topic in (each for each in assignment.topics if not each.deleting):
-        grows = any(fnmatchcase(topic.name, pattern) for pattern in more)
-        for row in topic.partitions:
-            if row.replicas and set(row.replicas) <= demoted and not grows:
-                alone.append(f"{topic.name}-{row.id}")
-            elif row.replicas and row.replicas[0] in demoted and not may_move(chosen, topic.name):
-                fixed.append(f"{topic.name}-{row.id}")
-    path = ("changes", "demote_brokers")
-    if alone:
-        message = (
-            f"nobody else can lead {some(alone, 'partition')}, without a replica elsewhere; allowed: other brokers, "
-        )
-        yield document.finding(path, f"{message}or first a larger changes.set_replication_factor")
-    if fixed:
-        message = (
-            f"{some(fixed, 'partition')} may not change by topics.include or topics.exclude, and is led by one of these"
-        )
-        yield document.finding(path, f"{message}; allowed: topics that let them change")
-
-
-# Ways to split racks up to which they are tried.
-_MOST_WAYS = 40_000
-
-
-@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, "apart", "leader_racks", *OF_REPLICAS)
-def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Racks can be split among topics that share none, so that each topic is led in one of those that it prefers."""
-    names = sorted(replicas_after(document, assignment))
-    every = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
-    for path, rule in apart(document):
-        wishes = dict[tuple[int, tuple[str, ...]], tuple[str, int]]()
-        for side, pattern in enumerate(rule.topics if rule.by.startswith("rack") else ()):
-            for name in (name for name in names if fnmatchcase(name, pattern)):
-                rules = enumerate(document.get("leader_racks") or ())
-                own = next(((at, item) for at, item in rules if fnmatchcase(name, item["topics"])), None)
-                if own is not None:
-                    wishes.setdefault((side, tuple(own[1]["prefer"])), (name, own[0]))
-        racks = sorted({rack for _, prefer in wishes for rack in prefer})
-        if not wishes or len(every) < len(rule.topics) or len(rule.topics) ** len(racks) > _MOST_WAYS:
-            continue
-        ways = (dict(zip(racks, each, strict=True)) for each in product(range(len(rule.topics)), repeat=len(racks)))
-        if any(
-            len(rule.topics) - len(set(side_of.values())) <= len(every - set(racks))
-            and all(any(side_of[rack] == side for rack in prefer) for side, prefer in wishes)
-            for side_of in ways
-        ):
-            continue
-        pairs = sorted(combinations(sorted(wishes), 2), key=lambda pair: not set(pair[0][1]) & set(pair[1][1]))
-        mine, theirs = next((pair for pair in pairs if pair[0][0] != pair[1][0]), pairs[0])
-        (one, first), (other, second) = wishes[mine], wishes[theirs]
-        where = " and ".join(place_of(document, ("leader_racks", at)) for at in sorted({first, second}))
-        message = f"{one!r} and {other!r} prefer racks by {where} that can't be split between them, as no rack "
-        message += f"{'leads' if rule.by.endswith(LEADERS) else 'has'} both"
-        yield document.finding(path, f"{message}; allowed: other racks in leader_racks, or by: broker_leaders")

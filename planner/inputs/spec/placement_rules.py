@@ -22,6 +22,7 @@ from planner.inputs.spec.build_spec import (
     broker_set,
     brokers_today,
     created_topics,
+    demoted_brokers,
     joining_brokers,
     placement,
     rack_aware,
@@ -228,9 +229,8 @@ def filter_of(document: Document) -> Path:
 def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_Side]]]:
     """The groups of `apart`, with the path of the patterns and the sides of each."""
     factors, chosen = replicas_after(document, assignment), topic_filter(document)
-    here = set(chosen.on_brokers)
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
-    demoted = set(document.get("changes", "demote_brokers") or ())
+    demoted = demoted_brokers(document)
     for path, rule in apart(document):
         sides, led = [], rule.by.endswith(LEADERS)
         for number, pattern in enumerate(rule.topics):
@@ -243,8 +243,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
                 if topic.deleting or not fnmatchcase(topic.name, pattern):
                     continue
                 for row in topic.partitions:
-                    near = not here or bool(here.intersection(row.replicas))
-                    if not (may_move(chosen, topic.name) and near):
+                    if not (may_move(chosen, topic.name) and chosen.is_near(row.replicas)):
                         kept = set(row.replicas[: 1 if led else None])
                         if rule.by.startswith("rack"):
                             there = {racks.get(broker) for broker in kept}

@@ -25,19 +25,14 @@ from planner.inputs.spec.build_spec import (
     inline_sizes,
     with_sizes,
 )
-from planner.inputs.spec.capacity_rules import (
-    CAPACITY_RULES,
-    CAPACITY_TOPIC_RULES,
-    LEADER_RULES,
-    LEADER_TOPIC_RULES,
-)
+from planner.inputs.spec.capacity_rules import CAPACITY_RULES, CAPACITY_TOPIC_RULES
 from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
+from planner.inputs.spec.leader_rules import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
 from planner.inputs.spec.placement_rules import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
-from planner.inputs.spec.together_rules import TOGETHER_RULES
 from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.state.cluster_conditions import broker_notes
 from planner.inputs.state.merge import Merged, merge
@@ -110,7 +105,7 @@ def load(path: Path) -> Spec:
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
-    of_rules = (*PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES, *TOGETHER_RULES)
+    of_rules = (*PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES)
     of_topics = (*TOPIC_RULES, *NEW_TOPIC_RULES, *of_rules)
     rules = Rules((*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES), (*of_topics, *of_patterns))
     findings += rule_findings(document, topics.assignment, misleading, rules)
