@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks.table import Entries, head, ratio, row
-from planner.execution import batch_cutting, batch_defaults, partition_changes
+from planner.execution import batch_costs, batch_cutting, batch_defaults, partition_changes
+from planner.execution.batch_cutting import Batch
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import UNSTATED, BatchRules, Spec
 
@@ -54,17 +55,22 @@ def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
     batches = batch_cutting.split(changed, execution.batches, racks)
     took = perf_counter() - started
     rate = execution.throttle_bytes_per_sec or 1
-    lengths = [batch_cutting.busiest_bytes(batch.steps) / rate for batch in batches]
+    lengths = [busiest_bytes(batch) / rate for batch in batches]
     one = batch_cutting.split(changed, BatchRules(), racks)
     return InBatches(
         batches=len(batches),
-        seconds_in_one=sum(batch_cutting.busiest_bytes(batch.steps) for batch in one) / rate,
+        seconds_in_one=sum(map(busiest_bytes, one)) / rate,
         seconds=sum(lengths),
         longest_seconds=max(lengths, default=0.0),
         largest_replica_seconds=max((change.size_bytes for change in changed if change.adding), default=0) / rate,
         most_elections=max((len(batch.elect) for batch in batches), default=0),
         cut_seconds=took,
     )
+
+
+def busiest_bytes(batch: Batch) -> int:
+    """What the busiest broker copies in, or sends; Kafka throttles both (KIP-73)."""
+    return max((flow.size_bytes for flow in batch_costs.flows(batch)), default=0)
 
 
 def entries(measured: Iterable[tuple[str, InBatches]]) -> Entries:

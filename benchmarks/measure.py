@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import cases, in_batches
 from benchmarks.apart import peak_bytes
-from benchmarks.in_batches import InBatches
+from benchmarks.in_batches import InBatches, busiest_bytes
 from planner.execution import batch_cutting, partition_changes
 from planner.model import build_problem
 from planner.model.cluster import PartitionChange
@@ -168,9 +168,7 @@ def makespans_over_bound(problem: Problem, assignment: IntArray) -> tuple[float,
     bound = max(int(side.max()) for side in partition_changes.bytes_in_and_out(problem, assignment))
     bytes_moved = sum(change.size_bytes * len(change.adding) for change in changed)
     rules = (BatchRules(bytes=_share(bytes_moved)), BatchRules(moves_per_broker=_share(_most_moves(changed))))
-    by_bytes, by_moves = (
-        sum(batch_cutting.busiest_bytes(batch.steps) for batch in batch_cutting.split(changed, rule)) for rule in rules
-    )
+    by_bytes, by_moves = (sum(map(busiest_bytes, batch_cutting.split(changed, rule))) for rule in rules)
     return (by_bytes / bound, by_moves / bound) if bound else (1.0, 1.0)
 
 

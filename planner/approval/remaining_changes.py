@@ -84,7 +84,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     made, not_made = _unmade(held, new_strangers)
     wait = f"{counted(held.moving, 'partition')} of the plan still being reassigned: planned from where they will be"
     return Rest(
-        changes=tuple(sorted(changes, key=lambda change: (change.topic, change.partition))),
+        changes=tuple(sorted(changes, key=lambda change: change.key)),
         targets={key: row.replicas for key, row in left.items()},
         made=made,
         dropped=(*((*key, why) for key, why in sorted((gone | strangers).items())), *not_made),

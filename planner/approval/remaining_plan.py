@@ -101,7 +101,7 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     # order or leader: who still needs one there was forced.
     fixed = problem.forced_only
     moved = [
-        (each.topic, each.partition)
+        each.key
         for each in rest.changes
         if set(each.before) != set(each.after) or (fixed and (each.before != each.after or each.elects))
     ]

@@ -187,7 +187,7 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RefusedWrites:
     in_sync = {(topic, part.id): part.replicas if part.isr is None else part.isr for topic, part in parts}
 
     def under(step: Step) -> bool:
-        return min(len(in_sync[_key(step)]), len(step.after)) < least[step.topic]
+        return min(len(in_sync[step.key]), len(step.after)) < least[step.topic]
 
     def needed(topic: str, replicas: Sequence[int]) -> frozenset[int]:
         """All of these replicas, where one fewer is too few."""
@@ -198,7 +198,7 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RefusedWrites:
     today, by_failure = max(by_broker.values(), default=0), list[int]()
     for batch in batches:
         # While it runs, each of its partitions is as before or as afterwards; a later batch may change it again.
-        afterwards = {_key(step): needed(step.topic, step.after) for step in batch.steps}
+        afterwards = {step.key: needed(step.topic, step.after) for step in batch.steps}
         by_broker.update(broker for key, after in afterwards.items() for broker in after - needed_by[key])
         by_failure.append(max(by_broker.values(), default=0))
         by_broker.subtract(broker for key, after in afterwards.items() for broker in needed_by[key] - after)
@@ -238,11 +238,7 @@ def _counts(spec: Spec, batches: Iterable[Batch]) -> tuple[int, list[int], int]:
     lone = {(topic.name, part.id) for topic in spec.cluster.topics for part in topic.partitions if alone(part.replicas)}
     today, during = len(lone), list[int]()
     for batch in batches:
-        after = {_key(step) for step in batch.steps if alone(step.after)}
+        after = {step.key for step in batch.steps if alone(step.after)}
         during.append(len(lone | after))
-        lone = (lone - {_key(step) for step in batch.steps}) | after
+        lone = (lone - {step.key for step in batch.steps}) | after
     return today, during, len(lone)
-
-
-def _key(step: Step) -> tuple[str, int]:
-    return step.topic, step.partition

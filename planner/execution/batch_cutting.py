@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
+from operator import attrgetter
 
 from planner.execution.batch_filling import BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
@@ -57,7 +58,7 @@ def split(
     """
     led: list[PartitionChange] = []
     waiting: defaultdict[tuple[int, ...], list[PartitionChange]] = defaultdict(list)
-    for change in sorted((each for each in changes if each.reassigned or each.elects), key=_name):
+    for change in sorted((each for each in changes if each.reassigned or each.elects), key=attrgetter("key")):
         group = led if change.leader_before is not None else waiting[tuple(sorted(change.before))]
         group.append(change)
     leaderless = [waiting[brokers] for brokers in sorted(waiting)]
@@ -101,7 +102,7 @@ class _Batches:
         self._append(index)
         for step in steps:
             self.steps[index].append(step)
-            self.elect[index] += [_name(step)] if step.elects else []
+            self.elect[index] += [step.key] if step.elects else []
 
     def put(self, changes: Sequence[PartitionChange], indices: Sequence[int]) -> None:
         """Put changes of one step, or of an election alone, into batches."""
@@ -110,14 +111,14 @@ class _Batches:
                 self.add(index, [step_between(change, change.before, change.after)])
             else:
                 self._append(index)
-                self.elect[index].append(_name(change))
+                self.elect[index].append(change.key)
 
     def closed(self) -> tuple[Batch, ...]:
         """The batches, numbered from 1."""
         return tuple(
             Batch(
                 number=number,
-                steps=tuple(sorted(steps, key=_name)),
+                steps=tuple(sorted(steps, key=attrgetter("key"))),
                 elect=tuple(sorted(names)),
                 bytes_moved=_bytes(steps),
                 replicas_moved=sum(len(step.adding) for step in steps),
@@ -129,21 +130,6 @@ class _Batches:
         while len(self.steps) <= index:
             self.steps.append([])
             self.elect.append([])
-
-
-def busiest_bytes(steps: Iterable[Step]) -> int:
-    """Bytes that the busiest broker receives, or sends, while these steps run; Kafka throttles both (KIP-73)."""
-    received: Counter[int] = Counter()
-    sent: Counter[int] = Counter()
-    for step in steps:
-        for broker in step.adding:
-            received[broker] += step.size_bytes
-        sent[step.source] += step.bytes_moved
-    return max(chain(received.values(), sent.values()), default=0)
-
-
-def _name(change: PartitionChange | Step) -> tuple[str, int]:
-    return change.topic, change.partition
 
 
 def _risk(change: PartitionChange) -> int:

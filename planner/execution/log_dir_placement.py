@@ -134,10 +134,10 @@ def with_log_dirs(
     """The changes with their log dirs and those that only change log dirs, sorted by topic and partition."""
     if planned is None:
         return tuple(changed)
-    known = {(change.topic, change.partition) for change in changed}
+    known = {change.key for change in changed}
     alone = {(move.topic, move.partition) for move in planned.moves} - known
     more = _only_dirs(alone, problem) if alone else ()
-    both = sorted((*changed, *more), key=lambda change: (change.topic, change.partition))
+    both = sorted((*changed, *more), key=lambda change: change.key)
     return tuple(_with_dirs(change, planned) for change in both)
 
 

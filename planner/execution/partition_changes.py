@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from planner.model.build_problem import today
-from planner.model.cluster import ANY, PartitionChange, Reason
+from planner.model.cluster import ANY, PartitionChange, Reason, ReplicaLists
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import BatchRules
 from planner.model.together import without_common_broker
@@ -72,7 +71,7 @@ def _named(ids: list[int], brokers: list[int]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(ReplicaLists):
     """One reassignment of one partition; broker ids, preferred leader first.
 
     `size_bytes` is that of one replica. `source` is the broker that is copied from: the one that leads today, while it
@@ -91,17 +90,6 @@ class Step:
     log_dirs_before: tuple[str, ...] = ()
     log_dirs: tuple[str, ...] = ()
     elects: bool = False
-
-    @cached_property
-    def adding(self) -> tuple[int, ...]:
-        """Brokers that copy the partition in this step."""
-        return tuple(broker for broker in self.after if broker not in self.before)
-
-    @property
-    def dir_moves(self) -> tuple[int, ...]:
-        """Brokers that keep the partition and move it to another of their log dirs in this step."""
-        kept = zip(self.after, self.log_dirs, strict=False)
-        return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
 
     @property
     def bytes_moved(self) -> int:

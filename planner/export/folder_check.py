@@ -21,9 +21,8 @@ from planner.model.errors import SetupError, StalePlanError
 SUMS, MISSING = "SHA256SUMS", "is missing"
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
-# The one file of the operator's places that the planner writes itself: an example, to be edited.
-INVENTORY = "ansible/inventory/hosts.yml"
-# Inventories and their variables; and what Terraform reads and keeps beside the variables that the plan wrote.
+# Inventories (the planner itself writes an example, hosts.yml) and their variables; and what Terraform reads and keeps
+# beside the variables that the plan wrote.
 _PLACES = ("ansible/inventory/", "ansible/group_vars/", "ansible/host_vars/")
 _ADDED_PLACES = ("terraform/",)
 

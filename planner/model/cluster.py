@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
 from planner.model.formats import counted, first_names
@@ -177,8 +178,34 @@ class Reason(StrEnum):
     BALANCE_LOG_DIRS = "balance_log_dirs"
 
 
+class ReplicaLists:
+    """A partition with its replica lists before and after: what a plan's change and a step of it have in common."""
+
+    topic: str
+    partition: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    log_dirs: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+    @cached_property
+    def adding(self) -> tuple[int, ...]:
+        """Brokers that copy the partition, in the order of the new replica list."""
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def dir_moves(self) -> tuple[int, ...]:
+        """Brokers that keep the partition and move it to another of their log dirs."""
+        kept = zip(self.after, self.log_dirs, strict=False)
+        return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
+
+
 @dataclass(frozen=True)
-class PartitionChange:
+class PartitionChange(ReplicaLists):
     """One partition whose replica list, leader or log dirs the plan changes; broker ids, preferred leader first.
 
     `log_dirs_before` and `log_dirs` are parallel to `before` and `after`, ANY where Kafka isn't told a log dir; empty
@@ -197,11 +224,6 @@ class PartitionChange:
     log_dirs: tuple[str, ...] = ()
 
     @property
-    def adding(self) -> tuple[int, ...]:
-        """Brokers that copy the partition, in the order of the new replica list."""
-        return tuple(broker for broker in self.after if broker not in self.before)
-
-    @property
     def removing(self) -> tuple[int, ...]:
         """Brokers that drop the partition, in the order of the old replica list."""
         return tuple(broker for broker in self.before if broker not in self.after)
@@ -210,12 +232,6 @@ class PartitionChange:
     def reassigned(self) -> bool:
         """True where Kafka has to be told: the replica list differs, be it only in its order, or log dirs do."""
         return self.before != self.after or any(path != ANY for path in self.log_dirs)
-
-    @property
-    def dir_moves(self) -> tuple[int, ...]:
-        """Brokers that keep the partition and move it to another of their log dirs."""
-        kept = zip(self.after, self.log_dirs, strict=False)
-        return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
 
     @property
     def elects(self) -> bool:

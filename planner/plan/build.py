@@ -353,7 +353,7 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
     rates = {(name, each.id): each.bytes_in_per_sec for name, each in partitions if each.bytes_in_per_sec}
     if not rates:
         return tuple(changed)
-    return tuple(replace(each, bytes_in_per_sec=rates.get((each.topic, each.partition), 0)) for each in changed)
+    return tuple(replace(each, bytes_in_per_sec=rates.get(each.key, 0)) for each in changed)
 
 
 def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:

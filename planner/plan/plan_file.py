@@ -60,7 +60,7 @@ def _brokers(plan: Plan) -> Iterator[str]:
 
 def _partitions(plan: Plan) -> Iterator[str]:
     """Each partition once, of a topic of the plan, its replicas on distinct brokers of the plan."""
-    yield from _once("$.partitions", "partition", [(row.topic, row.partition) for row in plan.partitions])
+    yield from _once("$.partitions", "partition", [row.key for row in plan.partitions])
     brokers = {row.id for row in plan.brokers}
     counts = {row.name: row.partitions for row in plan.topics}
     for at, row in enumerate(plan.partitions):
@@ -88,7 +88,7 @@ def _replicas(path: str, row: PartitionRow, brokers: set[int]) -> Iterator[str]:
 
 def _batches(plan: Plan) -> Iterator[str]:
     """Batches are numbered from 1 and hold only partitions of the plan; every one that moves is in some batch."""
-    rows = {(row.topic, row.partition): row for row in plan.partitions}
+    rows = {row.key: row for row in plan.partitions}
     batches = plan.batches
     for at, batch in enumerate(batches):
         path = f"$.batches[{at}]"
@@ -96,14 +96,13 @@ def _batches(plan: Plan) -> Iterator[str]:
             yield f"{path}.number is {batch.number}; allowed: {at + 1}"
         for name, table in (("partitions", batch.partitions), ("elect", batch.elect)):
             for number, each in enumerate(table):
-                if (each.topic, each.partition) not in rows:
-                    one = f"{each.topic}-{each.partition}"
-                    yield f"{path}.{name}[{number}] is {one}, which isn't in $.partitions; allowed: one of those"
+                if each.key not in rows:
+                    yield f"{path}.{name}[{number}] is {each.name}, which isn't in $.partitions; allowed: one of those"
         for number, step in enumerate(batch.partitions):
             yield from _distinct(f"{path}.partitions[{number}].replicas_before", step.replicas_before)
             yield from _distinct(f"{path}.partitions[{number}].replicas", step.replicas)
-        yield from _once(f"{path}.elect", "partition", [(each.topic, each.partition) for each in batch.elect])
-    moved = {(each.topic, each.partition) for batch in batches for each in batch.partitions}
+        yield from _once(f"{path}.elect", "partition", [each.key for each in batch.elect])
+    moved = {each.key for batch in batches for each in batch.partitions}
     for at, (key, row) in enumerate(rows.items()):
         if batches and key not in moved and set(row.replicas) != set(row.replicas_before):
             yield f"$.partitions[{at}] ({key[0]}-{key[1]}) moves in no batch; allowed: in one or more of $.batches"

@@ -90,7 +90,7 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
     Not those that lack only replicas on brokers that leave, nor those without a leader that wait in batches of their
     own.
     """
-    waiting = {(each.topic, each.partition) for each in changed}
+    waiting = {each.key for each in changed}
     stays = set(problem.broker_ids[problem.targets].tolist())
     return sum(
         part.isr is not None
@@ -155,7 +155,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
         yield f"{_named(behind)} with a new preferred leader that isn't in sync today: {only_then}"
     yield from unions(topics)
     leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
-    moved = {(each.topic, each.partition) for each in changed}
+    moved = {each.key for each in changed}
     if stay := [name for name in leaderless if name not in moved]:
         yield f"{_named(stay)} without a leader today: there is nothing to copy from, so nothing moves"
     if move := [name for name in leaderless if name in moved]:
@@ -181,7 +181,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
 def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[tuple[str, int]]:
     """What gets a leader on a live broker whose replica is out of sync, as on a log dir that failed."""
     off = set() if problem.out_of_sync is None else set(problem.broker_ids[problem.out_of_sync].tolist())
-    leads = {(each.topic, each.partition): each.after[0] for each in changed if each.elects}
+    leads = {each.key: each.after[0] for each in changed if each.elects}
     return [
         (topic.name, part.id)
         for topic in spec.cluster.topics

@@ -70,12 +70,12 @@ def movement(plan: Plan) -> Movement:
 
 def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
     """Rows of (batch, sender, receiver, amount), and of (batch, broker, amount) for what is removed."""
-    changed = {(row.topic, row.partition): row for row in plan.partitions}
+    changed = {row.key: row for row in plan.partitions}
     copies: list[tuple[int, int, int, int]] = []
     removals: list[tuple[int, int, int]] = []
     for at, batch in enumerate(plan.batches):
         for step in batch.partitions:
-            row, before = changed[step.topic, step.partition], step.replicas_before
+            row, before = changed[step.key], step.replicas_before
             amount = row.size_bytes if in_bytes else 1
             source = row.leader_before if row.leader_before in before else before[0]
             copies += [(at, source, broker, amount) for broker in step.replicas if broker not in before]

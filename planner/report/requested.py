@@ -154,8 +154,8 @@ def reasons(plan: Plan) -> str:
 
 def elections(plan: Plan) -> str:
     """How many preferred leaders are elected, and why: `12 elected: 9 because the leader's replica moves away, 3 …`."""
-    elected = {(each.topic, each.partition) for batch in plan.batches for each in batch.elect}
-    why = Counter(_why_elected(row) for row in plan.partitions if (row.topic, row.partition) in elected)
+    elected = {each.key for batch in plan.batches for each in batch.elect}
+    why = Counter(_why_elected(row) for row in plan.partitions if row.key in elected)
     told = [f"{number(rows)} {reason}" for reason, rows in sorted(why.items(), key=lambda item: -item[1])]
     if len(told) == 1 and why.total() == len(elected):
         return f"{number(len(elected))} elected, {told[0].partition(' ')[2]}"

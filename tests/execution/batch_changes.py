@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+
 from hypothesis import strategies as st
 
 from planner.execution.batch_cutting import Batch
+from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules
 
@@ -21,6 +26,15 @@ def change(
 ) -> PartitionChange:
     """A change of a topic's partition; `leader` -1 means the preferred one leads today."""
     return PartitionChange(topic, partition, before, after, before[0] if leader == -1 else leader, size_bytes, reason)
+
+
+def busiest_bytes(steps: Iterable[Step]) -> int:
+    """Bytes that the busiest broker receives, or sends, while these steps run; Kafka throttles both (KIP-73)."""
+    received, sent = Counter[int](), Counter[int]()
+    for step in steps:
+        received.update(dict.fromkeys(step.adding, step.size_bytes))
+        sent[step.source] += step.bytes_moved
+    return max(chain(received.values(), sent.values()), default=0)
 
 
 def steps(batches: tuple[Batch, ...]) -> list[list[tuple[str, int]]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from batch_changes import busiest_bytes
 from clusters import no_racks, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from planner.execution.batch_costs import (
     flows,
     seconds_at_throttle,
 )
-from planner.execution.batch_cutting import Batch, busiest_bytes, split
+from planner.execution.batch_cutting import Batch, split
 from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules, Spec

@@ -8,13 +8,13 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from batch_changes import change, limiting, plans, replica_lists, rules, steps
+from batch_changes import busiest_bytes, change, limiting, plans, replica_lists, rules, steps
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
 from planner.execution.batch_costs import CopyFlow, flows
-from planner.execution.batch_cutting import Batch, busiest_bytes, split
+from planner.execution.batch_cutting import Batch, split
 from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules

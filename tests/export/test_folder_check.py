@@ -11,7 +11,6 @@ import pytest
 
 from planner.export import kafka_files
 from planner.export.folder_check import (
-    INVENTORY,
     SUMS,
     FolderCheck,
     FolderEntry,
@@ -193,7 +192,7 @@ def test_of_the_planners_own_files_only_the_inventory_may_be_edited() -> None:
     """What the templates hold besides is the plan's."""
     shipped = [f"ansible/{path.removesuffix('.j2')}" for path in kafka_files.template_paths("ansible")]
 
-    assert [INVENTORY] == [path for path in shipped if is_operators(path, added=False)]
+    assert ["ansible/inventory/hosts.yml"] == [path for path in shipped if is_operators(path, added=False)]
 
 
 def test_beside_terraforms_variables_everything_added_is_the_operators() -> None:

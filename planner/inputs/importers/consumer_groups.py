@@ -37,11 +37,6 @@ class _Found:
     topics: set[str] = field(default_factory=set)
 
 
-def recognises(text: str) -> bool:
-    """True where any line is a heading of this tool."""
-    return any(_HEADING.match(line) for line in text.splitlines())
-
-
 def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
     """The groups, by name. ImportStateError names each line that can't be read."""
     found: dict[str, _Found] = {}
