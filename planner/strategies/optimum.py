@@ -17,11 +17,13 @@ places.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from planner.model.balance import Balance
-from planner.model.build_problem import today
+from planner.model.build_problem import rows_to_place, today
 from planner.model.problem import IntArray, Problem
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.windows import Windows, windows
@@ -76,6 +78,47 @@ class _Asked(NamedTuple):
     exactly: bool
 
 
+class _Replicas(NamedTuple):
+    """All replicas of a problem in their places (P, W), whoever leads, and whether ties are proven."""
+
+    problem: Problem
+    layout: Layout
+    found: BestPosition
+    assignment: IntArray
+    ties_proven: bool
+
+    def serves(self, problem: Problem) -> bool:
+        """True where the other problem, of the same spec but for the sides of `apart`, has the same replicas."""
+        same = np.array_equal(rows_to_place(problem), rows_to_place(self.problem))
+        either, other = problem.allowed, self.problem.allowed
+        return same and (either is other if either is None or other is None else np.array_equal(either, other))
+
+
+@dataclass
+class Shared:
+    """What solves of one spec at one balance, seed and worth have in common where only who may lead differs: the
+    replicas that the last of them placed.
+    """
+
+    last: _Replicas | None = None
+
+
+class Assigned(NamedTuple):
+    """The optimum's assignment (P, W) of what was asked, whose bound isn't worked out yet."""
+
+    asked: _Asked
+    replicas: _Replicas
+    assignment: IntArray
+
+    def proven(self, *, certify: bool = False) -> Proposal:
+        """The assignment with its bound."""
+        problem = self.asked.problem
+        # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
+        after = problem.caps is not None or problem.together is not None or problem.is_new.any()
+        proven = _proven(self.asked, self.replicas.found, self.assignment, certify)
+        return proven._replace(ties_proven=self.replicas.ties_proven and not after)
+
+
 def solve(
     problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: Worth = ASKED
 ) -> Proposal:
@@ -85,19 +128,27 @@ def solve(
     sooner, and its bound may prove less.
     InfeasibleError where no assignment keeps the replication factors on the target brokers.
     """
+    return assigned(problem, balance, seed, worth, Shared()).proven(certify=certify)
+
+
+def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
+    """What `solve` finds, without its bound. What is shared spares work and changes no plan."""
     wanted, grown = windows(problem, balance), scenarios(replace(problem, balance=balance))
     every = (wanted, *(scenario.windows for scenario in grown))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in every)
-    asked = _Asked(
-        problem, balance, lay_out(problem, seed, _ROOM if of_bytes else 1), wanted, grown, of_bytes, worth == ASKED
-    )
-    found = _cheapest(asked, Effort.of(worth, len(asked.layout.rows) * len(asked.layout.targets)))
-    assignment, ties_proven = _replicas(asked, found.best, today(problem))
+    last = None if shared.last is None or not shared.last.serves(problem) else shared.last
+    layout = lay_out(problem, seed, _ROOM if of_bytes else 1) if last is None else last.layout
+    asked = _Asked(problem, balance, layout, wanted, grown, of_bytes, worth == ASKED)
+    if last is None:
+        found = _cheapest(asked, Effort.of(worth, len(layout.rows) * len(layout.targets)))
+        last = _Replicas(problem, layout, found, *_replicas(asked, found.best, today(problem)))
+    shared.last = last
+    # Where the windows of replicas begin was chosen with their places.
+    begun, assignment = last.found.best.wanted, last.assignment
+    wanted = replace(wanted, replicas=begun.replicas, topic_replicas=begun.topic_replicas)
     for step in STEPS:
-        assignment = step(asked, found.best, assignment)
-    # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
-    ties_proven = ties_proven and problem.caps is None and problem.together is None and not problem.is_new.any()
-    return _proven(asked, found, assignment, certify)._replace(ties_proven=ties_proven)
+        assignment = step(asked, wanted, assignment)
+    return Assigned(asked, last, assignment)
 
 
 def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
@@ -136,30 +187,30 @@ def _copied(asked: _Asked, chosen: IntArray) -> int:
     return int(copies.sum(axis=1) @ asked.layout.copy_bytes)
 
 
-def _leaders(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+def _leaders(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
     """Who is preferred to lead, by a flow of its own: moves no data. A replica in sync comes before all that aren't."""
-    placed = leaders.leadable(asked.problem, assignment, best.wanted)
-    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, best.wanted, asked.grown))
+    placed = leaders.leadable(asked.problem, assignment, wanted)
+    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, wanted, asked.grown))
 
 
-def _new_partitions(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
     """Partitions to be made cost nothing wherever they go: they make loads, leaders and topics more even."""
     if not asked.problem.is_new.any():
         return assignment
     problem = replace(asked.problem, balance=asked.balance)
-    return new_partition_placement.levelled(problem, assignment, best.wanted)
+    return new_partition_placement.levelled(problem, assignment, wanted)
 
 
-def _together(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
     """One leader for the partitions of each slot, whatever that copies: the bound is that of all leaders."""
     if asked.problem.together is None:
         return assignment
-    placed, led = led_together(asked.problem, assignment, best.wanted)
-    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, best.wanted, asked.grown, led))
+    placed, led = led_together(asked.problem, assignment, wanted)
+    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, wanted, asked.grown, led))
 
 
 # What makes an assignment (P, W) of the one with all replicas in their places: one step after the other.
-STEPS: tuple[Callable[[_Asked, Started, IntArray], IntArray], ...] = (
+STEPS: tuple[Callable[[_Asked, Windows, IntArray], IntArray], ...] = (
     _leaders,
     _new_partitions,
     _together,

@@ -23,7 +23,7 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Pr
 from planner.model.spec import Spec
 from planner.scoring.fair_shares import RackRule, ShareFilling, disk_weights, per_rack, rack_rule, water_filled
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.optimum import solve
+from planner.strategies.optimum import Proposal, Shared, assigned
 from planner.strategies.work_limits import MOST_SPLITS, OTHERS, SPLIT_IMPROVEMENTS, SPLIT_PARTITIONS, SPLITS_SOLVED
 from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS
 
@@ -87,8 +87,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
     if len(found.side_of) == 1 and not found.lacking[0] and not led:
         return split_problem(split_by(spec, problem, found.side_of[0]))[0]
-    tried, refused = list[_Tried](), list[InfeasibleError]()
-    even = problem.rebalance == "all"
+    tried, refused, shared, even = list[_Tried](), list[InfeasibleError](), Shared(), problem.rebalance == "all"
     most = max(min(at_most, SPLIT_PARTITIONS // max(problem.rows, 1)), SPLITS_SOLVED[0])
     for number, at in enumerate(found.order()):
         lacking, *uneven, outside = found.key(at)
@@ -99,7 +98,8 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
             whole = False
             break
         try:
-            tried.append(_tried(split_by(spec, problem, found.side_of[at]), tuple(uneven)))
+            split, beaten = split_by(spec, problem, found.side_of[at]), best if led else None
+            tried.append(_tried(split, tuple(uneven), shared, beaten))
         except InfeasibleError as error:
             refused.append(error)
     if refused and not tried:
@@ -150,17 +150,17 @@ def split_problem(spec: Spec) -> tuple[Spec, Problem]:
     return spec, problem
 
 
-def _tried(spec: Spec, uneven: tuple[int, ...]) -> _Tried:
-    """The plan of a split; InfeasibleError without one."""
+def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared, beaten: _Tried | None) -> _Tried:
+    """The plan of a split, without a bound if it isn't better than one to be beaten; InfeasibleError without a plan."""
     _, problem = split_problem(spec)
-    found, even = solve(problem, problem.balance, worth=OTHERS), problem.rebalance == "all"
+    found, even = assigned(problem, problem.balance, 0, OTHERS, shared), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
-    moved, least = scores.replicas_moved, found.least_replicas
-    if problem.sizes_known:
-        moved, least = scores.bytes_moved, found.least_bytes
-    broken, excess, copied = int(scores.violations[0]), int(scores.excess[0]), int(moved[0])
+    moved = scores.bytes_moved if problem.sizes_known else scores.replicas_moved
+    broken, excess, copied = (int(each[0]) for each in (scores.violations, scores.excess, moved))
     rank = (broken, excess, *uneven, copied) if even else (broken, copied, excess)
     exact, missed = broken == 0 and not (even and excess), problem.rebalance == "leaders" and excess > 0
+    proven = found.proven() if beaten is None or rank < beaten.rank else Proposal(found.assignment)
+    least = proven.least_bytes if problem.sizes_known else proven.least_replicas
     return _Tried(rank, uneven, copied, least, exact, missed, spec)
 
 

@@ -19,7 +19,10 @@ from planner.model.errors import InfeasibleError
 from planner.model.spec import Changes, Spec
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, score
+from planner.strategies import optimum
 from planner.strategies.optimum import solve
+from planner.strategies.work_limits import Worth
+from planner.sweep import broker_sides
 from planner.sweep.broker_sides import sides_of
 
 DRAWN = [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks=pytest.mark.long)]
@@ -99,6 +102,31 @@ def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
     sided, solution = solved(replace(spec, apart=(Apart(NAMES, by="broker_leaders"),)))
     assert without == score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0]
     assert sided.apart[0].proven
+
+
+@pytest.mark.slow
+def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With windows of bytes too narrow to hold: the same sides, proven as often, as if each split were solved alone."""
+    rng, placements, of_splits = np.random.default_rng(25), list[int](), list[int]()
+    placed, bounded = optimum._cheapest, broker_sides._tried
+    monkeypatch.setattr(optimum, "_cheapest", lambda *asked: placements.append(1) or placed(*asked))
+    monkeypatch.setattr(broker_sides, "OTHERS", Worth(4_000, 0))
+    for _ in range(10):
+        lists = {name: [rng.choice((1, 2, 3, 4), 2, replace=False).tolist() for _ in range(3)] for name in NAMES}
+        sizes = {name: rng.integers(1, 50, 3).tolist() for name in NAMES}
+        wide = [int(each) for each in rng.integers(1, 3, 3)]
+        spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=sizes, balance=balance_of(*wide, "none", "2%", "none", "5%"))
+        spec = replace(spec, apart=(Apart(NAMES, by="broker_leaders"),))
+        placements.clear()
+        once = broker_sides.with_sides(spec)
+        assert 1 == len(placements), spec
+        with monkeypatch.context() as patched:
+            patched.setattr(optimum._Replicas, "serves", lambda *_: False)
+            patched.setattr(broker_sides, "_tried", lambda *split: bounded(*split[:-1], None))
+            placements.clear()
+            assert broker_sides.with_sides(spec) == once
+        of_splits.append(len(placements))
+    assert max(of_splits) > 8, of_splits
 
 
 @examples(100)

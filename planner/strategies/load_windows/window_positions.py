@@ -153,6 +153,8 @@ class _Search:
         self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
         self.tried: dict[int, Started] = {}
+        # Once: what is left of the work is less the next time.
+        self.finished_there: dict[int, Started] = {}
 
     def within(self, wanted: Windows, even: Even | None = None) -> _Search:
         """The same search with other windows, and another way to even."""
@@ -183,7 +185,9 @@ class _Search:
 
     def finished_at(self, low: int) -> Started:
         """Everything at a start, with some of the work that is left."""
-        return self.finished(self.at(low), SHARE_OF_OTHER_STARTS)
+        if low not in self.finished_there:
+            self.finished_there[low] = self.finished(self.at(low), SHARE_OF_OTHER_STARTS)
+        return self.finished_there[low]
 
     def excess_and_cost(self, wanted: Windows) -> tuple[LongArray, LongArray]:
         """(T,) twice: what is outside the topics' windows, and what each topic costs, placed within other windows."""
