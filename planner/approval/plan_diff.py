@@ -69,7 +69,7 @@ def _figures(old: Plan, new: Plan) -> Iterator[Document]:
     """The figures and terms of the plans, each with both values; None if a plan doesn't have it."""
     for name, unit, value in _FIGURES:
         yield _figure(name, unit, *(_known(plan, name, unit, value(plan)) for plan in (old, new)))
-    before, after = ({term.name: term for term in plan.terms} for plan in (old, new))
+    before, after = old.terms_by_name, new.terms_by_name
     for name in [name for name in dict.fromkeys(chain(before, after)) if name not in _NAMED]:
         # One that is measured otherwise in each plan can't be compared: a row for each unit.
         for unit in dict.fromkeys(terms[name].unit for terms in (before, after) if name in terms):

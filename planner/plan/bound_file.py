@@ -176,10 +176,7 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     if worked_out != claimed:
         raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
     # Counted again, from the plan's own list of partitions.
-    moved = sum(
-        len(set(row.replicas) - set(row.replicas_before)) * (row.size_bytes if in_bytes else 1)
-        for row in plan.partitions
-    )
+    moved = sum(len(row.added) * (row.size_bytes if in_bytes else 1) for row in plan.partitions)
     if moved < worked_out:
         raise StalePlanError(
             f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"

@@ -248,7 +248,7 @@ def _why_nothing(plan: Plan) -> str:
 def _moved(plan: Plan) -> str:
     if not plan.partitions:
         return f"Nothing to do: {_why_nothing(plan)}."
-    moves = [len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions]
+    moves = [len(row.added) for row in plan.partitions]
     elections = sum(len(batch.elect) for batch in plan.batches)
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leaders"
     removed, removes = _removed(plan)
@@ -274,7 +274,7 @@ def _moved(plan: Plan) -> str:
 
 def _removed(plan: Plan) -> tuple[int, str]:
     """How many replicas there are fewer afterwards, by lower replication factors, and with the bytes as a sentence."""
-    fewer = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes or 0) for row in plan.partitions]
+    fewer = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes) for row in plan.partitions]
     count = sum(replicas for replicas, _ in fewer)
     held = size(sum(replicas * size_bytes for replicas, size_bytes in fewer)) if plan.cluster.sizes_known else "all"
     return count, f"deletes {counted(count, 'replica')} ({held} to copy back in a rollback)"

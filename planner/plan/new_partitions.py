@@ -16,7 +16,7 @@ from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import NewPartitions, Spec
 from planner.plan.document.partition_types import NewPartitionsRow, NewPartitionsSection, PlacementRow
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import counts_by_group, leaders_after
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.java_random import utf16_key
 
@@ -100,17 +100,14 @@ class Board:
         ids, racks = problem.broker_ids.tolist(), problem.broker_racks.tolist()
         topics = {new.topic: number for number, new in enumerate(asked)}
         groups = np.array([topics.get(name, len(asked)) for name in problem.topic_names])[problem.topic_of]
-        here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
-        columns = np.column_stack([assignment, leaders_after(problem, assignment)])[~problem.is_new]
-        held = np.where(columns >= 0, here[columns], -1)
-        shape = (len(asked) + 1, len(targets))
+        placed, led = (each[~problem.is_new] for each in (assignment, leaders_after(problem, assignment)[:, None]))
         return Board(
             asked=asked,
             brokers=[(ids[at], problem.rack_names[racks[at]] if problem.racks_matter else None) for at in targets],
             topics=topics,
             columns={ids[at]: column for column, at in enumerate(targets)},
-            replicas=_counted(held[:, :-1], groups[~problem.is_new], shape),
-            leaders=_counted(held[:, -1:], groups[~problem.is_new], shape),
+            replicas=counts_by_group(problem, placed, groups[~problem.is_new], len(asked) + 1),
+            leaders=counts_by_group(problem, led, groups[~problem.is_new], len(asked) + 1),
         )
 
     def measure(self, lists: dict[str, Lists]) -> Evenness:
@@ -122,13 +119,6 @@ class Board:
             np.add.at(leaders[self.topics[name]], columns[:, 0], 1)
         tables = (replicas.sum(axis=0), leaders.sum(axis=0), replicas[:-1], leaders[:-1])
         return Evenness(*(int((table.max(axis=-1) - table.min(axis=-1)).max()) for table in tables))
-
-
-def _counted(columns: LongArray, groups: LongArray, shape: tuple[int, int]) -> LongArray:
-    counts = np.zeros(shape, dtype=np.int64)
-    rows, slots = np.nonzero(columns >= 0)
-    np.add.at(counts, (groups[rows], columns[rows, slots]), 1)
-    return counts
 
 
 def _compared(board: Board, placed: dict[str, Lists], today: dict[str, Lists]) -> tuple[PlacementRow, ...]:

@@ -260,7 +260,7 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
     column = Column[PartitionRow]
 
     def rest(rows: Sequence[PartitionRow]) -> str:
-        return _first_to_last([f"{row.topic}-{row.partition}" for row in rows], "partition")
+        return _first_to_last([row.name for row in rows], "partition")
 
     def leaders(row: PartitionRow) -> Value:
         leader = "none" if row.leader_before is None else str(row.leader_before)
@@ -270,7 +270,7 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
         return Change(*(", ".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas)))
 
     columns = (
-        column("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
+        column("Partition", lambda row: Name(row.name), numeric=False),
         column("Replicas, preferred leader first", lists, numeric=False),
         column("Leader", leaders),
         column("Size", lambda row: plan_size(plan, row.size_bytes)),

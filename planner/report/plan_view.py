@@ -149,10 +149,7 @@ def _found(plan: Plan) -> Facts:
     derived = sentences.derived(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
-        ("Placement", Sentence(requested.placement(plan), _LONGEST_FACT) if plan.spec.placement else ""),
-        ("Apart", Sentence(requested.apart(plan), _LONGEST_FACT) if plan.spec.apart else ""),
-        ("Together", Sentence(requested.together(plan), _LONGEST_FACT) if plan.spec.together else ""),
-        ("Caps", Sentence(caps, _LONGEST_FACT) if (caps := requested.caps(plan)) else ""),
+        *requested.rules(plan, _LONGEST_FACT),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),
         (of_proof, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),

@@ -6,7 +6,7 @@ Also what it means for a Terraform configuration that declares the topics. Plain
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.model.cluster import LEADERS, ApartBy
@@ -16,6 +16,7 @@ from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ChangesSection
+from planner.report.view import Sentence
 
 
 def changes(section: ChangesSection, at_most: int = 12) -> str:
@@ -53,6 +54,20 @@ def asked_for(plan: Plan, at_most: int) -> str:
     return (
         asked.removesuffix("rebalance: all") + f"keep {'the caps' if caps(plan) else 'the rules'} (no balance targets)"
     )
+
+
+def rules(plan: Plan, longest: int) -> Iterator[tuple[str, Sentence]]:
+    """What the plan keeps besides the balance, a label and a sentence each; of a sentence so many characters."""
+    of = plan.spec
+    for label, stated, told in (
+        ("Placement", of.placement, placement),
+        ("Apart", of.apart, apart),
+        ("Together", of.together, together),
+    ):
+        if stated:
+            yield label, Sentence(told(plan), longest)
+    if said := caps(plan):
+        yield "Caps", Sentence(said, longest)
 
 
 def caps(plan: Plan) -> str:

@@ -89,10 +89,7 @@ def facts(plan: Plan) -> Facts:
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(requested.asked_for(plan, 6), _LONGEST_WISHES)),
         *(("Unsafe", Sentence(reason, _LONGEST_REASON)) for reason in plan.unsafe or ()),
-        ("Placement", Sentence(requested.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
-        ("Apart", Sentence(requested.apart(plan), _LONGEST_WISHES) if plan.spec.apart else ""),
-        ("Together", Sentence(requested.together(plan), _LONGEST_WISHES) if plan.spec.together else ""),
-        ("Caps", Sentence(caps, _LONGEST_WISHES) if (caps := requested.caps(plan)) else ""),
+        *requested.rules(plan, _LONGEST_WISHES),
         ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),
         ("Leaders", requested.elections(plan) if verdict.replicas_copied(plan) or dirs_move else ""),
@@ -169,10 +166,10 @@ def _changes(plan: Plan) -> Value:
     """How many partitions change for which reason, and examples: those that copy most, else new leaders."""
 
     def copied(row: PartitionRow) -> int:
-        return len(set(row.replicas) - set(row.replicas_before)) * (row.size_bytes or 1)
+        return len(row.added) * (row.size_bytes or 1)
 
     def named(row: PartitionRow, before: str, after: str) -> Value:
-        return Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, after)))
+        return Joined((Name(row.name, 60), " ", Change(before, after)))
 
     def named_new(name: str, replicas: Sequence[int]) -> Value:
         return Joined((Name(name, 60), f" on {','.join(map(str, replicas))}"))
@@ -244,7 +241,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
 
     Where only leaders may change, nothing else is asked to be even.
     """
-    asked, terms = plan.balance.asked, {term.name: term for term in plan.terms}
+    asked, terms = plan.balance.asked, plan.terms_by_name
     # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
     relaxed = () if headline.looser(plan) else plan.balance.relaxed
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
@@ -323,7 +320,7 @@ def _changed(plan: Plan) -> Iterator[Measure]:
         **{name: _LIMITED[name] for name in ("broker_offline", "rack_offline")},
     }
     limited = {row.key.removeprefix("limits.") for row in plan.limits}
-    terms = {term.name: term for term in plan.terms}
+    terms = plan.terms_by_name
     rule, asked = terms.get("rack_spread_broken"), terms.get("left_to_change")
     if rule and asked and not rule.plan and asked.today:
         # Those partitions aren't as asked either: two counts of one thing are a riddle.

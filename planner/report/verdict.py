@@ -106,7 +106,7 @@ def writes(plan: Plan) -> str:
 
 def failures(plan: Plan) -> Iterator[str]:
     """A sentence on the failure of the worst broker, and one on that of the worst rack, after the plan."""
-    terms = {term.name: term for term in plan.terms}
+    terms = plan.terms_by_name
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
     down = headline.brokers_down(plan)
     after = "After the plan," if headline.has_something_to_do(plan) else "Today,"
@@ -147,7 +147,7 @@ def _groups(plan: Plan) -> Iterator[str]:
 
 def replicas_copied(plan: Plan) -> int:
     """How many replicas the plan copies to another broker."""
-    return sum(len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions)
+    return sum(len(row.added) for row in plan.partitions)
 
 
 def refused_next(plan: Plan) -> str:
@@ -198,7 +198,7 @@ def _enough(plan: Plan, gate: LimitRow) -> str:
 
 def copied_back(plan: Plan) -> str:
     """What a rollback of the whole plan copies at most: `2.12 TB (112 replicas) at most`, or `nothing`."""
-    gone = [(len(set(row.replicas_before) - set(row.replicas)), row.size_bytes or 0) for row in plan.partitions]
+    gone = [(len(row.dropped), row.size_bytes) for row in plan.partitions]
     told = list[str]()
     if replicas := sum(count for count, _ in gone):
         told.append(f"{_copied(plan, sum(count * held for count, held in gone), replicas)} between brokers")
@@ -230,7 +230,7 @@ def leaving(plan: Plan) -> str:
         row for row in plan.partitions if row.leader_before is None and not {*row.replicas_before}.isdisjoint(ids)
     ]
     if waiting:
-        first = formats.printable(f"{waiting[0].topic}-{waiting[0].partition}", 60)
+        first = formats.printable(waiting[0].name, 60)
         kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' * (len(waiting) > 1)})"
         return f"{who}: keep {'its' if len(ids) == 1 else 'their'} data, {kept} can't be copied until a replica is back"
     needs = "needs it" if len(ids) == 1 else "needs them"
@@ -255,8 +255,8 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
     held = Counter({broker.id: broker.before.replicas for broker in plan.brokers})
     most = max(held.values(), default=0)
     for batch in plan.batches if what == "replicas" else ():
-        added = Counter(to for row in batch.partitions for to in {*row.replicas}.difference(row.replicas_before))
-        gone = Counter(of for row in batch.partitions for of in {*row.replicas_before}.difference(row.replicas))
+        added = Counter(to for row in batch.partitions for to in row.added)
+        gone = Counter(of for row in batch.partitions for of in row.dropped)
         held += added
         fullest, count = max(held.items(), key=lambda row: (row[1], -row[0]))
         if count > most:

@@ -59,6 +59,16 @@ class StepRow(TopicPartition, frozen=True, kw_only=True):
     ] = None
 
     @property
+    def added(self) -> frozenset[int]:
+        """The brokers that copy the partition."""
+        return frozenset(self.replicas).difference(self.replicas_before)
+
+    @property
+    def dropped(self) -> frozenset[int]:
+        """The brokers that hold it no longer afterwards."""
+        return frozenset(self.replicas_before).difference(self.replicas)
+
+    @property
     def reassigned(self) -> bool:
         """True where Kafka has to be told: the replica list differs, be it only in its order, or log dirs do."""
         return self.replicas != self.replicas_before or any(path != ANY for path in self.log_dirs or ())

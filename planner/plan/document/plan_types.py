@@ -177,6 +177,11 @@ class Plan(Section, frozen=True, kw_only=True):
         return {topic.name: declared for topic in self.topics if (declared := topic.declared)}
 
     @property
+    def terms_by_name(self) -> dict[str, TermRow]:
+        """The terms, each under its name."""
+        return {term.name: term for term in self.terms}
+
+    @property
     def own_row(self) -> ComparedRow:
         """The plan itself among those that it is compared with."""
         return next(row for row in self.compared if row.label == "this plan")
