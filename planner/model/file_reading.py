@@ -96,9 +96,9 @@ def refuse_compressed(head: bytes, path: Path) -> None:
         raise UnreadableError(f"{path.as_posix()!r} is compressed with gzip; allowed: the text itself, so unpack it")
 
 
-def read_bytes(path: Path, kind: Kind) -> bytes:
+def read_bytes(path: Path, kind: Kind, *, piped: bool = False) -> bytes:
     """A file's content; UnreadableError where there is none, it isn't a file, or it is too large."""
-    with open_file(path, kind) as handle:
+    with open_file(path, kind, piped=piped) as handle:
         try:
             data = handle.read(kind.most_bytes + 1)
         except OSError as error:
