@@ -69,7 +69,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@examples(12)
+@examples(6)  # Each draws all plots.
 @given(wishes())
 def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
     """On a screen, in reports, plots, differences and playbooks."""
