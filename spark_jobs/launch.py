@@ -223,6 +223,7 @@ class Opening(Generic[T]):
         self._answered = threading.Semaphore(0)
         self._open = self.needless = False
         self.error: BaseException | None = None
+        self._end: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name="spark-session", daemon=True)
         self._thread.start()
 
@@ -246,7 +247,8 @@ class Opening(Generic[T]):
         if not self._spare():
             return False
         self.release()
-        threading.Thread(target=self.close, kwargs={"failed": False}, name="spark-end", daemon=True).start()
+        self._end = threading.Thread(target=self._close, args=(0, False), name="spark-end", daemon=True)
+        self._end.start()
         return True
 
     def close(self, seconds: float = 0, *, failed: bool) -> None:
@@ -255,6 +257,12 @@ class Opening(Generic[T]):
         Where `failed`, a session that still opens isn't needed and is killed; so is one that was released, once these
         seconds have passed.
         """
+        # What ends a session that was spared would end the next one of this process, too.
+        if self._end is not None:
+            self._end.join()
+        self._close(seconds, failed)
+
+    def _close(self, seconds: float, failed: bool) -> None:
         self._work.put(None)
         if self.needless and not failed:
             self._thread.join(seconds)

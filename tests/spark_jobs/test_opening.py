@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,23 @@ def test_a_session_that_would_come_too_late_is_ended_early(
     assert opens.needless
     # The first report comes before anything is judged, the last after all.
     assert [False, seconds > 0 and spare] == [done[0], done[-1]]
+
+
+def test_the_end_of_a_session_is_over_before_another_may_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends the processes of one would end those of the next."""
+    killed = threading.Event()
+
+    def end_all() -> None:
+        killed.set()
+        opens._thread.join()
+        if threading.current_thread().name == "spark-end":
+            sleep(0.3)
+
+    monkeypatch.setattr(interrupts, "end_all", end_all)
+    with launch.opened(opening_session([], lambda: killed.wait(20)), spare=lambda: True) as opens:
+        assert opens.spared()
+    opens.close(failed=False)
+    assert "spark-end" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_tasks_are_left_nothing_once_the_driver_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
