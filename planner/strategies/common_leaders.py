@@ -143,24 +143,28 @@ class _Way(NamedTuple):
 class _Moves:
     """Replicas that move so that slots have a common broker.
 
-    placed (P, W) · led (P,) the leaders of slots that have one · loads (M, B) of what has windows (2, M, B), and what
-    each partition brings of it (M, P); price (M,) of a unit · cells (T, B) of topics with windows (2, T, B)
+    placed (P, W) · on, held (B, P) True where a partition is placed, and where it is today · led (P,) the leaders of
+    slots that have one · loads (M, B) of bytes that have windows (2, M, B), and what each partition brings of them
+    (M, P); price (M,) of a unit · cells (T + 1, B) replicas of topics, and of all, with windows (2, T + 1, B), and how
+    much further outside a replica less or more is: steps (2, T + 1, B)
     """
 
     problem: Problem
     placed: IntArray
+    on: BoolArray
+    held: BoolArray
     led: IntArray
     kept: IntArray
     moves: BoolArray
     racks: IntArray
-    today: IntArray
     sizes: LongArray
     loads: LongArray
     windows: LongArray
     brought: LongArray
     prices: FloatArray
     cells: LongArray
-    topic_windows: LongArray
+    steps: LongArray
+    cell_windows: LongArray
     leading: LongArray
     lead_most: FloatArray
     caps: LongArray | None
@@ -170,43 +174,43 @@ class _Moves:
     def of(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> _Moves:
         """What is held before any replica moves."""
         brokers, targets = len(problem.targets), problem.targets
-        ones = np.ones(problem.rows, dtype=np.int64)
-        measures: list[tuple[LongArray, LongArray]] = [(wanted.replicas, ones)]
-        measures += [
-            (window, of)
-            for window, of in ((wanted.disk, problem.size_bytes), (wanted.network_in, problem.bytes_in_per_sec))
-            if window is not None
-        ]
-        brought = np.stack([of for _, of in measures])
+        of_bytes = zip((wanted.disk, wanted.network_in), (problem.size_bytes, problem.bytes_in_per_sec), strict=True)
+        measures = [(window, of) for window, of in of_bytes if window is not None]
+        brought = np.array([of for _, of in measures], dtype=np.int64).reshape(len(measures), problem.rows)
         windows = np.zeros((2, len(measures), brokers), dtype=np.int64)
-        topic_windows = np.zeros((2, len(problem.topic_names), brokers), dtype=np.int64)
         for at, (window, _) in enumerate(measures):
             windows[:, at, targets] = window
-        topic_windows[:, :, targets] = wanted.topic_replicas
-        loads, cells = np.zeros_like(windows[0]), np.zeros_like(topic_windows[0])
-        for column in placed.T:
-            rows = np.flatnonzero(column >= 0)
-            np.add.at(cells, (problem.topic_of[rows], column[rows]), 1)
-            for load, of in zip(loads, brought, strict=True):
-                np.add.at(load, column[rows], of[rows])
+        cell_windows = np.zeros((2, len(problem.topic_names) + 1, brokers), dtype=np.int64)
+        cell_windows[:, :-1, targets], cell_windows[:, -1, targets] = wanted.topic_replicas, wanted.replicas
+        on, held = np.zeros((2, brokers, problem.rows), dtype=bool)
+        loads, cells = np.zeros_like(windows[0]), np.zeros_like(cell_windows[0])
+        for each, mask in ((placed, on), (problem.replicas, held)):
+            rows, columns = np.nonzero(each >= 0)
+            mask[each[rows, columns], rows] = True
+        broker_of, rows = np.nonzero(on)
+        np.add.at(cells, (problem.topic_of[rows], broker_of), 1)
+        cells[-1] = on.sum(axis=1)
+        for load, of in zip(loads, brought, strict=True):
+            np.add.at(load, broker_of, of[rows])
         lead_most = np.full(brokers, np.inf)
-        in_slots = np.count_nonzero(problem.slot_of >= 0)
-        lead_most[targets] = wanted.leaders[1] * in_slots / max(problem.rows, 1)
+        lead_most[targets] = wanted.leaders[1] * np.count_nonzero(problem.slot_of >= 0) / max(problem.rows, 1)
         return _Moves(
             problem=problem,
             placed=placed,
+            on=on,
+            held=held,
             led=led,
             kept=kept,
             moves=rows_to_place(problem),
             racks=problem.broker_racks if problem.racks_matter else np.zeros_like(problem.broker_racks),
-            today=today(problem),
             sizes=np.where(problem.is_new, 0, problem.size_bytes if problem.sizes_known else 1),
             loads=loads,
             windows=windows,
             brought=brought,
             prices=BROKER_PRICE / np.maximum(brought.mean(axis=1), 1e-9),
             cells=cells,
-            topic_windows=topic_windows,
+            steps=_steps(cells, cell_windows),
+            cell_windows=cell_windows,
             leading=np.bincount(led[led >= 0], minlength=brokers),
             lead_most=lead_most,
             caps=None if problem.caps is None else problem.caps[0],
@@ -216,7 +220,7 @@ class _Moves:
     def bring_together(self, rows: IntArray) -> None:
         """A common broker for a slot's rows, which becomes its leader; InfeasibleError without one."""
         every = np.flatnonzero(self.problem.targets)
-        near = np.intersect1d(np.concatenate([self.placed[rows], self.today[rows]]), every)
+        near: IntArray = np.flatnonzero(self.problem.targets & (self.on[:, rows] | self.held[:, rows]).any(axis=1))
         slot = self.problem.slot_of[rows[0]]
         near = near if self.kept[slot] < 0 else self.kept[[slot]]
         best = self._best(rows, near)
@@ -263,45 +267,60 @@ class _Moves:
         if there in own or not self.moves[row]:
             able = self._may_lead(row, own, there) if self.problem.movable[row] else own[0] == there
             return _Way(0, 0, -1, there) if able else None
-        ways = [way for here in own[own >= 0].tolist() for way in self._from(row, here, there)]
+        if self.problem.allowed is not None and not self.problem.allowed[self.problem.topic_of[row], there]:
+            return None
+        held = own[own >= 0]
+        racks, rack = self.racks[held].tolist(), self.racks[there]
+        # As spread over racks as now. Lists of Python's own: of so few brokers arrays take several times as long.
+        near = [
+            here
+            for here, of in zip(held.tolist(), racks, strict=True)
+            if of == rack or racks.count(rack) < racks.count(of)
+        ]
+        ways = [way for here in near for way in self._from(row, here, there)]
         return min(ways, key=self._order, default=None)
 
     def _from(self, row: int, here: int, there: int) -> Iterator[_Way]:
         """The best way for the replica here, if there is one."""
-        problem, topic = self.problem, self.problem.topic_of[row]
+        problem = self.problem
         own = self.placed[row]
-        after = np.where(own == here, there, own)
-        allowed = problem.allowed is None or problem.allowed[topic, there]
-        if not (allowed and self._may_lead(row, after, there) and self._spread(own[None], here, there)[0]):
+        if not self._may_lead(row, np.where(own == here, there, own), there):
             return
         others = self._partners(row, there)
-        on, topics = self.placed[others], problem.topic_of[others]
-        able = self.moves[others] & (self.led[others] != there) & (on == there).any(axis=1)
-        able &= ~(on == here).any(axis=1) & self._spread(on, there, here)
+        able = self.moves[others] & (self.led[others] != there)
         able &= problem.slot_of[others] != problem.slot_of[row]
+        others = others[able & ~self.on[here, others]]
+        topics = problem.topic_of[others]
+        able = self._spread(self.placed[others], there, here)
         able &= True if problem.allowed is None else problem.allowed[topics, here]
         if problem.leader_ranks is not None:
             able &= problem.leader_ranks[topics, here] == problem.leader_ranks[topics, there]
-        full = self.caps is not None and self.loads[0, there] >= self.caps[there]
+        full = self.caps is not None and self.cells[-1, there] >= self.caps[there]
         others = np.concatenate([others[able], [] if full else [-1]]).astype(np.int64)
         if not len(others):
             return
-        copied = self._copied(np.array([row]), here, there)[0] + self._copied(others, there, here)
+        back = np.where(
+            others < 0, 0, self.sizes[others] * (self.held[there, others].astype(np.int64) - self.held[here, others])
+        )
+        copied = back + self.sizes[row] * (int(self.held[here, row]) - int(self.held[there, row]))
         outside = self._outside(row, others, here, there)
-        keys = (copied, outside) if problem.rebalance == "all" else (outside, copied)
-        at = np.lexsort((others, *keys))[0]
+        least = np.arange(len(others))
+        for key in (outside, copied, others) if problem.rebalance == "all" else (copied, outside, others):
+            least = least[key[least] == key[least].min()]
+        at = least[0]
         yield _Way(float(outside[at]), int(copied[at]), int(others[at]), here)
 
     def _partners(self, row: int, broker: int) -> IntArray:
-        """(n,): partitions that may be on a broker: of the row's topic, and those that copy least."""
+        """(n,): partitions on a broker: of the row's topic, and those that may move and copied least at first."""
         if broker not in self.likely:
-            here = np.flatnonzero((self.placed == broker).any(axis=1) & self.moves)
-            stays = (self.today[here] == broker).any(axis=1)
-            order = np.lexsort((here, np.where(stays, self.sizes[here], 0)))
-            self.likely[broker] = here[order[:COMMON_LEADER_PARTNERS]]
-        topic = self.problem.topic_of[row]
+            here = np.flatnonzero(self.on[broker] & self.moves)
+            order = np.lexsort((here, np.where(self.held[broker, here], self.sizes[here], 0)))
+            self.likely[broker] = np.sort(here[order[:COMMON_LEADER_PARTNERS]])
+        topic, likely = self.problem.topic_of[row], self.likely[broker]
         first, last = np.searchsorted(self.problem.topic_of, [topic, topic + 1])
-        return np.union1d(self.likely[broker], np.arange(first, last))
+        before, after = np.searchsorted(likely, [first, last])
+        every = np.concatenate([likely[:before], np.arange(first, last), likely[after:]])
+        return every[self.on[broker, every]]
 
     def _may_lead(self, row: int, replicas: IntArray, broker: int) -> bool:
         ranks, off = self.problem.leader_ranks, self.problem.out_of_sync
@@ -322,31 +341,36 @@ class _Moves:
         fewer: BoolArray = (of == racks[there]).sum(axis=1) < (of == racks[here]).sum(axis=1)
         return fewer
 
-    def _copied(self, rows: IntArray, here: int, there: int) -> LongArray:
-        """(n,): what is copied more where rows, -1: none, go from a broker to another."""
-        held = self.today[rows]
-        more = (held == here).any(axis=1).astype(np.int64) - (held == there).any(axis=1)
-        return np.where(rows < 0, 0, self.sizes[rows] * more)
-
     def _outside(self, row: int, others: IntArray, here: int, there: int) -> FloatArray:
         """(n,): what is outside windows more where a row goes from one broker to another and one of the others back."""
-        more = self.brought[:, [row]] - np.where(others < 0, 0, self.brought[:, others])
-        total = np.zeros(len(others))
         own, topics = self.problem.topic_of[row], self.problem.topic_of[others]
-        alone = (others < 0) | (topics != own)
-        for broker, sign in ((there, 1), (here, -1)):
-            load, window = self.loads[:, [broker]], self.windows[:, :, [broker]]
-            total += self.prices @ (_beyond(load + sign * more, window) - _beyond(load, window))
-            for of, way, counts in (([own], sign, alone), (topics, -sign, alone & (others >= 0))):
-                cells, window = self.cells[of, broker], self.topic_windows[:, of, broker]
-                total += TOPIC_PRICE * counts * (_beyond(cells + way, window) - _beyond(cells, window))
+        none = others < 0
+        alone = none | (topics != own)
+        less, more = self.steps
+        total = BROKER_PRICE * none * float(more[-1, there] + less[-1, here])
+        total += TOPIC_PRICE * alone * (more[own, there] + less[own, here])
+        total += TOPIC_PRICE * (alone & ~none) * (less[topics, there] + more[topics, here])
+        if len(self.loads):
+            brought = self.brought[:, [row]] - np.where(none, 0, self.brought[:, others])
+            for broker, sign in ((there, 1), (here, -1)):
+                load, window = self.loads[:, [broker]], self.windows[:, :, [broker]]
+                total += self.prices @ (_beyond(load + sign * brought, window) - _beyond(load, window))
         return total
 
     def _move(self, row: int, here: int, there: int) -> None:
         self.placed[row, self.placed[row] == here] = there
+        cells = np.array([self.problem.topic_of[row], -1])
         for broker, sign in ((here, -1), (there, 1)):
+            self.on[broker, row] = sign > 0
             self.loads[:, broker] += sign * self.brought[:, row]
-            self.cells[self.problem.topic_of[row], broker] += sign
+            self.cells[cells, broker] += sign
+            self.steps[:, cells, broker] = _steps(self.cells[cells, broker], self.cell_windows[:, cells, broker])
+
+
+def _steps(cells: LongArray, windows: LongArray) -> LongArray:
+    """(2, …): how much further outside of windows (2, …) cells (…) are with a replica less, and with one more."""
+    now = _beyond(cells, windows)
+    return np.stack([_beyond(cells - 1, windows) - now, _beyond(cells + 1, windows) - now])
 
 
 def _beyond(held: LongArray, window: LongArray) -> LongArray:

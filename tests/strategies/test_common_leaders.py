@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from brute_force import keeps, moved, options
-from clusters import balance_of, no_racks, placed_specs, spec_of, specs
+from clusters import balance_of, loaded_problems, no_racks, placed_specs, spec_of, specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import examples
@@ -22,6 +23,7 @@ from planner.model.spec import Changes, NewPartitions, Placement, Spec
 from planner.scoring import independent_check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.scoring.windows import windows
+from planner.strategies import common_leaders
 from planner.strategies.optimum import Proposal, solve
 from planner.sweep.broker_sides import with_sides
 
@@ -101,6 +103,25 @@ def test_every_plan_keeps_the_rule(spec: Spec, pattern: str) -> None:
     without = build(replace(spec, together=()))
     bound = solve(without, without.balance).least_bytes
     assert solution.least_bytes <= int(scores.bytes_moved[0]) or bound < 0
+
+
+@examples(60)
+@given(loaded_problems())
+def test_what_is_counted_follows_the_replicas(problem: Problem) -> None:
+    """After slots were brought together, all that is kept beside the replicas is as if it were counted anew."""
+    problem = replace(problem, together=np.where(problem.topic_of < 2, problem.partition_ids, -1).astype(np.int32))
+    wanted, placed = (
+        windows(problem, problem.balance),
+        solve(replace(problem, together=None), problem.balance).assignment,
+    )
+    led = np.full(problem.rows, -1)
+    moves = common_leaders._Moves.of(problem, placed.copy(), wanted, led, np.full(problem.rows, -1))
+    for slot in np.unique(problem.together[problem.together >= 0]).tolist():
+        with suppress(InfeasibleError):
+            moves.bring_together(np.flatnonzero(problem.together == slot))
+    again = common_leaders._Moves.of(problem, moves.placed, wanted, led, moves.kept)
+    for counted in ("on", "loads", "cells", "steps"):
+        assert (getattr(moves, counted) == getattr(again, counted)).all(), counted
 
 
 @st.composite
