@@ -97,15 +97,12 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     for key, replicas in wanted.items():
         factors[rows[key]], planned[rows[key]] = len(replicas), True
     # A change doesn't let these stay as they are. The approved plan left the others on their brokers whatever their
-    # racks, so that no rack rule may be held against them now. `rebalance: none` and `racks` give nobody else another
-    # order or leader: who still needs one there was forced.
-    fixed = problem.forced_only
-    moved = [
-        each.key
-        for each in rest.changes
-        if set(each.before) != set(each.after) or (fixed and (each.before != each.after or each.elects))
-    ]
+    # racks, so that no rack rule may be held against them now.
+    moved = [each.key for each in rest.changes if set(each.before) != set(each.after)]
     forced[[rows[key] for key in (*rest.made, *moved)]] = True
+    # Orders and leaders are the approved target's, those that `rebalance: none` and `racks` leave to a change as well.
+    if problem.forced_only:
+        problem = replace(problem, rebalance="leaders")
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
     return problem, build_problem.assigned(problem, wanted)
 

@@ -16,6 +16,7 @@ from interrupted import (
     expansion,
     found,
     keys,
+    led,
     moved,
     partition,
     plan_of,
@@ -132,6 +133,20 @@ def test_partitions_that_only_get_other_leaders_keep_their_racks() -> None:
 
     assert plan["partitions"] == rest["partitions"]
     assert [[2, 1], [2, 1]] == [row["replicas"] for row in rest["partitions"]]
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_partitions_that_are_only_reordered_for_another_keep_their_racks(done: int) -> None:
+    """`rebalance: none` leaves x-0 in one rack, and `together` only has it led by the broker that leads y-0."""
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    wish = Changes(add_brokers=(Broker(5, "b"),), replace_brokers=((4, 5),), rebalance="none")
+    spec = spec_of(racks, {"x": [(1, 2)], "y": [(4, 2)]}, changes=wish, together=(("x", "y"),))
+    plan = plan_of(replace(spec, execution=Execution(batches=BatchRules(moves_per_broker=1))))
+    assert {("x", 0): [2, 1], ("y", 0): [2, 5]} == {(row["topic"], 0): row["replicas"] for row in plan["partitions"]}
+
+    rest = resumed(plan, led(after_batches(plan, found(spec), done), ("x", 0), 1))
+
+    assert [2, 1] == next(row["replicas"] for row in rest["partitions"] if row["topic"] == "x")
 
 
 def test_topics_that_are_gone_are_dropped_and_listed() -> None:
