@@ -24,6 +24,19 @@ def sweep(text: str) -> str:
 
 # As in bad_cluster_specs.
 BALANCE_CASES: list[Case] = [
+    # limits of numbers that a title of their own describes
+    (
+        "no_members",
+        after("consumers: [{group: g, topics: [t], members: 0}]\n"),
+        "11:37 consumers[0].members",
+        "0 isn't possible here; allowed: how many members there are, from 1 to 10000, or a list of them",
+    ),
+    (
+        "growth_to_nothing",
+        after("growth: [{topics: '*', per_month: -100%}]\n"),
+        "11:24 growth[0].per_month",
+        "allowed: a percentage above -100% and below 10000%",
+    ),
     # capacities and classes
     (
         "capacity_network_zero",

@@ -60,6 +60,11 @@ CASES = [
         ("7:10 sizing.brokers_per_rack", "'2-5'", "the fewest and the most"),
     ),
     (
+        "none",
+        sized("{brokers_per_rack: 0}"),
+        ("7:10 sizing.brokers_per_rack", "0 isn't possible", "a whole number from 1 to 9999, or"),
+    ),
+    (
         "one_rack",
         sized("{brokers_per_rack: 2, racks: [a], survive: rack}"),
         ("7:43 sizing.survive", "'rack' can't be survived with 1 rack"),
