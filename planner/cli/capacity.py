@@ -11,7 +11,7 @@ import click
 from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import require_beside
-from planner.export.output_folder import replace_file
+from planner.export.output_folder import replace_file, require_unread
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers
 from planner.model.balance import exact
@@ -91,6 +91,7 @@ def write_row(path: Path, number: int, out: Path) -> None:
     if number > len(wanted):
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
     require_beside(out, path)
+    require_unread("--output", out, (path,))
     of, used = wanted[number - 1], sizing.asked(wish).disk_used_ppm
     share = None if used == _WHOLE else f"{exact(used / 10_000)}%"
     try:
@@ -118,6 +119,8 @@ def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form:
         write_row(spec, row, out)
         echo_line(f"{out}: next: planner whatif {out}", err=True)
         return 0
+    if page:
+        require_unread("--html", page, (spec,))
     found = sizes(spec, EngineOptions(**options))
     if page:
         replace_file(page, sizing_report.page(found))

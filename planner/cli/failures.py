@@ -13,7 +13,6 @@ import click
 from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
 from planner.export import folder_check, kafka_files, output_folder
-from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
@@ -39,8 +38,12 @@ class FailuresOptions(EngineOptions):
 
 def run(path: Path, options: FailuresOptions) -> FailuresDocument:
     """The document of a spec or a plan. With `options.rows` it also writes a row for each scenario to that file."""
-    if options.rows is not None and not Path(os.path.realpath(options.rows)).parent.is_dir():
-        raise SetupError(f"{options.rows}: can't be written: {options.rows.parent} isn't a folder")
+    if options.rows is not None:
+        if not Path(os.path.realpath(options.rows)).parent.is_dir():
+            raise SetupError(f"{options.rows}: can't be written: {options.rows.parent} isn't a folder")
+        folder = path.parent if path.name == "plan.json" else path
+        of_spec = options.plan or path.with_suffix(".plan")
+        output_folder.require_unread("--rows", options.rows, (folder, _spec_of(path) if folder.is_dir() else of_spec))
     subject = find(path, options.plan)
     kinds = options.of or KINDS
     wanted = failure_rows.all_scenarios(subject.problem, kinds, options.scenarios, options.seed)
@@ -55,7 +58,7 @@ def run(path: Path, options: FailuresOptions) -> FailuresDocument:
         rows = failure_rows.run(study, wanted)
     if options.rows is not None:
         try:
-            replace_file(options.rows, candidates_file.encoded(rows))
+            output_folder.replace_file(options.rows, candidates_file.encoded(rows))
         except OSError as error:
             raise SetupError(f"{options.rows}: can't be written: {error.strerror}") from error
     return FailuresDocument.of(section(subject, wanted, rows), subject.spec.cluster.name, subject.plan)

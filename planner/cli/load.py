@@ -14,7 +14,7 @@ from rich.console import Console
 
 from planner.cli.engine import EngineOptions, on_spark, phases_shown, spark_options
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
-from planner.export.output_folder import replace_file
+from planner.export.output_folder import replace_file, require_unread
 from planner.inputs.load import profile_file
 from planner.inputs.load.profile_statistics import TABLE_COLUMNS
 from planner.model.errors import SetupError, did_you_mean
@@ -55,6 +55,7 @@ def load(
     for option, path in (("--output", out), ("--html", page)):
         if path:
             _writable(option, path)
+            require_unread(option, path, files)
     if out is None:
         rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:

@@ -197,8 +197,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     """
     wish, beside = reading.load(spec), out or spec.with_name(f"{spec.stem}-drain-{broker}{spec.suffix}")
     workflow.require_beside(beside, spec)
-    if beside.resolve() == spec.resolve():
-        raise SetupError(f"--output {beside}: is SPEC itself, which would be replaced; allowed: another name")
+    output_folder.require_unread("--output", beside, (spec,))
     most = _left(wish, broker, amount, spec)
     title = f"Written by planner drain for {spec.name}: all that broker {broker} may hold is its max_disk."
     output_folder.check(beside.with_suffix(".plan"))

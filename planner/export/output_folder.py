@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -148,6 +148,15 @@ def _is_ours(path: Path, key: str) -> bool:
         return False
     version = document.get("format_version") if isinstance(document, dict) else None
     return isinstance(version, str) and version.split(".")[0] in FORMATS and key in document
+
+
+def require_unread(option: str, out: Path, read: Iterable[str | Path]) -> None:
+    """SetupError for a file to be written that is one of these files, or in one of these folders, which are read."""
+    goal = Path(os.path.realpath(out))
+    for each in read:
+        source = Path(os.path.realpath(each))
+        if goal == source or (source.is_dir() and source in goal.parents):
+            raise SetupError(f"{option} {out}: {each} is read, and would be changed; allowed: a file elsewhere")
 
 
 def replace_file(path: Path, content: bytes) -> None:

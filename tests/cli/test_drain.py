@@ -171,7 +171,7 @@ def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
             "changes.remove_brokers: [4]",
         ),
         ("--broker 4 --for disk=6MB -o ../x.yaml", "--output ../x.yaml: isn't beside expand.yaml, whose paths are"),
-        ("--broker 4 --for disk=6MB -o expand.yaml", "--output expand.yaml: is SPEC itself, which would be replaced"),
+        ("--broker 4 --for disk=6MB -o expand.yaml", "--output expand.yaml: expand.yaml is read, and would"),
     ],
 )
 def test_what_makes_no_sense_is_refused(spec, arguments, said, capsys, monkeypatch):

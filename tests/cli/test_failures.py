@@ -151,6 +151,16 @@ def test_a_file_that_cannot_be_written(spec, tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("rows", ["spec.yaml", "spec.plan/plan.json", "spec.plan/rows.parquet"])
+def test_rows_replace_nothing_that_is_read(spec, rows):
+    """Neither the spec nor what is in its plan, whichever of the two is named."""
+    before = sorted((each, each.is_file() and each.read_bytes()) for each in spec.parent.rglob("*"))
+    for subject in (spec, spec.with_suffix(".plan"), spec.parent / "spec.plan" / "plan.json"):
+        with pytest.raises(SetupError, match=r"--rows .* is read, and would be changed; allowed: a file elsewhere"):
+            run(subject, "--of", "brokers", "--engine", "local", "--rows", spec.parent / rows)
+    assert before == sorted((each, each.is_file() and each.read_bytes()) for each in spec.parent.rglob("*"))
+
+
 def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
     """As where racks may and no broker has one."""
     from spark_jobs import whatif

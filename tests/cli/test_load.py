@@ -67,6 +67,16 @@ def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
     assert "Sunday 23:00 UTC" in typed("--show", str(profile)).output
 
 
+def test_what_is_read_is_no_output(profile: Path) -> None:
+    """Neither the profile that is shown, nor a file in the folder of the history."""
+    before, folder = profile.read_bytes(), str(profile.parent)
+    for arguments in (("--show", str(profile), "--html", str(profile)), (folder, "-o", f"{folder}/p.parquet")):
+        result = typed(*arguments)
+        assert isinstance(result.exception, SetupError)
+        assert "is read, and would be changed; allowed: a file elsewhere" in str(result.exception)
+    assert [(profile, before)] == [(each, each.read_bytes()) for each in profile.parent.iterdir()]
+
+
 def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
     """With what is allowed."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")

@@ -73,6 +73,16 @@ def test_what_is_refused(example, capsys):
     assert not other.exists()
 
 
+@pytest.mark.parametrize("options", [("--html",), ("--row", 1, "-o")])
+def test_the_spec_itself_is_no_output(example, capsys, options):
+    """Neither a page nor the spec of a row replaces it."""
+    before = example.read_bytes()
+    assert "is read, and would be changed; allowed: a file elsewhere" in refused(
+        capsys, "size", example, *options, example.parent / ".." / "sizing" / example.name
+    )
+    assert before == example.read_bytes()
+
+
 @pytest.mark.slow
 def test_a_page_is_written_too(example):
     """With its plot."""
