@@ -225,9 +225,8 @@ def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: b
     if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, assignment)):
         certificate = certified(question, found, assignment)
         bound = least(certificate)
-        if certificate.facts.measure == "bytes":
-            return Proposal(assignment, bound, UNKNOWN, certificate)
-        return Proposal(assignment, 0, UNKNOWN if layout.replaced.any() else bound, certificate)
+        leasts = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
+        return Proposal(assignment, *leasts, certificate)
     # Of all starts, the relaxed placement's cost is the least; where windows can't hold, that may be above the plan's.
     costs = [best.placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
     return Proposal(assignment, layout.bytes_of(min(costs)), layout.replicas_of(min(costs)))

@@ -6,13 +6,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from clusters import spec_of
+from clusters import spec_of, specs
+from hypothesis import given
 from plan_documents import typed
+from properties import examples
 
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.errors import StalePlanError
-from planner.model.spec import Sweep
+from planner.model.spec import Spec, Sweep
 from planner.plan import bound_certificate, bound_file, build
 from planner.plan.build import Planned
 from planner.plan.document.codec import as_json
@@ -31,7 +33,11 @@ def planned(balance: Balance) -> Planned:
         for topic in spec.cluster.topics
     )
     cluster = replace(spec.cluster, topics=topics, sizes_known=True)
-    spec = replace(spec, cluster=cluster, balance=balance, sweep=Sweep(candidates=20))
+    return swept(replace(spec, cluster=cluster, balance=balance, sweep=Sweep(candidates=20)))
+
+
+def swept(spec: Spec) -> Planned:
+    """The plan of a spec, swept in this process."""
     problem = build_problem.build(spec)
     return build.planned([Swept(BASE, spec, problem, evaluate.run(problem, candidates(problem, spec.sweep)))])
 
@@ -53,6 +59,22 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
         stated["method"],
     )
     assert stated["gap_percent"] == checked.gap_percent
+
+
+@examples(30)
+@given(specs(rebalance=("all", "none")))
+def test_without_sizes_replicas_are_counted_those_of_replacements_too(spec: Spec) -> None:
+    """The file comes to the number of replicas that the plan states, whatever a broker takes over."""
+    topics = tuple(
+        replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions))
+        for topic in spec.cluster.topics
+    )
+    cluster = replace(spec.cluster, topics=topics, sizes_known=False)
+    made = swept(replace(spec, cluster=cluster, sweep=Sweep(candidates=3)))
+    if made.bound is not None:
+        checked, stated = bound_file.check(made.plan, made.bound, "bound.json"), made.plan.bound
+        assert ("replicas", checked.least) == (checked.measure, stated.least_replicas_moved)
+        assert stated.gap_percent == checked.gap_percent
 
 
 def test_any_change_of_the_file_shows() -> None:
