@@ -18,7 +18,7 @@ from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
 from planner.model.cluster import Topic
 from planner.model.errors import InfeasibleError, did_you_mean
-from planner.model.formats import counted
+from planner.model.formats import counted, replica_assignment
 from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View
 from planner.strategies import kafka_classic, kafka_striped
 from planner.whatif import explain_seeds, seeds_report
@@ -167,11 +167,6 @@ def place(
         case "text" | "markdown":
             show_view(_placement_view(first, lists, dict(brokers)), form)
     return 0
-
-
-def replica_assignment(lists: Lists) -> str:
-    """The lists as `kafka-topics --replica-assignment` takes them: `0:1,1:0,0:1`, a comma between two partitions."""
-    return ",".join(":".join(map(str, replicas)) for replicas in lists)
 
 
 def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]:

@@ -59,10 +59,9 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
 def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray, LongArray]:
     """Bytes that each broker (B,) copies in, and that are copied from it as today's leader."""
     rows, slots = np.nonzero(adding(problem, assignment))
-    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
     arriving, leaving = (np.zeros(len(problem.broker_ids), dtype=np.int64) for _ in range(2))
     np.add.at(arriving, assignment[rows, slots], problem.size_bytes[rows])
-    np.add.at(leaving, source[rows], problem.size_bytes[rows])
+    np.add.at(leaving, problem.copied_from[rows], problem.size_bytes[rows])
     return arriving, leaving
 
 

@@ -103,6 +103,11 @@ def ranges(ids: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
 
 
+def replica_assignment(lists: Iterable[Sequence[int]]) -> str:
+    """Replica lists as `kafka-topics --replica-assignment` takes them: `0:1,1:0,0:1`, a comma between partitions."""
+    return ",".join(":".join(map(str, replicas)) for replicas in lists)
+
+
 def brokers(ids: Iterable[int]) -> str:
     """`broker 4`, or `brokers 1–3, 7`."""
     distinct = set(ids)

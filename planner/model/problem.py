@@ -142,6 +142,16 @@ class Problem:
         return self.movable & (self.forced | (not self.forced_only) | may_be_reordered(self))
 
     @property
+    def is_led(self) -> BoolArray:
+        """(P,): True where there is a leader, today or after the plan."""
+        return self.may_lead_anew | (self.leaders >= 0)
+
+    @property
+    def copied_from(self) -> IntArray:
+        """(P,): the broker that copies come from: today's leader, else the preferred one."""
+        return np.where(self.leaders >= 0, self.leaders, self.replicas[:, 0])
+
+    @property
     def forced_only(self) -> bool:
         """True where nothing moves, is reordered or elected that no change forces: `rebalance` is none or racks."""
         return self.rebalance in ("none", "racks")

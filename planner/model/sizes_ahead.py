@@ -82,9 +82,8 @@ class Forecast:
         return np.rint(np.minimum(values, most)).astype(np.int64)
 
     def factors(self, month: int) -> FloatArray:
-        """(T, month + 1): each month's rate by today's; multiplied up, since powers differ from CPU to CPU."""
-        steps = np.repeat((1.0 + self.growth)[:, None], month, axis=1)
-        return np.concatenate([np.ones((len(self.growth), 1)), np.cumprod(steps, axis=1)], axis=1)
+        """(T, month + 1): each month's rate by today's."""
+        return compounded(self.growth, month)
 
     def _held(self, month: int) -> FloatArray:
         """(P,) bytes of the topics whose rate is known."""
@@ -109,6 +108,14 @@ class Forecast:
         topics = self.problem.topic_of
         ahead: FloatArray = sums[topics, whole] + (until - whole) * factors[topics, whole]
         return np.where(until < 0, until, ahead)
+
+
+def compounded(growth: FloatArray, months: int) -> FloatArray:
+    """(T, months + 1): each month's rate by today's, of growth (T,) a month; multiplied up, since powers differ from
+    CPU to CPU.
+    """
+    steps = np.repeat((1.0 + growth)[:, None], months, axis=1)
+    return np.concatenate([np.ones((len(growth), 1)), np.cumprod(steps, axis=1)], axis=1)
 
 
 def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.model.formats import replica_assignment
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import NewPartitions, Spec
@@ -58,9 +59,7 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
                 config=dict(new.config),
                 replicas=tuple(placed[new.topic]),
                 # `kafka-topics --alter` wants today's partitions in the list too, and passes over them.
-                replica_assignment=",".join(
-                    ":".join(map(str, replicas)) for replicas in (*today.get(new.topic, ()), *placed[new.topic])
-                ),
+                replica_assignment=replica_assignment((*today.get(new.topic, ()), *placed[new.topic])),
             )
             for new in asked
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from planner.model import formats
-from planner.model.formats import counted, printable, size
+from planner.model.formats import counted, printable, replica_assignment, size
 from planner.plan.document.cluster_types import (
     BrokerRow,
     LogDirMoveRow,
@@ -157,7 +157,7 @@ def new_lists(plan: Plan) -> Table[NewPartitionsRow]:
     column = Column[NewPartitionsRow]
 
     def lists(row: NewPartitionsRow) -> Value:
-        return Name(",".join(":".join(map(str, replicas)) for replicas in row.replicas), _LONGEST_LISTS)
+        return Name(replica_assignment(row.replicas), _LONGEST_LISTS)
 
     columns = (
         column("Topic", lambda row: Name(row.topic), numeric=False),
@@ -203,7 +203,7 @@ def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
     """The replicas that go to another log dir of their broker."""
     column = Column[LogDirMoveRow]
     columns = (
-        column("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
+        column("Partition", lambda row: Name(row.name), numeric=False),
         column("Broker", lambda row: str(row.broker)),
         column("Log dir", lambda row: Change(Name(row.log_dir_before), Name(row.log_dir)), numeric=False),
         column("Size", lambda row: Quantity(row.size_bytes, "bytes")),
@@ -218,7 +218,7 @@ def largest_log_dir_moves(plan: Plan, at_most: int) -> list[Value]:
     return [
         Joined(
             (
-                Name(f"{row.topic}-{row.partition}", 60),
+                Name(row.name, 60),
                 " ",
                 Change(Name(row.log_dir_before, 60), Name(row.log_dir, 60)),
                 f" on broker {row.broker}",

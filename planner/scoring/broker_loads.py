@@ -14,6 +14,7 @@ import scipy  # its parts are imported where they are first used: most commands 
 
 from planner.model.load_history import HOURS_OF_WEEK
 from planner.model.problem import FloatArray, IntArray, LongArray, Problem
+from planner.model.sizes_ahead import compounded
 
 MEASURES = ("replicas", "leaders", "size_bytes", "network_in", "network_out")
 # Measures that are there where no rate is known: traffic would be zeros that a sweep adds up millions of times.
@@ -137,8 +138,7 @@ class Week:
         worst = np.zeros((months + 1, len(states)), dtype=np.int64)
         above = np.zeros_like(worst)
         most = 2**62 // max(1, self.hours.size // 2 * (self.problem.width + 1))
-        # Multiplied up, since powers differ from CPU to CPU.
-        factors = np.cumprod(np.vstack([np.ones(len(growth)), np.repeat(1 + growth[None], months, axis=0)]), axis=0)
+        factors = compounded(growth, months).T
         carried = [_Carried.of(self.problem, *state) for state in states]
         for month, factor in enumerate(np.tile(factors[:, self.problem.topic_of, None], (1, 2, 1))):
             for hours in self.hours:

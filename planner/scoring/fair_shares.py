@@ -106,6 +106,20 @@ class Shares:
     count: ExactArray
     parts: ExactArray
 
+    @staticmethod
+    def of(fractions: list[Fraction], dtype: type) -> Shares:
+        """Shares (1, Bt) of one total."""
+        return Shares(
+            np.array([[each.numerator for each in fractions]], dtype=dtype),
+            np.array([[each.denominator for each in fractions]], dtype=dtype),
+        )
+
+    @property
+    def fractions(self) -> list[Fraction]:
+        """Shares (1, Bt) of one total as Python's fractions."""
+        pairs = zip(self.count[0], self.parts[0], strict=True)
+        return [Fraction(int(count), int(parts)) for count, parts in pairs]
+
 
 def weights(capacities: LongArray) -> LongArray:
     """Capacities (Bt,) as small integer weights that add up to about a million at most; 1 each where all are equal."""
@@ -208,9 +222,8 @@ class _LeaderShares(TypedDict):
 def _of_leaders(problem: Problem) -> _LeaderShares:
     """The fair shares of leaders and of what they send, each topic's among the brokers that are to lead it."""
     network = network_weights(problem)
-    # Partitions that have no leader, today or after the plan, don't count.
-    led = problem.may_lead_anew | (problem.leaders >= 0)
-    leaders, sent = _topic_sums(problem, led[:, None].astype(np.int64)), sent_by_leader(problem) * led
+    led = problem.is_led.astype(np.int64)
+    leaders, sent = _topic_sums(problem, led[:, None]), sent_by_leader(problem) * led
     # Bytes times weights are beyond 64 bits.
     weighing = network.astype(object)
     if (sets := leading_sets(problem)) is None:
@@ -235,7 +248,7 @@ def _of_leaders(problem: Problem) -> _LeaderShares:
         )
 
     return {
-        "leaders": _as_integers(by_weight(led.astype(np.int64))),
+        "leaders": _as_integers(by_weight(led)),
         "topic_leaders": proportional(leaders, network * sets.brokers[sets.of_topic]),
         "network_out": by_weight(sent),
     }
@@ -243,7 +256,7 @@ def _of_leaders(problem: Problem) -> _LeaderShares:
 
 def _as_weights(shares: Shares) -> LongArray:
     """Shares (1, Bt) as integer weights (Bt,)."""
-    exact = [Fraction(int(count), int(parts)) for count, parts in zip(shares.count[0], shares.parts[0], strict=True)]
+    exact = shares.fractions
     scale = lcm(*(each.denominator for each in exact))
     return weights(np.array([int(each * scale) for each in exact], dtype=object))
 
@@ -256,11 +269,8 @@ def rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, B
 
 def _added(shares: list[Shares]) -> Shares:
     """The sum of exact shares (1, Bt); where all brokers' are the same, as the total over the number of brokers."""
-    width = shares[0].count.shape[1]
-    sums = [
-        sum((Fraction(int(each.count[0, at]), int(each.parts[0, at])) for each in shares), Fraction(0))
-        for at in range(width)
-    ]
+    sums = [sum(of_broker, Fraction(0)) for of_broker in zip(*(each.fractions for each in shares), strict=True)]
+    width = len(sums)
     if len(set(sums)) == 1:
         # Of whole shares of replicas the total is whole; of others, the fraction stays.
         sums_of_all = sums[0] * width
@@ -268,21 +278,13 @@ def _added(shares: list[Shares]) -> Shares:
             np.array([[sums_of_all.numerator] * width], dtype=object),
             np.array([[sums_of_all.denominator * width] * width], dtype=object),
         )
-    return Shares(
-        np.array([[each.numerator for each in sums]], dtype=object),
-        np.array([[each.denominator for each in sums]], dtype=object),
-    )
+    return Shares.of(sums, object)
 
 
 def _as_integers(shares: Shares) -> Shares:
     """Shares of counts as 64-bit integers; to a millionth where exact fractions don't fit."""
-    exact = [Fraction(int(count), int(parts)) for count, parts in zip(shares.count[0], shares.parts[0], strict=True)]
     if max(*shares.count[0], *shares.parts[0]) >= _LARGEST_COUNT:
-        exact = [each.limit_denominator(_MOST_WEIGHT) for each in exact]
-        return Shares(
-            np.array([[each.numerator for each in exact]], dtype=np.int64),
-            np.array([[each.denominator for each in exact]], dtype=np.int64),
-        )
+        return Shares.of([each.limit_denominator(_MOST_WEIGHT) for each in shares.fractions], np.int64)
     return Shares(shares.count.astype(np.int64), shares.parts.astype(np.int64))
 
 

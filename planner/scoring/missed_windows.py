@@ -16,7 +16,7 @@ from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
-from planner.scoring.windows import BYTE_WINDOWS, byte_window, excess_anywhere, windows
+from planner.scoring.windows import BYTE_WINDOWS, alike, byte_window, excess_anywhere, spread, windows
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,7 @@ class _Window:
     @property
     def spread(self) -> LongArray:
         """(K,): most minus fewest, on the brokers that may hold any."""
-        most = self.held.max(axis=1)
-        if self.usable is None:
-            return most - self.held.min(axis=1)
-        return most - np.where(self.usable, self.held, most[:, None]).min(axis=1)
+        return spread(self.held, self.usable)
 
 
 def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
@@ -117,8 +114,7 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
     broken = window.spread > window.wanted.value if by_spread else window.outside
     if by_spread and not (problem.allowed is None and problem.leader_ranks is None and problem.caps is None):
         # Brokers with unlike shares, as their topics or caps differ, are as asked within their own windows.
-        alike = (window.bounds == window.bounds[:, :, :1]).all(axis=(0, 2))
-        broken = np.where(alike, broken, window.outside)
+        broken = np.where(alike(window.bounds), broken, window.outside)
     if not broken.any():
         return
     reached: NDArray[Any] = window.spread

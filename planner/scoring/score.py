@@ -18,7 +18,7 @@ from planner.model.seeded_numbers import mix
 from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
-from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, excess_anywhere, windows
+from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, excess_anywhere, spread, windows
 
 # Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
 SUMS = (
@@ -210,11 +210,7 @@ def _of_topics(basis: ScoringBasis, assignment: IntArray, leading: IntArray) -> 
     beyond = excess_anywhere(wanted.topic_replicas, here, TOPIC_PRICE, problem.balance.topic_replicas)
     if wanted.topic_leaders is not None:
         beyond = beyond + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, problem.balance.topic_leaders)
-    if problem.allowed_targets is None:
-        return beyond, here.max(axis=1) - here.min(axis=1)
-    # A topic is even or not on the brokers that it may use.
-    least = np.where(problem.allowed_targets, here, here.max(axis=1, keepdims=True)).min(axis=1)
-    return beyond, here.max(axis=1) - least
+    return beyond, spread(here, problem.allowed_targets)
 
 
 def finish(basis: ScoringBasis, total: Tally) -> Scores:
@@ -281,13 +277,12 @@ def ties(problem: Problem, assignment: IntArray) -> tuple[int, int]:
 def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: _Groups) -> LongArray:
     """(G, 2, B): bytes of each group that each broker copies in, and that today's leaders on it send."""
     brokers = len(problem.broker_ids)
-    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
     first = groups.of.astype(np.int64) * brokers
     arriving, sent = np.zeros((2, len(groups) * brokers), dtype=np.int64)
     for position, copies in zip(assignment.T, added.T, strict=True):
         rows = np.flatnonzero(copies)
         np.add.at(arriving, first[rows] + position[rows], problem.size_bytes[rows])
-    np.add.at(sent, first + source, problem.size_bytes * added.sum(axis=1))
+    np.add.at(sent, first + problem.copied_from, problem.size_bytes * added.sum(axis=1))
     return np.stack([each.reshape(-1, brokers) for each in (arriving, sent)], axis=1)
 
 
@@ -320,8 +315,7 @@ def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
 
 def _amounts(problem: Problem) -> LongArray:
     """(5, P): what each partition adds to `MEASURES` of all brokers together once everything is as asked."""
-    led = problem.may_lead_anew | (problem.leaders >= 0)
-    factors = problem.replication_factors.astype(np.int64)
+    led, factors = problem.is_led, problem.replication_factors.astype(np.int64)
     return np.stack(
         [
             factors,
@@ -363,7 +357,7 @@ def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: B
     """The additive terms of each partition (P,), in the order of SUMS without the last; `added` as by `adding`."""
     broken = independent_check.broken_rules(problem, replicas)
     # Replicas added on brokers of another rack than that of the leader that they are copied from.
-    source = problem.broker_racks[np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])]
+    source = problem.broker_racks[problem.copied_from]
     crossing = np.zeros(len(replicas), dtype=np.int64)
     for brokers, copies in zip(replicas.T, added.T, strict=True):
         crossing += copies & (problem.broker_racks[brokers] != source)

@@ -181,7 +181,7 @@ class Allowed:
             bool((np.where(table[1] > 0, table[2] <= window[0][table[0]], table[2] >= window[1][table[0]])).all())
             for table, window in loads
         )
-        return of_loads and self.topics.bears(tables[0]) and self.brokers.bears(_numbered(tables[1]))
+        return of_loads and self.topics.bears(tables[0]) and self.brokers.bears(numbered(tables[1]))
 
     @property
     def none(self) -> bool:
@@ -215,7 +215,7 @@ class Allowed:
         """Prices of a weighed unit of counts, and of one of loads, that take the least off a bound of these tables."""
         of_counts = [
             (np.abs(table[2]).astype(np.float64) / step, room.astype(np.float64) * step)
-            for windows, table in ((self.topics, tables[0]), (self.brokers, _numbered(tables[1])))
+            for windows, table in ((self.topics, tables[0]), (self.brokers, numbered(tables[1])))
             for step, room in windows.rooms(table)
         ]
         furthest = np.zeros(len(self.windows.scales)) if self.furthest is None else self.furthest
@@ -232,14 +232,14 @@ class Allowed:
         """
         return (
             self.topics.cost(prices[0], of_replicas)
-            + self.brokers.cost(_numbered(prices[1]), of_replicas)
+            + self.brokers.cost(numbered(prices[1]), of_replicas)
             + self.windows.cost(prices[2:], of_loads, self.furthest)
             + of_replicas * (self.replicas - self.certain)
             + of_loads * self.loads
         )
 
 
-def _numbered(table: LongArray) -> LongArray:
+def numbered(table: LongArray) -> LongArray:
     """A table of one window a broker as one of several windows."""
     return np.concatenate([np.zeros_like(table[:1]), table])
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from planner.model.balance import Balance, Tolerance
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import counts_by_group, leaders_after
 from planner.scoring.fair_shares import Shares, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, beyond, excess
@@ -62,12 +62,12 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         counts_by_group(problem, each, problem.topic_of, len(problem.topic_names))
         for each in (problem.replicas, led_by)
     )
+    replicas, topic_replicas = _of_replicas(problem, balance, held)
     of_bytes = (fair.disk, fair.network_in, fair.network_out)
-    caps = None if problem.caps is None else problem.caps[:, problem.targets]
     return Windows(
-        replicas=_capped(_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0], caps, 0),
-        leaders=_capped(_around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0], caps, 1),
-        topic_replicas=_where_allowed(problem, _around(fair.topic_replicas, balance.topic_replicas, held)),
+        replicas=replicas,
+        leaders=_capped(problem, _around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0], 1),
+        topic_replicas=topic_replicas,
         topic_leaders=(
             None if balance.topic_leaders.kind == "none" else _around(fair.topic_leaders, balance.topic_leaders, led)
         ),
@@ -75,7 +75,7 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         network_in=byte_window(fair.network_in, balance.network_in),
         network_out=byte_window(fair.network_out, balance.network_out),
         byte_shares=np.stack([(each.count // each.parts)[0].astype(np.int64) for each in of_bytes]),
-        caps=caps,
+        caps=None if problem.caps is None else problem.caps[:, problem.targets],
     )
 
 
@@ -102,26 +102,38 @@ def starting(wanted: Windows, low: int, spread: int) -> Windows:
 
 def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
     """The windows, with those that may begin anywhere set to begin nearest to what an assignment (P, W) holds."""
-    fair = fair_shares(problem)
     held = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
-    return replace(
-        wanted,
-        replicas=_capped(
-            _around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0], wanted.caps, 0
-        ),
-        topic_replicas=_where_allowed(problem, _around(fair.topic_replicas, balance.topic_replicas, held)),
-    )
+    replicas, topic_replicas = _of_replicas(problem, balance, held)
+    return replace(wanted, replicas=replicas, topic_replicas=topic_replicas)
 
 
-def _where_allowed(problem: Problem, of_topics: LongArray) -> LongArray:
-    """The windows (2, T, Bt), with nothing where a topic may not be; so such topics' windows have no other start."""
-    allowed = problem.allowed_targets
-    return of_topics if allowed is None else np.where(allowed, of_topics, 0)
+def _of_replicas(problem: Problem, balance: Balance, held: LongArray) -> tuple[LongArray, LongArray]:
+    """The windows of all replicas (2, Bt) and of topics (2, T, Bt), where brokers hold so many of a topic (T, Bt)."""
+    fair, allowed = fair_shares(problem), problem.allowed_targets
+    in_all = _around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0]
+    of_topics = _around(fair.topic_replicas, balance.topic_replicas, held)
+    # Nothing where a topic may not be; so the windows of such topics have no other start.
+    of_topics = of_topics if allowed is None else np.where(allowed, of_topics, 0)
+    return _capped(problem, in_all, 0), of_topics
 
 
-def _capped(window: LongArray, caps: LongArray | None, at: int) -> LongArray:
-    """A window (2, Bt) that ends where one of the caps (2, Bt) does."""
-    return window if caps is None else np.minimum(window, caps[at])
+def _capped(problem: Problem, window: LongArray, at: int) -> LongArray:
+    """A window (2, Bt) that ends where the caps on replicas (0) or leaders (1) do."""
+    return window if problem.caps is None else np.minimum(window, problem.caps[at, problem.targets])
+
+
+def alike(window: LongArray) -> BoolArray:
+    """(K,): True where a window (2, K, Bt) is the same for all brokers."""
+    same: BoolArray = (window == window[..., :1]).all(axis=(0, -1))
+    return same
+
+
+def spread(held: LongArray, usable: BoolArray | None) -> LongArray:
+    """(K,): most minus fewest (K, Bt), on the brokers that may hold any (K, Bt); None: on all."""
+    most = held.max(axis=1)
+    if usable is None:
+        return most - held.min(axis=1)
+    return most - np.where(usable, held, most[:, None]).min(axis=1)
 
 
 def opened(window: LongArray) -> LongArray:
@@ -134,9 +146,8 @@ def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance:
     outside = excess(bounds, counts, price)
     if tolerance.kind != "spread":
         return outside
-    alike = (bounds == bounds[..., :1]).all(axis=(0, -1))
     even = counts.max(axis=-1) - counts.min(axis=-1) <= tolerance.value
-    return np.where(alike & even, 0, outside)
+    return np.where(alike(bounds) & even, 0, outside)
 
 
 def byte_excess(wanted: Windows, held: LongArray) -> LongArray:

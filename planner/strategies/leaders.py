@@ -36,7 +36,8 @@ from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.placement import as_wide
-from planner.strategies.load_windows.local_search import Placement, SearchState, polish, repair
+from planner.strategies.load_windows.local_search import polish, repair
+from planner.strategies.load_windows.local_search_state import Placement, SearchState
 
 # More leaders than any broker has.
 _ENDLESS = 1 << 40

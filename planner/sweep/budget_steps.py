@@ -19,6 +19,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import adding
+from planner.scoring.windows import BYTE_WINDOWS
 from planner.strategies import optimum
 
 # How far from its fair share each broker may be, in per cent, on the ladder: where only the costly windows are
@@ -26,11 +27,10 @@ from planner.strategies import optimum
 LEVELS_OF_COST = (5, 12, 20, 30, 50, 75)
 LEVELS = (2, 8, 16, 25, 40, 50, 60, 75, 90)
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
-_BYTES = ("disk", "network_in", "network_out")
 _COUNTS = ("replicas", "leaders")
 _TOPICS = ("topic_replicas", "topic_leaders")
 # The windows that cost what a term limits. Even counts cost few bytes: they are met by moving small partitions.
-_COSTLY = {"bytes_moved": _BYTES, "replicas_moved": ("replicas", *_BYTES), "leaders_changed": ("leaders",)}
+_COSTLY = {"bytes_moved": BYTE_WINDOWS, "replicas_moved": ("replicas", *BYTE_WINDOWS), "leaders_changed": ("leaders",)}
 _OPEN = Balance(*[NO_TOLERANCE] * 7)
 
 
@@ -47,7 +47,7 @@ def ladder(balance: Balance, budget: Budget) -> tuple[Balance, ...]:
     """
     no_topics = _without(balance, _TOPICS)
     costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
-    everything = (*_COUNTS, *_BYTES)
+    everything = (*_COUNTS, *BYTE_WINDOWS)
     looser = [*_ever_looser(no_topics, costly, LEVELS_OF_COST), *_ever_looser(no_topics, everything, LEVELS)]
     if budget.leaders_changed is not None:
         looser += _ever_looser(_without(no_topics, ("leaders",)), everything, LEVELS)

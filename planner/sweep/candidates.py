@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.machinery import ModuleSpec
 from itertools import product
@@ -24,11 +24,11 @@ from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.build_problem import rows_to_place
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Sweep
+from planner.scoring.windows import BYTE_WINDOWS
 from planner.strategies.catalog import Candidate
 from planner.sweep import budget_steps
 
-KNOBS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
-_OF_BYTES = ("disk", "network_in", "network_out")
+KNOBS = tuple(each.name for each in fields(Balance))
 # What `scenarios` of a row says: plan for today's bytes alone, or so that the windows hold in every scenario too.
 NO_SCENARIOS, ALL_SCENARIOS = "none", "all"
 
@@ -257,7 +257,7 @@ def work(problem: Problem, run: Run, *, from_tables: bool) -> float:
 
 def _price(problem: Problem, balance: Balance) -> int:
     size = int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum())
-    slow = problem.together is not None or any(getattr(balance, knob) != NO_TOLERANCE for knob in _OF_BYTES)
+    slow = problem.together is not None or any(getattr(balance, knob) != NO_TOLERANCE for knob in BYTE_WINDOWS)
     if slow or bool((problem.disk_limit_bytes[problem.targets] >= 0).any()):
         return max(_TIMES_BYTES * size, _LEAST_SOLVED_BYTES)
     return max(size, _LEAST_SOLVED)

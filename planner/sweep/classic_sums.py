@@ -18,9 +18,10 @@ from planner.model.build_problem import rows_to_place
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, uneven_racks
 from planner.model.seeded_numbers import mix
 from planner.scoring import broker_loads, failure_costs, growth_scenarios, score
+from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.score import Scores, ScoringBasis, Tally
 from planner.scoring.window_excess import TOPIC_PRICE, weight
-from planner.scoring.windows import BYTE_WINDOWS
+from planner.scoring.windows import BYTE_WINDOWS, alike
 from planner.strategies import kafka_classic
 
 Floats = NDArray[np.float64]
@@ -132,7 +133,7 @@ def make(basis: ScoringBasis) -> ClassicSums:
         int(((factors < problem.min_insync) & (factors != before)).sum()),
         (factors - np.where(served, problem.min_insync, 1)).astype(np.int32),
         weight(np.arange(most + 1, dtype=np.int64), TOPIC_PRICE),
-        (wanted == wanted[..., :1]).all(axis=(0, -1)),
+        alike(wanted),
     )
 
 
@@ -237,7 +238,7 @@ def _replicas(problem: Problem) -> Replicas:
     positions = [np.flatnonzero(factors > position) for position in range(int(factors.max()))]
     row, ends = np.concatenate(positions), np.cumsum([len(each) for each in positions])
     spans = [(slice(end - len(each), end), each) for each, end in zip(positions, ends.tolist(), strict=True)]
-    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
+    source = problem.copied_from
     here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
     here[np.arange(problem.rows)[:, None], problem.replicas] = True
     here[problem.is_new] = True  # nobody copies what is to be made
@@ -291,7 +292,7 @@ def _leading(problem: Problem) -> Leading:
     number, targets = broker_loads.target_numbers(problem), int(problem.targets.sum())
     anew, leads = problem.may_lead_anew, problem.leaders >= 0
     today = np.where(leads, number[problem.leaders], -1).astype(np.int64)
-    sent = problem.bytes_in_per_sec * (problem.replication_factors - 1) + problem.bytes_out_per_sec
+    sent = sent_by_leader(problem)
     kept = today[~anew & (today >= 0)]
     kept_sent = np.bincount(kept, weights=sent[~anew & (today >= 0)].astype(np.float64), minlength=targets)
     return Leading(

@@ -89,11 +89,10 @@ def origin(topic: Topic, defaults: Config, key: str) -> str:
     return "inherited from the brokers" if key in dict(defaults) else "Kafka's default"
 
 
-def altered(topic: str, key: str, value: object) -> str:
-    """The command that changes a topic's configuration; no plan does that."""
-    return (
-        f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {key}={value}, or Terraform"
-    )
+def altered(topic: str, min_insync: object) -> str:
+    """The command that changes a topic's min.insync.replicas; no plan does that."""
+    setting = f"{MIN_INSYNC}={min_insync}"
+    return f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {setting}, or Terraform"
 
 
 @_reads(_CREATE)

@@ -36,7 +36,7 @@ from planner.inputs.spec.sections import Described, state_files_of_groups
 from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.state.cluster_conditions import broker_notes
 from planner.inputs.state.merge import Merged, merge
-from planner.inputs.state.state_files import Expected, UnreadableError, files_in, read_file, read_text
+from planner.inputs.state.state_files import Expected, files_in, read_file, read_text
 from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
@@ -192,7 +192,7 @@ def _read_sources(document: Document, folder: Path) -> _Parts:
                 found = read_file(path, name, source.topic, expected=source.expected)
                 parts.append(found.part)
                 inputs.append(found.input)
-        except UnreadableError as error:
+        except file_reading.UnreadableError as error:
             findings.append(document.finding(source.keys, str(error)))
         except SpecError as error:
             findings += error.findings
@@ -219,7 +219,7 @@ def _groups(document: Document, folder: Path, broken: list[Finding], assignment:
             text, read = read_text(folder / written, written)
             described[written] = consumer_groups.parse(text, (folder / written).as_posix())
             inputs.append(read)
-        except UnreadableError as error:
+        except file_reading.UnreadableError as error:
             findings.append(document.finding(keys, str(error)))
         except SpecError as error:
             findings += error.findings
@@ -371,5 +371,5 @@ def _read(path: Path, where: Finding, kind: file_reading.Kind) -> bytes:
     try:
         file_reading.require_text_name(path)
         return file_reading.read_bytes(path, kind)
-    except UnreadableError as error:
+    except file_reading.UnreadableError as error:
         raise SpecError([Finding(where.place, where.key, str(error))]) from None

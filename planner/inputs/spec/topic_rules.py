@@ -199,7 +199,7 @@ def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first:
         message = (
             f"{factor} is below min.insync.replicas of {topic.name} ({least}, {origin(topic, defaults, MIN_INSYNC)}): "
             f"writes with acks=all would be refused; allowed: {least} or more; or lower min.insync.replicas first, "
-            f"{altered(topic.name, MIN_INSYNC, factor)}, and capture the state anew"
+            f"{altered(topic.name, factor)}, and capture the state anew"
         )
         yield document.finding(path, message)
     if factor != first:

@@ -30,8 +30,6 @@ from planner.model.errors import Finding, ImportStateError, Place, SetupError
 from planner.model.file_reading import UnreadableError
 from planner.model.spec import InputFile
 
-__all__ = ["Expected", "StateFile", "UnreadableError", "files_in", "read_all", "read_file", "read_part", "read_text"]
-
 Expected = Literal["state", "assignment", "sizes"]
 
 # So much of a text tells its format; what a terminal or a logger printed may stand above.

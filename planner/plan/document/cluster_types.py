@@ -11,7 +11,6 @@ from planner.plan.document.field_types import (
     Count,
     Name,
     NotNegative,
-    PartitionId,
     Percentage,
     Positive,
     Section,
@@ -20,6 +19,7 @@ from planner.plan.document.field_types import (
     TopicName,
     doc,
 )
+from planner.plan.document.partition_types import TopicPartition
 
 
 class HeldLoad(Section, frozen=True, kw_only=True):
@@ -230,11 +230,9 @@ class LeftOutRow(Section, frozen=True, kw_only=True):
     why: Annotated[str, doc("Why its log dirs are not planned.")]
 
 
-class LogDirMoveRow(Section, frozen=True, kw_only=True):
+class LogDirMoveRow(TopicPartition, frozen=True, kw_only=True):
     """One replica that moves between log dirs of its broker."""
 
-    topic: TopicName
-    partition: PartitionId
     broker: Annotated[BrokerId, doc("The broker that keeps it.")]
     log_dir_before: Annotated[str, doc("Today's log dir.")]
     log_dir: Annotated[str, doc("The log dir after the plan.")]

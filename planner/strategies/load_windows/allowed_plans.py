@@ -15,7 +15,7 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads, excess
-from planner.scoring.windows import Windows, starts
+from planner.scoring.windows import Windows, alike, starts
 from planner.strategies import bounds
 from planner.strategies.bounds import Branch, Case, Certificate, Outside, Part, Prices, Starting
 from planner.strategies.flow.layout import Layout
@@ -66,23 +66,23 @@ class OpenWindows:
 
 def open_windows(problem: Problem, balance: Balance, layout: Layout, wanted: Windows) -> OpenWindows:
     """The windows that a balance leaves open on this problem."""
-    fair, alike = fair_shares(problem), bool(np.ptp(disk_weights(problem)) == 0)
+    fair, same_disks = fair_shares(problem), bool(np.ptp(disk_weights(problem)) == 0)
     held = layout.fixed_cells.sum(axis=1) + layout.topic_replicas
-    topics = _begins(fair.topic_replicas, balance.topic_replicas, wanted.topic_replicas, alike, held)
+    topics = _begins(fair.topic_replicas, balance.topic_replicas, wanted.topic_replicas, same_disks, held)
     if problem.allowed_targets is not None:
         topics = replace(topics, open=topics.open & problem.allowed_targets.all(axis=1))
     window = wanted.replicas[:, None]
-    replicas = _begins(fair.replicas, balance.replicas, window, alike, held.sum(keepdims=True))
+    replicas = _begins(fair.replicas, balance.replicas, window, same_disks, held.sum(keepdims=True))
     if wanted.caps is not None and wanted.caps[0].min() < replicas.last[0] + replicas.spread:
         # A window that a cap cuts has no other start.
         replicas = replace(replicas, open=np.zeros_like(replicas.open))
     lows = range(int(replicas.first[0]), int(replicas.last[0]) + 1)
-    by_start = replicas.open[0] and _same(window)[0] and len(lows) > 1
+    by_start = replicas.open[0] and alike(window)[0] and len(lows) > 1
     return OpenWindows(topics, replicas, lows if by_start else range(0))
 
 
-def _begins(fair: Shares, tolerance: Tolerance, window: LongArray, alike: bool, held: LongArray) -> Begins:
-    """Where windows (2, K, Bt) may begin, for brokers that are `alike` in their disks and together hold `held` (K,).
+def _begins(fair: Shares, tolerance: Tolerance, window: LongArray, same_disks: bool, held: LongArray) -> Begins:
+    """Where windows (2, K, Bt) may begin, for brokers that together hold `held` (K,).
 
     Shares that differ by more than the spread can't be brought within it: there only the windows count, around each.
     """
@@ -91,14 +91,8 @@ def _begins(fair: Shares, tolerance: Tolerance, window: LongArray, alike: bool, 
         return Begins(closed > 0, closed, closed, 0)
     spread, brokers = int(tolerance.value), window.shape[2]
     floor, ceil = fair.count // fair.parts, -(-fair.count // fair.parts)
-    within = (floor.max(axis=1) - ceil.min(axis=1) <= spread) & alike
-    return Begins(within | _same(window), np.maximum(-(-held // brokers) - spread, 0), held // brokers, spread)
-
-
-def _same(window: LongArray) -> BoolArray:
-    """(K,): True where a window (2, K, Bt) is the same for all brokers."""
-    same: BoolArray = (window == window[:, :, :1]).all(axis=(0, 2))
-    return same
+    within = (floor.max(axis=1) - ceil.min(axis=1) <= spread) & same_disks
+    return Begins(within | alike(window), np.maximum(-(-held // brokers) - spread, 0), held // brokers, spread)
 
 
 def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:

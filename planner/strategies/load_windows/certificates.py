@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.model.balance import Balance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.window_excess import Allowed
+from planner.scoring.window_excess import Allowed, numbered
 from planner.scoring.windows import Windows, starting
 from planner.strategies import bounds
 from planner.strategies.bounds import (
@@ -262,9 +262,7 @@ class Anywhere:
         here = np.ones(self.fixed.shape[1], dtype=bool) if here is None else here
         is_open, all_open = self.anywhere.topics.open, self.anywhere.replicas.open
         cells = _least(prices.topic_replicas, self.by_cell, is_open, here)
-        # A table of one window a broker, as one of several windows.
-        numbered = np.concatenate([np.zeros_like(prices.replicas[:1]), prices.replicas])
-        in_all = _least(numbered, self.in_all, all_open, here)
+        in_all = _least(numbered(prices.replicas), self.in_all, all_open, here)
         return replace(prices, topic_replicas=cells, replicas=in_all[1:])
 
 

@@ -23,15 +23,12 @@ from planner.strategies.load_windows.local_search_state import (
     Moving,
     Pairs,
     Placement,
-    SearchState,
     can_exchange,
     coming,
     further,
     going,
-    movers,
     outward,
     pairings,
-    within_topics,
 )
 from planner.strategies.work_limits import (
     EXCHANGES_AT_ONCE,
@@ -40,8 +37,6 @@ from planner.strategies.work_limits import (
     LARGE_PLACEMENT,
     POLISH_ROUNDS,
 )
-
-__all__ = ["Placement", "SearchState", "further", "movers", "polish", "repair", "within_topics"]
 
 # What a byte outside its window weighs against a byte copied (less the prices): at first only what costs next to
 # nothing mends windows, at last anything.

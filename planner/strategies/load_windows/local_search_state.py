@@ -82,12 +82,6 @@ def coming(placement: Placement, here: int, partners: IntArray) -> Ends:
     return Ends(rows[may], of[may])
 
 
-def within_topics(placement: Placement, out: IntArray, back: IntArray) -> tuple[IntArray, IntArray]:
-    """Every pair of rows, one of each, that are of one topic."""
-    at, of = _alike(placement.search.topics[out], placement.search.topics[back])
-    return out[at], back[of]
-
-
 def pairings(placement: Placement, here: int, partners: IntArray, out: Ends, back: Ends) -> Pairs:
     """Rows that may go to a partner and back from it, by partners: all of one topic, those of two topics with room, and
     those alone where there is room. Of two topics with many rows, some.

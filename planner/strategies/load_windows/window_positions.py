@@ -20,7 +20,7 @@ import numpy as np
 from planner.model.balance import Balance
 from planner.model.build_problem import today
 from planner.model.problem import LongArray, Problem
-from planner.scoring.windows import Windows, near, opened, starting, starts
+from planner.scoring.windows import Windows, alike, near, opened, starting, starts
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.load_windows.allowed_plans import OpenWindows, excess_and_cost_of_topics, open_windows
@@ -120,7 +120,7 @@ def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
 def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
     """The windows of topics that begin where each one's bytes are fewest, were there no other windows."""
     topics, alone = anywhere.topics, replace(wanted, replicas=opened(wanted.replicas))
-    free = topics.open & (wanted.topic_replicas == wanted.topic_replicas[:, :, :1]).all(axis=(0, 2))
+    free = topics.open & alike(wanted.topic_replicas)
     low, high = topics.first.copy(), topics.last.copy()
 
     def at(lows: LongArray) -> Windows:

@@ -11,9 +11,10 @@ from folders import capture
 from state_texts import read_topics
 
 from planner.inputs.spec.reading import load
-from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_part
+from planner.inputs.state.state_files import files_in, read_file, read_part
 from planner.model.cluster import CONFIGS_UNKNOWN
 from planner.model.errors import ImportStateError, SpecError
+from planner.model.file_reading import UnreadableError
 from planner.model.spec import Spec
 
 DESCRIBE = "Topic: a\tPartitionCount: 1\tConfigs: \n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"

@@ -18,7 +18,6 @@ from planner.strategies.load_windows.local_search_state import (
     going,
     movers,
     pairings,
-    within_topics,
 )
 
 # Rows 0 and 1 are of topic 0, rows 2 and 3 of topic 1; brokers 0 and 1 are in rack 0, broker 2 in rack 1.
@@ -67,14 +66,6 @@ def test_what_moving_means() -> None:
     moving = Moving.of(placement(), np.array([0, 2]), 0, 1)
     assert ([0, 2, -1], [7, 3, 0], [[70, 30, 0]]) == tuple(each.tolist() for each in moving)
     assert [-5, 0] == Moving.of(placement(), np.array([1]), 0, 1).costs.tolist()
-
-
-def test_pairs_within_topics() -> None:
-    """Every row of a topic with every one of the same topic, and no other."""
-    out, back = within_topics(placement(), np.array([0, 2]), np.array([1, 3]))
-    assert [(0, 1), (2, 3)] == list(zip(out.tolist(), back.tolist(), strict=True))
-    out, back = within_topics(placement(), np.array([0, 1]), np.array([0, 1, 3]))
-    assert [(0, 0), (0, 1), (1, 0), (1, 1)] == list(zip(out.tolist(), back.tolist(), strict=True))
 
 
 def all_pairs(of: Placement, *partners: int) -> list[list[tuple[int, int]]]:
