@@ -135,6 +135,13 @@ class Launch:
                 setattr(owner, name, None)
 
 
+def forget_ended() -> None:
+    """Let pyspark forget a JVM that has ended: an earlier session's, which was killed while that stopped."""
+    launch = Launch()
+    if launch.died():
+        launch._forget()
+
+
 @contextmanager
 def launched() -> Iterator[Launch]:
     """A launch whose session is stopped at the end of the block; SetupError where the JVM dies in it.

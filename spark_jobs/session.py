@@ -129,6 +129,7 @@ def open_session(
             return
         from pyspark import SparkContext
 
+        launch.forget_ended()
         # A process has one context: whoever has opened it stops it.
         shared = SparkContext._active_spark_context is not None
         try:

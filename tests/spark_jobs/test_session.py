@@ -90,6 +90,22 @@ def test_a_session_within_another_shares_its_context_and_leaves_it_open(spark):
 
 
 @pytest.mark.spark
+def test_a_java_that_was_killed_while_its_session_stopped_is_not_taken_again(tmp_path):
+    """The next session of the process starts another one."""
+    code = (
+        "from pyspark import SparkContext\n"
+        "from spark_jobs import carrier, session\n"
+        "for _ in range(2):\n"
+        "    with session.open_session(master='local[1]') as spark:\n"
+        "        print(carrier.cores(spark))\n"
+        "    SparkContext._gateway.proc.kill()\n"
+        "    SparkContext._gateway.proc.wait()"
+    )
+    ran = python(code, {**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert (0, "1\n1\n", "") == (ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.mark.spark
 def test_a_local_session_listens_on_loopback_alone(spark):
     """Nothing of a laptop's session can be reached from outside."""
     conf = spark.sparkContext.getConf()
