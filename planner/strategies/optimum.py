@@ -31,6 +31,7 @@ from planner.strategies import leaders, new_partition_placement
 from planner.strategies.bounds import GRAIN, Certificate, least
 from planner.strategies.common_leaders import led_together
 from planner.strategies.flow.layout import Layout, lay_out
+from planner.strategies.flow.placement import copied
 from planner.strategies.flow.tie_breaks import settled
 from planner.strategies.leaders import led_in_sync
 from planner.strategies.load_windows.balanced_placement import even
@@ -170,7 +171,10 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
     """What moves where; of placements that cost the same, one that keeps more leaders and touches fewer partitions."""
     wanted, placed, evened = best
     chosen, proven = placed.chosen if evened is None else evened.chosen, False
-    if evened is None or (asked.exactly and _copied(asked, chosen) == _copied(asked, placed.chosen)):
+    if evened is None or (
+        asked.exactly
+        and copied(asked.problem, asked.layout, chosen) == copied(asked.problem, asked.layout, placed.chosen)
+    ):
         tied, of_ties = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
         loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown) if evened is not None else None
         # The best of all that cost as little is the best of those within the windows of bytes, too, if it is in them.
@@ -178,13 +182,6 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
             chosen, proven = tied, of_ties
     assignment[asked.layout.rows] = chosen
     return assignment, proven
-
-
-def _copied(asked: _Asked, chosen: IntArray) -> int:
-    """Bytes that a placement (M, W) copies."""
-    today = asked.problem.replicas[asked.layout.rows]
-    copies = (chosen >= 0) & ~(chosen[:, :, None] == today[:, None, :]).any(axis=2)
-    return int(copies.sum(axis=1) @ asked.layout.copy_bytes)
 
 
 def _leaders(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
@@ -205,7 +202,7 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
     """One leader for the partitions of each slot, whatever that copies: the bound is that of all leaders."""
     if asked.problem.together is None:
         return assignment
-    placed, led = led_together(asked.problem, assignment, wanted)
+    placed, led = led_together(asked.problem, assignment, wanted, None if asked.of_bytes else asked.layout)
     return led_in_sync(asked.problem, leaders.order(asked.problem, placed, wanted, asked.grown, led))
 
 

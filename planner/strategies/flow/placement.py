@@ -79,6 +79,13 @@ def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:
     return on
 
 
+def copied(problem: Problem, layout: Layout, chosen: IntArray) -> int:
+    """Bytes that a placement (M, W) of the layout's rows copies."""
+    today = problem.replicas[layout.rows]
+    copies = (chosen >= 0) & ~(chosen[:, :, None] == today[:, None, :]).any(axis=2)
+    return int(copies.sum(axis=1) @ layout.copy_bytes)
+
+
 def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
     """The windows with those of counts widened to contain a placement, where they couldn't all hold."""
     topic_units, broker_units = placed.solved.through

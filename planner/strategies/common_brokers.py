@@ -1,0 +1,65 @@
+"""Fewer bytes for plans in which slots of `together` were given common brokers, one after the other.
+
+With the broker of each slot decided, what is left is the optimum's own flow again: the replicas by which those brokers
+lead are settled, and all others are placed anew. So nothing copies less with these common brokers. Replicas are settled
+in the layout, which then places one replica less of each such partition, in the racks that are left to it. That says
+enough only where a rack holds one replica of a partition, so other clusters keep the plan that they have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.model.problem import IntArray, Problem
+from planner.scoring.broker_loads import counts_by_group
+from planner.scoring.windows import Windows
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.placement import as_wide, copied, place
+from planner.strategies.flow.tie_breaks import settled
+
+
+def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: IntArray, led: IntArray) -> IntArray:
+    """The replicas (P, W) that copy the fewest bytes with one of each partition on the broker that is to lead it, `led`
+    (P,), -1: any; no further outside of the windows than those that are placed, which are given back where none copy
+    less.
+    """
+    brokers = layout.numbered(led[layout.rows])
+    rows = np.flatnonzero(brokers >= 0)
+    racks = layout.racks[brokers[rows]]
+    anew = problem.rebalance == "all" and problem.leader_ranks is None and not problem.is_new.any()
+    if not anew or layout.replaced.any() or (layout.most[rows, racks] > 1).any():
+        return placed
+    around = without_settled(layout, brokers)
+    cells = counts_by_group(problem, placed, problem.topic_of, len(problem.topic_names))
+    wide = replace(
+        wanted,
+        topic_replicas=as_wide(wanted.topic_replicas, cells),
+        replicas=as_wide(wanted.replicas, cells.sum(axis=0)),
+    )
+    chosen, _ = settled(problem, around, wide, place(problem, around, wide))
+    chosen = chosen.copy()
+    chosen[rows, around.factors[rows]] = layout.targets[brokers[rows]]
+    if copied(problem, layout, chosen) >= copied(problem, layout, placed[layout.rows]):
+        return placed
+    found = placed.copy()
+    found[layout.rows] = chosen
+    return found
+
+
+def without_settled(layout: Layout, brokers: IntArray) -> Layout:
+    """The layout without a replica of each row on its broker (M,), -1: it has none, which counts as one that is fixed
+    there.
+    """
+    rows = np.flatnonzero(brokers >= 0)
+    on, racks = brokers[rows], layout.racks[brokers[rows]]
+    factors, fixed, (least, most) = layout.factors.copy(), layout.fixed_cells.copy(), (layout.least, layout.most)
+    factors[rows] -= 1
+    np.add.at(fixed, (layout.topics[rows], on), 1)
+    one = np.zeros_like(most)
+    one[rows, racks] = 1
+    # A rack with its replica has no room for another, not even one that is there today.
+    full = np.take_along_axis(most - one, layout.racks[layout.home], axis=1) == 0
+    home = np.where((brokers >= 0)[:, None] & full, -1, layout.home)
+    return replace(layout, factors=factors, fixed_cells=fixed, least=(least - one).clip(0), most=most - one, home=home)
