@@ -1,9 +1,10 @@
-"""Fewer bytes for plans in which slots of `together` were given common brokers, one after the other.
+"""Better plans where slots of `together` were given common brokers one after the other.
 
 With the broker of each slot decided, what is left is the optimum's own flow again: the replicas by which those brokers
-lead are settled, and all others are placed anew. So nothing copies less with these common brokers. Replicas are settled
-in the layout, which then places one replica less of each such partition, in the racks that are left to it. That says
-enough only where a rack holds one replica of a partition, so other clusters keep the plan that they have.
+lead are settled, and all others are placed anew. So no plan with these common brokers misses the windows less, and of
+those that miss them as little none copies less. Replicas are settled in the layout, which then places one replica less
+of each such partition, in the racks that are left to it. That says enough only where a rack holds one replica of a
+partition, so other clusters keep the plan that they have.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ import numpy as np
 
 from planner.model.problem import IntArray, Problem
 from planner.scoring.broker_loads import counts_by_group
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import Windows
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.placement import as_wide, copied, place
+from planner.strategies.flow.placement import copied, place
 from planner.strategies.flow.tie_breaks import settled
 
 
 def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: IntArray, led: IntArray) -> IntArray:
-    """The replicas (P, W) that copy the fewest bytes with one of each partition on the broker that is to lead it, `led`
-    (P,), -1: any; no further outside of the windows than those that are placed, which are given back where none copy
-    less.
+    """The replicas (P, W) that miss the windows least, then copy the fewest bytes, with one of each partition on the
+    broker that is to lead it, `led` (P,), -1: any. Those that are placed where none are better.
     """
     brokers = layout.numbered(led[layout.rows])
     rows = np.flatnonzero(brokers >= 0)
@@ -32,20 +33,18 @@ def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: Int
     if not anew or layout.replaced.any() or (layout.most[rows, racks] > 1).any():
         return placed
     around = without_settled(layout, brokers)
-    cells = counts_by_group(problem, placed, problem.topic_of, len(problem.topic_names))
-    wide = replace(
-        wanted,
-        topic_replicas=as_wide(wanted.topic_replicas, cells),
-        replicas=as_wide(wanted.replicas, cells.sum(axis=0)),
-    )
-    chosen, _ = settled(problem, around, wide, place(problem, around, wide))
-    chosen = chosen.copy()
-    chosen[rows, around.factors[rows]] = layout.targets[brokers[rows]]
-    if copied(problem, layout, chosen) >= copied(problem, layout, placed[layout.rows]):
-        return placed
+    chosen, _ = settled(problem, around, wanted, place(problem, around, wanted))
     found = placed.copy()
     found[layout.rows] = chosen
-    return found
+    found[layout.rows[rows], around.factors[rows]] = layout.targets[brokers[rows]]
+
+    def outside_and_copied(assignment: IntArray) -> tuple[int, int]:
+        cells = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
+        outside = excess(wanted.topic_replicas, cells, TOPIC_PRICE).sum()
+        outside += excess(wanted.replicas, cells.sum(axis=0), BROKER_PRICE)
+        return int(outside), copied(problem, layout, assignment[layout.rows])
+
+    return min(placed, found, key=outside_and_copied)
 
 
 def without_settled(layout: Layout, brokers: IntArray) -> Layout:
