@@ -143,7 +143,7 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
     ImportStateError for topics, partitions and brokers that the spec doesn't have, with their places; InfeasibleError
     with everything that breaks a hard rule of the spec.
     """
-    rows = {key: row for row, key in enumerate(problem.partition_keys)}
+    rows = problem.row_of
     if wrong := list(_strange(given, problem, rows)):
         raise ImportStateError(wrong)
     entries = {rows[each.topic, each.partition.id]: each for each in given.wanted}

@@ -90,7 +90,7 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     target as an assignment (P, W).
     """
     problem = build_problem.build(spec)
-    rows = {key: row for row, key in enumerate(problem.partition_keys)}
+    rows = problem.row_of
     wanted = rest.targets | rest.made
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
     planned, forced = np.zeros((2, problem.rows), dtype=bool)

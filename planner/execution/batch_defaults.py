@@ -112,7 +112,7 @@ def _produced(changed: Sequence[PartitionChange], rules: BatchRules, racks: Mapp
 
 def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]:
     """A share of what stated networks have left, on the broker with the least; the constant where none is stated."""
-    brokers = (*spec.cluster.brokers, *spec.changes.add_brokers)
+    brokers = spec.all_brokers
     networks = {each.id: each.network_bytes_per_sec for each in brokers if each.network_bytes_per_sec is not None}
     if not networks:
         return (

@@ -157,7 +157,7 @@ def _unjudged(spec: Spec) -> Iterator[str]:
     if cluster.unsized or not cluster.sizes_known:
         who = f"{cluster.unsized or 'all'} partitions have no size"
         yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
-    if all(broker.rack is None for broker in (*cluster.brokers, *spec.changes.add_brokers)):
+    if all(broker.rack is None for broker in spec.all_brokers):
         yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
     if spec.week is None:
         why = ", the hours of the week are unknown; allowed: with cluster.load, or no such limit"

@@ -184,7 +184,7 @@ def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
     reported = dict(spec.cluster.log_dirs.brokers)
     holding = {broker for topic in spec.cluster.topics for row in topic.partitions for broker in row.replicas}
     found: dict[int, tuple[LogDir, ...]] = {}
-    for broker in spec.cluster.brokers + spec.changes.add_brokers:
+    for broker in spec.all_brokers:
         sizes = {log_dir.path: log_dir.disk_bytes for log_dir in broker.log_dirs}
         dirs = reported.get(broker.id, () if broker.id in holding else broker.log_dirs)
         sized = (replace(each, disk_bytes=sizes.get(each.path) or each.disk_bytes) for each in dirs)

@@ -176,7 +176,7 @@ def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) ->
         return uneven_racks(problem, problem.replicas) & problem.movable
     if not (spec.rack_aware and spec.changes.set_racks):
         return np.zeros(problem.rows, dtype=bool)
-    todays = {broker.id: broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
+    todays = {broker.id: broker.rack for broker in spec.all_brokers}
     _, racks_today = _rack_indices([Broker(broker.id, todays[broker.id]) for broker in brokers])
     before, now = (_crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks))
     worse: BoolArray = uneven_racks(problem, problem.replicas) & (now > before)
@@ -220,7 +220,7 @@ def today(problem: Problem) -> IntArray:
 
 def assigned(problem: Problem, lists: Mapping[tuple[str, int], Sequence[int]]) -> IntArray:
     """(P, W): today's replicas, but for the partitions (topic, id) that `lists` puts on these brokers, by id."""
-    rows = {key: row for row, key in enumerate(problem.partition_keys)}
+    rows = problem.row_of
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     found = today(problem)
     more = max(max(map(len, lists.values()), default=0) - found.shape[1], 0)
@@ -240,8 +240,13 @@ def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
 def brokers_after(spec: Spec) -> list[Broker]:
     """Today's brokers and the added ones, by id, with the racks that they will have."""
     racks = dict(spec.changes.set_racks)
-    brokers = spec.cluster.brokers + spec.changes.add_brokers
+    brokers = spec.all_brokers
     return sorted((replace(each, rack=racks.get(each.id, each.rack)) for each in brokers), key=lambda broker: broker.id)
+
+
+def network_limits(spec: Spec) -> LongArray:
+    """(B,): each broker's `capacity.network`, -1 where it states none."""
+    return _longs(-1 if (limit := each.network_bytes_per_sec) is None else limit for each in brokers_after(spec))
 
 
 def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
@@ -375,7 +380,6 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     scenarios, after those that it has.
     """
     hours = of_partitions(problem, week)
-    network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
     # Half the bytes to carry, where they fit.
     small = hours.max(initial=0) <= np.iinfo(np.int32).max
     shares = dict(spec.traffic.consumers) if spec.traffic.nearest else {}
@@ -383,7 +387,7 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     problem = replace(
         problem,
         week=hours.astype(np.int32) if small else hours,
-        network_limit=_longs(network),
+        network_limit=network_limits(spec),
         read_in_racks=_longs(near) if any(near) else None,
     )
     found = binding_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 HOUR_SECONDS, HOURS_OF_WEEK = 3600, 168
 # Any Monday at 00:00 UTC.
 _MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def doubts(span: Span) -> tuple[str, ...]:
 def hour_name(hour: int, zone: str = "UTC") -> str:
     """An hour of the week for people, such as `Monday 09:00 UTC`; in another zone with its offset to UTC in January."""
     at = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))
-    return f"{_DAYS[at.weekday()]} {at:%H:%M} {zone}"
+    return f"{DAYS[at.weekday()]} {at:%H:%M} {zone}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +95,12 @@ class WeekOfLoad:
         means = np.where(self.means[:, at[known]] > 0, self.means[:, at[known]], np.nan)
         found[:, known] = self.hours[:, at[known]] * (rates[:, known] / means)[:, :, None]
         return np.rint(np.where(np.isnan(found), flat, found)).astype(np.int64)
+
+
+def topics_of(rows: Any) -> tuple[NDArray[np.int64], list[str]]:
+    """Of a profile's table with N rows: (N,) the number of each one's topic, and the topics' names."""
+    encoded = rows["topic"].combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
 
 
 def topic_growth(

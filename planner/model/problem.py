@@ -127,6 +127,16 @@ class Problem:
         return list(zip(topics, self.partition_ids.tolist(), strict=True))
 
     @property
+    def row_of(self) -> dict[tuple[str, int], int]:
+        """The row of each partition, by topic and number."""
+        return {key: row for row, key in enumerate(self.partition_keys)}
+
+    @property
+    def waits(self) -> BoolArray:
+        """(P,): `deferred`, or nowhere where it is None."""
+        return np.zeros(self.rows, dtype=bool) if self.deferred is None else self.deferred
+
+    @property
     def is_new(self) -> BoolArray:
         """(P,): True for partitions to be made, whose replicas nobody copies and whose leader nobody elects."""
         return self.replicas[:, 0] < 0

@@ -129,9 +129,8 @@ Survive = Literal["none", "broker", "rack"]
 class Sizing:
     """`sizing`: the brokers that may be bought, and what a cluster of them has to hold, for so many months.
 
-    racks: where brokers may stand, empty for the racks of today's brokers. per_rack: the fewest and the most brokers of
-    a class in a rack. prices: of a broker a month, in hundredths of the currency, by class. `replicas_per_broker` None:
-    no limit.
+    racks: where brokers may stand, empty: today's. per_rack: the fewest and the most brokers of a class in a rack.
+    prices: of a broker a month, in hundredths of the currency, by class. replicas_per_broker: None without a limit.
     """
 
     classes: tuple[BrokerClass, ...]
@@ -146,9 +145,8 @@ class Sizing:
 
 @dataclass(frozen=True)
 class RackTraffic:
-    """`traffic` and `prices`: where consumers are, each rack with its share of what is read, in millionths (none: not
-    known); whether they fetch from the nearest replica (KIP-392); what a GiB from one rack to another costs, in
-    millionths of the currency.
+    """`traffic` and `prices`: each rack with its share of what consumers read, in millionths (none: not known); whether
+    they fetch from the nearest replica (KIP-392); what a GiB between racks costs, in millionths of the currency.
     """
 
     consumers: tuple[tuple[str, int], ...] = ()
@@ -362,9 +360,7 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Spec:
-    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be; `week`:
-    the hours of the week, where `cluster.load` has all of them.
-    """
+    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's are; `week`: where known."""
 
     cluster: Cluster
     changes: Changes = field(default_factory=Changes)
@@ -390,6 +386,11 @@ class Spec:
     together: tuple[tuple[str, ...], ...] = ()
     sizing: Sizing | None = None
     traffic: RackTraffic = field(default_factory=RackTraffic)
+
+    @property
+    def all_brokers(self) -> tuple[Broker, ...]:
+        """Today's brokers, those that leave among them, and those to be added."""
+        return self.cluster.brokers + self.changes.add_brokers
 
 
 # Limits that nobody can judge without sizes, without racks, or without the hours of the week, by their fields.

@@ -77,7 +77,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
     )
     arriving, leaving = bytes_in_and_out(problem, assignment)
     known = {broker.id for broker in spec.cluster.brokers}
-    stated = {each.id: each for each in (*spec.cluster.brokers, *spec.changes.add_brokers)}
+    stated = {each.id: each for each in spec.all_brokers}
     return tuple(
         BrokerRow(
             id=broker,

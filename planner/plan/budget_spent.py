@@ -81,7 +81,7 @@ def unfinished(
 
 def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
     """By term, (P,): the least that each waiting partition needs, however later steps do it."""
-    waiting = np.zeros(problem.rows, dtype=bool) if problem.deferred is None else problem.deferred
+    waiting = problem.waits
     kept = ((problem.replicas >= 0) & problem.targets[problem.replicas]).sum(axis=1)
     copies = np.where(waiting, (asked.replication_factors - kept).clip(min=0), 0).astype(np.int64)
     elected = waiting & (problem.leaders >= 0) & ~problem.targets[problem.leaders]
@@ -90,7 +90,7 @@ def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
 
 def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> UndoneSection:
     """What this step leaves undone (partitions that wait, windows that are missed), and what doing it would take."""
-    waiting = np.zeros(problem.rows, dtype=bool) if problem.deferred is None else problem.deferred
+    waiting = problem.waits
     windows = sorted({each.window for each in relaxed(ScoringBasis.of(problem), assignment)})
     held = np.unique(problem.replicas[waiting])
     left = [broker for broker in held.tolist() if broker >= 0 and not problem.targets[broker]]

@@ -359,7 +359,7 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
 def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
     """The changes cut into batches, with the costs of each."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
-    known = (*spec.cluster.brokers, *spec.changes.add_brokers)
+    known = spec.all_brokers
     held = on_all_brokers(problem, today(problem), problem.leaders)
     return batch_costs.costs(
         batch_cutting.split(changed, execution.batches, racks),

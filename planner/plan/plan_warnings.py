@@ -32,7 +32,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     deleting = sum(topic.deleting for topic in spec.cluster.topics)
     kept = [topic.name for topic in spec.cluster.topics if not topic.deleting and not may_move(spec.topics, topic.name)]
     targets = set(problem.broker_ids[problem.targets].tolist())
-    stay = [broker for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.id in targets]
+    stay = [broker for broker in spec.all_brokers if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
     found = [
         (not spec.cluster.sizes_known, _NO_SIZES),

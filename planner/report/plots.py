@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from planner.model import formats
-from planner.model.load_history import HOURS_OF_WEEK, hour_name
+from planner.model.load_history import DAYS, HOURS_OF_WEEK, hour_name
 from planner.model.problem import FloatArray
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, RackRow
 from planner.plan.document.comparison_types import ParetoRow
@@ -313,7 +313,7 @@ def hours(of: HoursSection) -> Drawing:
         ]
         plot_axes.beside_axis(axes, [(at, str(row.id)) for at, row in enumerate(rows)])
         plot_axes.heading(axes, "today" if side == "today" else "with the plan")
-    plot_axes.under_axis(panels[-1], [(24 * day + 12, name) for day, name in enumerate(_DAYS)])
+    plot_axes.under_axis(panels[-1], [(24 * day + 12, name) for day, name in enumerate(DAYS)])
     plot_axes.name_below(panels[-1], "hour of the week, UTC")
     left = len(of.brokers) - len(rows)
     rest = f" {left} brokers with lower peaks aren't shown." if left else ""
@@ -322,7 +322,6 @@ def hours(of: HoursSection) -> Drawing:
 
 # Brokers with a row, and how high a row is.
 _WEEKS_SHOWN, _WEEK_POINTS = 24, 11
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _HOURS_IN_WORDS = (
     "One row per broker, one column per hour of the week: traffic in or out, whichever is more. The strongest color is "
     "the most that any broker has in any hour, today or with the plan."

@@ -117,8 +117,6 @@ def apart(plan: Plan) -> str:
     what the choice of these is worth, and how far a first step is from it.
     """
     racks = {row.id: row.rack for row in plan.brokers}
-    waiting = plan.unfinished.partitions if plan.unfinished else 0
-    yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
     groups = [
         "; ".join(
             f"{topics} {_HAVE[rule.by]} "
@@ -128,15 +126,19 @@ def apart(plan: Plan) -> str:
         + ("" if rule.proven else f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)")
         for rule in plan.spec.apart or ()
     ]
-    return "; ".join(printable(text, 240) for text in groups) + yet
+    return "; ".join(printable(text, 240) for text in groups) + _not_yet(plan)
 
 
 def together(plan: Plan) -> str:
     """Topics that are led together, and what a first step leaves: `orders, clicks: one leader for each number`."""
-    waiting = plan.unfinished.partitions if plan.unfinished else 0
-    yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
     groups = [f"{', '.join(topics)}: one leader for each partition number" for topics in plan.spec.together or ()]
-    return "; ".join(printable(text, 240) for text in groups) + yet
+    return "; ".join(printable(text, 240) for text in groups) + _not_yet(plan)
+
+
+def _not_yet(plan: Plan) -> str:
+    """What a first step leaves."""
+    waiting = plan.unfinished.partitions if plan.unfinished else 0
+    return f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
 
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:

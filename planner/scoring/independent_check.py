@@ -74,7 +74,7 @@ def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Vio
     What waits for a later step, or may not move, is where it is today.
     """
     found: list[Violation] = []
-    due = np.ones(problem.rows, dtype=bool) if problem.deferred is None else ~problem.deferred
+    due = ~problem.waits
     for group, of_topic in enumerate(() if problem.apart is None else problem.apart):
         place = problem.not_shared(group)
         sides, keys = of_topic[problem.topic_of], problem.partition_keys
@@ -128,7 +128,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         twice |= (one == other) & (one >= 0)
     target = problem.targets[columns.clip(0, len(problem.targets) - 1)] & (columns < len(problem.targets))
     # What waits for a later step is held to today's replicas by another rule.
-    due = np.ones(len(columns), dtype=bool) if problem.deferred is None else ~problem.deferred
+    due = ~problem.waits
     return {
         "no broker twice": twice,
         "replication factor": ((columns >= 0) != wanted).any(axis=1),

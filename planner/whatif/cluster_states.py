@@ -92,7 +92,7 @@ class _Finder:
     """Row and broker indices by Kafka's names."""
 
     def __init__(self, problem: Problem) -> None:
-        self._rows = {key: row for row, key in enumerate(problem.partition_keys)}
+        self._rows = problem.row_of
         self._brokers = {broker: at for at, broker in enumerate(problem.broker_ids.tolist())}
 
     def row(self, item: TopicPartition) -> int:

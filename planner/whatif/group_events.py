@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Literal
 
+from planner.model.build_problem import brokers_after
 from planner.model.cluster import Cluster, Topic
 from planner.model.formats import counted
 from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions, Spec
@@ -289,8 +290,7 @@ def racks_today(spec: Spec) -> dict[int, str | None]:
 
 def racks_after(spec: Spec) -> dict[int, str | None]:
     """Every broker's rack once the spec's changes are carried out."""
-    added = {broker.id: broker.rack for broker in spec.changes.add_brokers}
-    return {**racks_today(spec), **added, **dict(spec.changes.set_racks)}
+    return {broker.id: broker.rack for broker in brokers_after(spec)}
 
 
 def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[TopicPartition]:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from planner.model.build_problem import brokers_after, build, today, topics_after
+from planner.model.build_problem import brokers_after, build, network_limits, today, topics_after
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, LongArray
@@ -169,8 +169,7 @@ def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
     sized = problem.size_bytes > 0
     ppm[sized] = then.size_bytes[sized] * (_MILLION / problem.size_bytes[sized])
     ahead = replace(ahead, problem=replace(problem, scenario_names=(f"in {months} months",), scenario_ppm=ppm[None, :]))
-    network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
-    return Case(name, of, added, ahead, problem.disk_limit_bytes, np.array(network, dtype=np.int64), months)
+    return Case(name, of, added, ahead, problem.disk_limit_bytes, network_limits(spec), months)
 
 
 def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:

@@ -15,7 +15,16 @@ import pyarrow.compute as pc
 
 from planner.model import formats
 from planner.model.formats import counted, number
-from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, doubts, hour_name, topic_growth
+from planner.model.load_history import (
+    HOUR_SECONDS,
+    HOURS_OF_WEEK,
+    About,
+    Findings,
+    doubts,
+    hour_name,
+    topic_growth,
+    topics_of,
+)
 from planner.model.problem import FloatArray, LongArray
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOUR, Drawing, Mark
@@ -67,9 +76,7 @@ class LoadSummary:
 
 def summary(rows: pa.Table, about: About) -> LoadSummary:
     """The summary of a profile's rows (PROFILE_SCHEMA)."""
-    encoded = rows["topic"].combine_chunks().dictionary_encode()
-    of: LongArray = np.asarray(encoded.indices, dtype=np.int64)
-    names: list[str] = encoded.dictionary.to_pylist()
+    of, names = topics_of(rows)
     mean_in, mean_out, size = (
         # 0 where unknown.
         np.asarray(rows[name].fill_null(0), dtype=np.float64)
@@ -245,8 +252,7 @@ def page(rows: pa.Table, about: About) -> bytes:
 
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
     """The trends of those of these topics whose growth is known, in the same order."""
-    encoded = rows["topic"].combine_chunks().dictionary_encode()
-    of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
+    of, names = topics_of(rows)
     growth, low, high, rates = (
         np.asarray(rows[name].cast("double").fill_null(np.nan))
         for name in ("growth_per_month", "growth_low", "growth_high", "bytes_in_per_sec_mean")

@@ -16,7 +16,7 @@ from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
 from planner.model.cluster import Partition, StatedRate, Topic
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_growth
+from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate
 
@@ -51,8 +51,7 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     """The load in a profile's rows (PROFILE_SCHEMA); a topic grows as its partitions do, weighted by their rates in."""
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
-    encoded = rows["topic"].combine_chunks().dictionary_encode()
-    of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
+    of, names = topics_of(rows)
     growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
     found = zip(names, topic_growth(of, len(names), growth, rates).tolist(), strict=True)
     rising = tuple(Rate(name, round(rate * _PPM)) for name, rate in sorted(found) if not isnan(rate))

@@ -143,6 +143,16 @@ def target_brokers(document: Document) -> tuple[Broker, ...]:
     return tuple(replace(each, rack=racks.get(each.id, each.rack)) for each in brokers if each.id not in leaving)
 
 
+def racks_after(document: Document) -> dict[int, str | None]:
+    """The rack that each target broker will have, by id."""
+    return {broker.id: broker.rack for broker in target_brokers(document)}
+
+
+def target_racks(document: Document) -> set[str]:
+    """The racks of the target brokers."""
+    return {broker.rack for broker in target_brokers(document) if broker.rack is not None}
+
+
 def broker_set(document: Document, name: str) -> tuple[int, ...]:
     """The ids that one of `broker_sets` stands for: as listed, or the brokers of a class, or of a rack afterwards."""
     match document.get("broker_sets", name):

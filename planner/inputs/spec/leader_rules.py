@@ -21,6 +21,7 @@ from planner.inputs.spec.build_spec import (
     demoted_brokers,
     replication_factor_changes,
     target_brokers,
+    target_racks,
     together,
     topic_filter,
 )
@@ -52,7 +53,7 @@ def _demoted_stay(document: Document) -> Iterator[Finding]:
 
 @LEADER_RULES.reads(*TARGET_KEYS, "leader_racks")
 def _racks_have_brokers(document: Document) -> Iterator[Finding]:
-    racks = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
+    racks = target_racks(document)
     for path, item in document.items("leader_racks"):
         for at, rack in enumerate(item["prefer"]):
             if rack not in racks:
@@ -99,7 +100,7 @@ _MOST_WAYS = 40_000
 def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Racks can be split among topics that share none, so that each topic is led in one of those that it prefers."""
     names = sorted(replicas_after(document, assignment))
-    every = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
+    every = target_racks(document)
     for path, rule in apart(document):
         wishes = dict[tuple[int, tuple[str, ...]], tuple[str, int]]()
         for side, pattern in enumerate(rule.topics if rule.by.startswith("rack") else ()):

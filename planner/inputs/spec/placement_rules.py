@@ -26,8 +26,10 @@ from planner.inputs.spec.build_spec import (
     joining_brokers,
     placement,
     rack_aware,
+    racks_after,
     replication_factor_changes,
     target_brokers,
+    target_racks,
     topic_filter,
 )
 from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of
@@ -58,10 +60,7 @@ def _sets_have_brokers(document: Document) -> Iterator[Finding]:
                     yield document.finding((*path, at), message)
         elif not broker_set(document, name):
             key, value = next(iter(written.items()))
-            if key == "rack":
-                there = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
-            else:
-                there = set(document.get("cluster", "broker_classes") or {})
+            there = target_racks(document) if key == "rack" else set(document.get("cluster", "broker_classes") or {})
             guess = did_you_mean(value, there)
             allowed = ", ".join(sorted(there)) or "a list of ids, as there is none"
             message = f"no broker that stays or joins has the {key} {value!r}; {guess}allowed: {allowed}"
@@ -149,7 +148,7 @@ class _Need:
 @PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "rack_aware")
 def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """A set has a broker for each replica of its topics, and as many racks as the rack rule needs."""
-    racks = {broker.id: broker.rack for broker in target_brokers(document)}
+    racks = racks_after(document)
     every = set(racks.values())
     for need in _needs(document, assignment):
         most = max(need.replicas.values(), default=0)
@@ -229,7 +228,7 @@ def filter_of(document: Document) -> Path:
 def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_Side]]]:
     """The groups of `apart`, with the path of the patterns and the sides of each."""
     factors, chosen = replicas_after(document, assignment), topic_filter(document)
-    racks = {broker.id: broker.rack for broker in target_brokers(document)}
+    racks = racks_after(document)
     demoted = demoted_brokers(document)
     for path, rule in apart(document):
         sides, led = [], rule.by.endswith(LEADERS)
@@ -279,7 +278,7 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Findin
 @PLACEMENT_RULES.reads("apart", *_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware", _DEMOTED)
 def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Brokers, and racks, for each side at once: none has two sides, and each side has as many as its replicas need."""
-    racks = {broker.id: broker.rack for broker in target_brokers(document)}
+    racks = racks_after(document)
     every = set(racks.values()) if rack_aware(document) and None not in racks.values() else {""}
     for path, rule, sides in _sides(document, assignment):
         unit, led = rule.by.removesuffix(LEADERS), rule.by.endswith(LEADERS)

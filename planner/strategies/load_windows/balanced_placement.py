@@ -153,7 +153,8 @@ def _fits(task: Task, most: Allowed, *, only_loads: bool = False) -> Fits:
     return Fits(by_topic, in_all, task.loads.windows, task.loads.scales, most, only_loads)
 
 
-_Attempts = Callable[[Task, Placed, Best], Iterator[tuple[PlacedPlan | None, Bound | None]]]
+_Found = Iterator[tuple[PlacedPlan | None, Bound | None]]
+_Attempts = Callable[[Task, Placed, Best], _Found]
 
 
 class Evened(NamedTuple):
@@ -243,7 +244,7 @@ def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attemp
     return best
 
 
-def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
+def _quick(task: Task, placed: Placed, best: Best) -> _Found:
     """Without prices, and with those of the brokers that are left too empty then."""
     first = task.placement(placed.chosen)
     # What a byte a second is worth can't be guessed.
@@ -262,7 +263,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[PlacedPlan 
             yield _finished(task, task.placement(placed.chosen), None, bound), None
 
 
-def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
+def _by_cases(task: Task, _: Placed, best: Best) -> _Found:
     """Where partitions are as large as the windows: by cases of where those lie."""
     if task.effort is None or best.bound is None or isinstance(best.bound.proof, BranchedProof):
         return
@@ -277,7 +278,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | 
         yield _finished(task, task.placement(chosen), None, bound, nearly=True), bound
 
 
-def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
+def _thorough(task: Task, _: Placed, best: Best) -> _Found:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
     if task.effort is None or (
         isinstance(best.bound and best.bound.proof, BranchedProof) and best.within(CLOSE_BY_CASES)

@@ -90,7 +90,7 @@ def outside_more(question: Question, found: BestPosition, assignment: IntArray) 
     anywhere = _anywhere(question, found)
     none = allowed(question.layout, found.best.wanted, anywhere, None)
     most = reached(question.layout, none, None, assignment[question.layout.rows])
-    source = found.best if found.relaxed is None else found.relaxed.started
+    source = found.lowest
     return most.replicas - most.certain > source.placed.solved.excess
 
 
@@ -149,7 +149,7 @@ def _best(sources: Iterable[Certificate], most: Allowed, held: Anywhere | None) 
 
 def _with_proofs(question: Question, found: BestPosition, certificate: Certificate, most: Allowed) -> Certificate:
     """The certificate with what proves how much every plan is outside, and which partition is which."""
-    source = found.best if found.relaxed is None else found.relaxed.started
+    source = found.lowest
     held = Anywhere.of(question.layout, found.best.wanted, _anywhere(question, found))
     nothing = none_priced(certificate.facts)
     of_loads: Case = replace(nothing, of_loads=nothing.grain)
@@ -179,7 +179,7 @@ def _least_replicas(
 
 def _starts(question: Question, found: BestPosition, held: Anywhere) -> Iterator[tuple[Placed, Anywhere]]:
     """Placements, and where all brokers' window begins that they stand for: together everywhere."""
-    source = found.best if found.relaxed is None else found.relaxed.started
+    source = found.lowest
     if found.relaxed is None:
         lows = [(range(low, low + 1), low) for low in found.lows] if len(found.lows) > 1 else []
     elif (middle := found.relaxed.low) is None:

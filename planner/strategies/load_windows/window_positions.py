@@ -77,6 +77,11 @@ class BestPosition(NamedTuple):
     lows: range = range(0)
     at: Callable[[int], Started] | None = None
 
+    @property
+    def lowest(self) -> Started:
+        """What no plan is below."""
+        return self.best if self.relaxed is None else self.relaxed.started
+
 
 def cheapest(
     problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
