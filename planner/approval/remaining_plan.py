@@ -24,6 +24,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
+from planner.model.together import without_waiting
 from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
 from planner.plan.document.comparison_types import BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
@@ -46,7 +47,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     """
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
-    problem, assignment = _placed(spec, rest)
+    problem, assignment = _placed(approved, spec, rest)
     # The independent check of the plan's own partitions, on the brokers that it knows.
     known = [broker.id for broker in approved.brokers if broker.role != "removed"]
     violations = independent_check.check(replace(problem, targets=np.isin(problem.broker_ids, known)), assignment)
@@ -85,7 +86,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     return build.within_limits(build.finished(made), spec, costs)
 
 
-def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
+def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     """The problem of the rest, with replication factors and movable partitions fixed to the approved target; and that
     target as an assignment (P, W).
     """
@@ -103,6 +104,8 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     # Orders and leaders are the approved target's, those that `rebalance: none` and `racks` leave to a change as well.
     if problem.forced_only:
         problem = replace(problem, rebalance="leaders")
+    if approved.unfinished is not None and problem.together is not None:
+        problem = replace(problem, together=without_waiting(problem.together, ~planned))
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
     return problem, build_problem.assigned(problem, wanted)
 

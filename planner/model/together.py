@@ -72,6 +72,11 @@ def without_common_broker(problem: Problem) -> BoolArray:
     return (problem.together >= 0) & ~led & problem.movable
 
 
+def without_waiting(together: IntArray, waiting: BoolArray) -> IntArray:
+    """Slots (P,) without those of which a partition (P,) waits for a later step: they are led together then."""
+    return np.where(np.isin(together, together[waiting]), -1, together)
+
+
 def kept_leaders(problem: Problem, placed: IntArray) -> IntArray:
     """(S,): who leads a slot with partitions to be made, as they follow the others where nothing moves that need not;
     -1: anybody may lead.

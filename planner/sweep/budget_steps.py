@@ -17,6 +17,7 @@ from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.errors import InfeasibleError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
+from planner.model.together import without_waiting
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import adding
 from planner.scoring.windows import BYTE_WINDOWS
@@ -101,8 +102,7 @@ def first_step(problem: Problem) -> Problem:
     held = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
     together = problem.together
     if together is not None:
-        # A slot of which a partition waits is led together later.
-        together = np.where(np.isin(together, together[~done & problem.movable]), -1, together)
+        together = without_waiting(together, ~done & problem.movable)
     return replace(
         problem,
         together=together,

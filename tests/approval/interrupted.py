@@ -16,6 +16,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.spec import BatchRules, Changes, Execution, Spec
 from planner.plan.document.codec import as_json
+from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -27,7 +28,7 @@ Plan = dict[str, Any]
 
 def plan_of(spec: Spec, count: int = 3) -> Plan:
     """The plan of a spec, swept in this process."""
-    problem = build(spec)
+    problem = first_step(build(spec))
     return plan_documents.planned(
         spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count)))
     )

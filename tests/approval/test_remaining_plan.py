@@ -30,7 +30,17 @@ from properties import examples
 from planner.export.kafka_files import files
 from planner.model.cluster import Broker
 from planner.model.errors import StalePlanError, UnsafePlanError
-from planner.model.spec import BatchRules, Changes, Execution, Limits, Spec, Sweep, TopicFilter
+from planner.model.spec import (
+    BatchRules,
+    Budget,
+    Changes,
+    Execution,
+    Limits,
+    ReplicationFactorChange,
+    Spec,
+    Sweep,
+    TopicFilter,
+)
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -147,6 +157,20 @@ def test_partitions_that_are_only_reordered_for_another_keep_their_racks(done: i
     rest = resumed(plan, led(after_batches(plan, found(spec), done), ("x", 0), 1))
 
     assert [2, 1] == next(row["replicas"] for row in rest["partitions"] if row["topic"] == "x")
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_the_rest_of_a_first_step_leaves_slots_of_what_waits_for_later(done: int) -> None:
+    """The budget pays for x-0 and not for y-0, so that one broker leads both in a later step only."""
+    wish = Changes(remove_brokers=(2,), set_replication_factor=(ReplicationFactorChange("x", 2),), rebalance="none")
+    spec = spec_of(no_racks(1, 2, 3, 4), {"x": [(1,)], "y": [(3, 2)]}, sizes={"x": [10], "y": [90]}, changes=wish)
+    plan = plan_of(replace(spec, together=(("x", "y"),), budget=Budget(bytes_moved=50)))
+    assert not plan["complete"]
+    assert [("x", 0)] == [(row["topic"], row["partition"]) for row in plan["partitions"]]
+
+    rest = resumed(plan, after_batches(plan, found(spec), done))
+
+    assert 1 - done == len(rest["partitions"])
 
 
 def test_topics_that_are_gone_are_dropped_and_listed() -> None:
