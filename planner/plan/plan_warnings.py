@@ -51,7 +51,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             f"{counted(len(kept), 'topic')} excluded by the YAML's topics key ({first_names(kept)}): "
             "not moved, but counted for the balance",
         ),
-        (deleting, f"{counted(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
+        (deleting, f"{counted(deleting, 'topic')} marked for deletion: kept as is, and counted"),
         (not problem.racks_matter and problem.rack_aware, _NO_RACKS),
         (
             None in disks and disks != {None},

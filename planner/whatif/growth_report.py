@@ -243,6 +243,8 @@ def _verdicts(document: GrowthDocument) -> Iterator[str]:
             yield f"{name} isn't possible: no plan keeps every rule."
         elif each.month is None:
             yield f"{name} lasts all {document.months} months{moved}."
+        elif each.month == 0:
+            yield f"{name} is above a limit from the start{moved}: broker {each.broker}, {each.limit}."
         else:
             limit = f"when broker {each.broker} reaches its {each.limit} limit"
             yield f"{name} lasts until month {each.month}, {limit}{moved}."
@@ -266,7 +268,7 @@ def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
 
     def month(state: GrowthLoad | None, key: str) -> Value:
         found = None if state is None else getattr(state, key)
-        return None if found is None else f"month {found}"
+        return None if found is None else f"month {found}" if found else "now"
 
     def soonest(broker: GrowthBrokerRow) -> int:
         states = [state for state in (broker.today, broker.planned) if state]

@@ -122,19 +122,23 @@ def view(document: SizesDocument) -> View:
     return View(f"{document.cluster}: sizes", (Section("", blocks),))
 
 
+def _until(month: int) -> str:
+    return f"lasts until month {month}" if month else "is above a limit from the start"
+
+
 def _verdicts(document: SizesDocument) -> Iterator[str]:
     today = document.today
     if today.month is None:
         yield f"Today's cluster lasts all {document.months} months."
     else:
-        yield f"Today's cluster lasts until month {today.month}: {_limit(today)}."
+        yield f"Today's cluster {_until(today.month)}: {_limit(today)}."
     rows = {row.number: row for row in document.sizes}
     if document.chosen is None:
         longest = max(document.sizes, key=lambda row: (row.bytes_moved is not None, row.month or 0, -_money(row)))
         yield f"None of {counted(len(rows), 'cluster')} lasts all {document.months} months."
         if longest.bytes_moved is not None:
-            reached = f"month {longest.month}: {_limit(longest)}"
-            yield f"The longest, number {longest.number} ({_named(longest)}), lasts until {reached}."
+            reached = f"{_until(longest.month or 0)}: {_limit(longest)}"
+            yield f"The longest, number {longest.number} ({_named(longest)}), {reached}."
         return
     row = rows[document.chosen]
     money = "price unknown" if row.price is None else f"{_price_shown(row.price)} a month"

@@ -319,4 +319,4 @@ def test_topics_marked_for_deletion(tmp_path: Path) -> None:
     topics = {"gone": Described([[1, 2, 3]] * 6, deleting=True), "t": Described([[1, 2, 3]] * 6)}
     found = plan_of(tmp_path, SIX, topics)
     assert ([], dict.fromkeys(SIX, 6)) == (found.lists("gone"), found.held())
-    assert found.warns("1 topic marked for deletion: kept as they are, and counted")
+    assert found.warns("1 topic marked for deletion: kept as is, and counted")

@@ -135,6 +135,16 @@ def test_a_verdict_for_each_assignment():
     assert "The planned assignment isn't possible: no plan keeps every rule." in impossible
 
 
+def test_what_is_above_a_limit_today_is_said_so():
+    """Month 0 is no month to last until."""
+    rows = [{**LASTS, "assignment": "today", "month": 0, "broker": 7, "limit": "disk"}]
+    page = page_of(made(assignments=rows, brokers=[{**broker(7, 0), "disk_limit_bytes": 1}]))
+
+    assert "Today's assignment is above a limit from the start: broker 7, disk." in page
+    assert "| now |" in page
+    assert "month 0" not in page
+
+
 def test_brokers_that_would_help_are_told_or_why_there_are_none():
     """The fewest of a class that last; else how many it takes at the least, and how many were tried."""
     least = [{"class": "big", "at_least": 2}]

@@ -94,6 +94,14 @@ def test_nothing_lasts():
     assert told(document)[2].startswith("The longest, number 4 (1 × large a rack), lasts until month 3: disk, broker 1")
 
 
+def test_what_is_above_a_limit_today_is_said_so(monkeypatch):
+    """Month 0 is no month to last until."""
+    monkeypatch.setitem(TODAY, "month", 0)
+    lines = told(made(*(row(number, 0) for number in range(1, 7))))
+    assert "Today's cluster is above a limit from the start: disk, broker 2." == lines[0]
+    assert "is above a limit from the start: disk, broker 1" in lines[2]
+
+
 def test_unknown_prices_are_unknown():
     """Then the fewest brokers come first, and it is said."""
     spec = wish()

@@ -20,7 +20,7 @@ def conditions(merged: Merged) -> Iterator[str]:
     if mixed:
         yield f"{some(mixed)} with unlike replication factors within the topic"
     if deleting:
-        yield f"{some(deleting)} marked for deletion: kept as they are"
+        yield f"{some(deleting)} marked for deletion: kept as is"
     yield from (sentence for _, sentence in down(row for _, row in rows))
     yield from unions(topics)
     for broker, dirs in sorted(merged.cordoned.items()):
