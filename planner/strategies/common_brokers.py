@@ -24,7 +24,7 @@ from planner.strategies.flow.tie_breaks import settled
 
 def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: IntArray, led: IntArray) -> IntArray:
     """The replicas (P, W) that miss the windows least, then copy the fewest bytes, with one of each partition on the
-    broker that is to lead it, `led` (P,), -1: any. Those that are placed where none are better.
+    broker that is to lead it, `led` (P,), -1: any. Those that are placed where that can't be found.
     """
     brokers = layout.numbered(led[layout.rows])
     rows = np.flatnonzero(brokers >= 0)
@@ -37,14 +37,20 @@ def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: Int
     found = placed.copy()
     found[layout.rows] = chosen
     found[layout.rows[rows], around.factors[rows]] = layout.targets[brokers[rows]]
+    return found
 
-    def outside_and_copied(assignment: IntArray) -> tuple[int, int]:
-        cells = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
-        outside = excess(wanted.topic_replicas, cells, TOPIC_PRICE).sum()
-        outside += excess(wanted.replicas, cells.sum(axis=0), BROKER_PRICE)
-        return int(outside), copied(problem, layout, assignment[layout.rows])
 
-    return min(placed, found, key=outside_and_copied)
+def outside_and_copied(problem: Problem, layout: Layout, wanted: Windows, assignment: IntArray) -> tuple[int, int]:
+    """How far the counts of an assignment (P, W) are outside of the windows by weight, and the bytes that it copies."""
+    outside = 0
+    for held, of_brokers, of_topics in (
+        (assignment, wanted.replicas, wanted.topic_replicas),
+        (assignment[:, :1], wanted.leaders, wanted.topic_leaders),
+    ):
+        cells = counts_by_group(problem, held, problem.topic_of, len(problem.topic_names))
+        outside += int(excess(of_brokers, cells.sum(axis=0), BROKER_PRICE))
+        outside += 0 if of_topics is None else int(excess(of_topics, cells, TOPIC_PRICE).sum())
+    return outside, copied(problem, layout, assignment[layout.rows])
 
 
 def without_settled(layout: Layout, brokers: IntArray) -> Layout:

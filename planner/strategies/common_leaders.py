@@ -22,20 +22,16 @@ from planner.model.together import common_brokers, kept_leaders
 from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows
-from planner.strategies.common_brokers import placed_around
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Layout
 from planner.strategies.leaders import Choices, network
 from planner.strategies.work_limits import COMMON_LEADER_PARTNERS
 
 
-def led_together(
-    problem: Problem, placed: IntArray, wanted: Windows, layout: Layout | None
-) -> tuple[IntArray, IntArray]:
+def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[IntArray, IntArray]:
     """Replicas (P, W) with a common broker for each slot, and the leader (P,) of each slot's partitions.
 
-    The same replicas where each has one. The leader is -1 for partitions of no slot. `layout`: what the replicas were
-    placed by, None with windows of bytes. InfeasibleError where a slot can't have a common broker.
+    The same replicas where each has one. The leader is -1 for partitions of no slot. InfeasibleError where a slot can't
+    have a common broker.
     """
     slot_of, kept = problem.slot_of, kept_leaders(problem, placed)
     placed, led = placed.copy(), _chosen(problem, placed, wanted, kept)
@@ -45,7 +41,6 @@ def led_together(
         moves = _Moves.of(problem, placed, wanted, led, kept)
         for rows in np.split(lacking, np.flatnonzero(np.diff(slot_of[lacking])) + 1):
             moves.bring_together(rows)
-        placed = placed if layout is None else placed_around(problem, layout, wanted, placed, led)
         led = _chosen(problem, placed, wanted, kept)
     return placed, led
 

@@ -29,6 +29,7 @@ from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.windows import Windows, windows
 from planner.strategies import leaders, new_partition_placement
 from planner.strategies.bounds import GRAIN, Certificate, least
+from planner.strategies.common_brokers import outside_and_copied, placed_around
 from planner.strategies.common_leaders import led_together
 from planner.strategies.flow.layout import Layout, lay_out
 from planner.strategies.flow.placement import copied
@@ -202,8 +203,15 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
     """One leader for the partitions of each slot, whatever that copies: the bound is that of all leaders."""
     if asked.problem.together is None:
         return assignment
-    placed, led = led_together(asked.problem, assignment, wanted, None if asked.of_bytes else asked.layout)
-    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, wanted, asked.grown, led))
+    problem, layout = asked.problem, asked.layout
+    placed, led = led_together(problem, assignment, wanted)
+    made = led_in_sync(problem, leaders.order(problem, placed, wanted, asked.grown, led))
+    if np.array_equal(placed, assignment) or asked.of_bytes or wanted.network_out is not None:
+        return made
+    around = placed_around(problem, layout, wanted, placed, led)
+    other = led_in_sync(problem, leaders.order(problem, around, wanted, asked.grown, led))
+    # Other replicas may leave fewer choices of leaders.
+    return min(made, other, key=lambda each: outside_and_copied(problem, layout, wanted, each))
 
 
 # What makes an assignment (P, W) of the one with all replicas in their places: one step after the other.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import Windows, windows
-from planner.strategies.common_brokers import placed_around
+from planner.strategies.common_brokers import outside_and_copied, placed_around
 from planner.strategies.flow.layout import lay_out
 
 
@@ -54,10 +55,13 @@ def test_none_is_better_with_these_leaders(cases: int) -> None:
     for _ in range(cases):
         problem, placed, led = drawn(rng)
         wanted, allowed = windows(problem, problem.balance), options(problem)
-        found = as_plan(placed_around(problem, lay_out(problem, 0), wanted, placed, led))
+        around = placed_around(problem, lay_out(problem, 0), wanted, placed, led)
+        found, anywhere = as_plan(around), np.stack([0 * wanted.leaders[0], wanted.leaders[1] + problem.rows])
         own = [[each for each in sets if by < 0 or by in each] for sets, by in zip(allowed, led.tolist(), strict=True)]
         tried = [(outside(problem, wanted, plan), moved(problem, plan)[0]) for plan in product(*own)]
         assert min(tried) == (outside(problem, wanted, found), moved(problem, found)[0])
+        counted = outside_and_copied(problem, lay_out(problem, 0), replace(wanted, leaders=anywhere), around)
+        assert counted == min(tried)
         assert all(tuple(sorted(row)) in sets for row, sets in zip(found, own, strict=True))
         better += min(tried) < (outside(problem, wanted, as_plan(placed)), moved(problem, as_plan(placed))[0])
     assert better >= cases / 4

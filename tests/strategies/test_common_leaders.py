@@ -23,7 +23,7 @@ from planner.model.spec import Changes, NewPartitions, Placement, Spec
 from planner.scoring import independent_check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.scoring.windows import windows
-from planner.strategies import common_leaders
+from planner.strategies import common_leaders, optimum
 from planner.strategies.optimum import Proposal, solve
 from planner.sweep.broker_sides import with_sides
 
@@ -122,6 +122,30 @@ def test_what_is_counted_follows_the_replicas(problem: Problem) -> None:
     again = common_leaders._Moves.of(problem, moves.placed, wanted, led, moves.kept)
     for counted in ("on", "loads", "cells", "steps"):
         assert (getattr(moves, counted) == getattr(again, counted)).all(), counted
+
+
+@pytest.mark.slow
+def test_replicas_placed_around_common_brokers_make_no_plan_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all windows, those of leaders, too, and then by bytes."""
+    rng, better, places = np.random.default_rng(5), 0, optimum.placed_around
+    for _ in range(150):
+        racks = {broker: "abc"[broker % 3] for broker in range(1, int(rng.integers(5, 9)))}
+        count, factor = int(rng.integers(2, 9)), int(rng.integers(1, 4))
+        lists = {
+            name: [rng.choice(list(racks), factor, replace=False).tolist() for _ in range(count)] for name in NAMES
+        }
+        sizes = {name: rng.integers(0, 50, count).tolist() for name in NAMES}
+        balance = balance_of(*(int(each) for each in rng.integers(1, 3, 3)), "none")
+        changes = Changes(add_brokers=(Broker(20, "a"),) if rng.integers(2) else ())
+        spec = spec_of(racks, lists, sizes=sizes, together=(NAMES,), changes=changes, balance=balance)
+        found = []
+        for way in (places, lambda *asked: asked[3]):
+            monkeypatch.setattr(optimum, "placed_around", way)
+            scores = solved(spec)[2]
+            found.append((int(scores.excess[0]), int(scores.bytes_moved[0])))
+        assert found[0] <= found[1], spec
+        better += found[0] < found[1]
+    assert better > 10
 
 
 @st.composite
