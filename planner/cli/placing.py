@@ -16,7 +16,7 @@ from planner.cli.shown import FILE, PATH, Format, echo_json, format_option, show
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
-from planner.model.cluster import Topic
+from planner.model.cluster import LARGEST_ID, NUMBER, Topic
 from planner.model.errors import InfeasibleError, did_you_mean
 from planner.model.formats import counted, replica_assignment
 from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View
@@ -27,11 +27,10 @@ Brokers = tuple[tuple[int, str | None], ...]
 
 Lists = Sequence[tuple[int, ...]]
 
-LARGEST_ID = 2**31 - 1
 # A spec has the key `cluster` within its first bytes, after a comment.
 _HEAD_BYTES = 65_536
 _COUNT = click.IntRange(min=1, max=200_000)
-_INDEX = click.IntRange(min=0, max=2**31 - 1)
+_INDEX = click.IntRange(min=0, max=LARGEST_ID)
 # Rows of the table of a placement. The option below the table has all of them, and so has JSON.
 _ROWS_SHOWN = 10_000
 
@@ -59,7 +58,7 @@ def _racks(_: click.Context, __: click.Parameter, value: str | None) -> tuple[tu
 
 def _id(word: str) -> int | None:
     text = word.strip()
-    return int(text) if re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) and int(text) <= LARGEST_ID else None
+    return int(text) if NUMBER.fullmatch(text) and int(text) <= LARGEST_ID else None
 
 
 def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -289,7 +289,8 @@ CONFIGS_UNKNOWN = (
     "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "
     "says otherwise"
 )
-_NUMBER = re.compile("[0-9]{1,10}", re.ASCII)
+# A number as Kafka's tools print it, and the largest id of a broker or a partition.
+NUMBER, LARGEST_ID = re.compile("[0-9]{1,10}", re.ASCII), 2**31 - 1
 
 # What Kafka calls the sources of a value: the topic's own configuration, and what topics inherit from the brokers.
 OF_TOPIC = "DYNAMIC_TOPIC_CONFIG"
@@ -363,7 +364,7 @@ def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tu
 
     The broker that leads a partition decides, and any may lead, so the largest value counts. Empty without a number.
     """
-    numbers = sorted({int(value) for value in values if value is not None and _NUMBER.fullmatch(value)})
+    numbers = sorted({int(value) for value in values if value is not None and NUMBER.fullmatch(value)})
     if not numbers:
         return {}, ()
     listed = ", ".join(map(str, numbers))

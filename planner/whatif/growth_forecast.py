@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from planner.model.build_problem import brokers_after, build, network_limits, today, topics_after
-from planner.model.cluster import Broker
+from planner.model.cluster import LARGEST_ID, Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, LongArray
 from planner.model.sizes_ahead import Forecast, forecast
@@ -34,7 +34,6 @@ _SIZE, _IN, _OUT = (MEASURES.index(name) for name in ("size_bytes", "network_in"
 _MILLION = 1_000_000
 # Nobody grows a cluster to more than so many times its brokers in one go, and such plans take long.
 MOST_TIMES = 4
-LARGEST_ID = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)

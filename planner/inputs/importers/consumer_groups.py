@@ -12,14 +12,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.inputs.importers.state_parts import LARGEST_ID
+from planner.model.cluster import LARGEST_ID, NUMBER
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.spec import DescribedGroup
 
 _HEADING = re.compile(r"^GROUP\s+(?:TOPIC|CONSUMER-ID|COORDINATOR)\b")
 _OLD = re.compile(r"([^\s,;:()]+)\(([0-9,]*)\)")
 _NEW = re.compile(r"([^\s,;:()]+):([0-9,]+)(?:;|$)")
-_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 # What Kafka prints of a group on stderr, and what it says above its tables.
 _CHATTER = re.compile(r"^(?:Consumer group '|Share group '|Warning: |Error: |\s*$)")
 _HINT = "allowed: what kafka-consumer-groups --describe prints, with --members --verbose or without"
@@ -131,7 +130,7 @@ def _assigned(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _partition(text: str) -> int:
-    if not _NUMBER.fullmatch(text) or int(text) > LARGEST_ID:
+    if not NUMBER.fullmatch(text) or int(text) > LARGEST_ID:
         raise ValueError(f"{text[:60]!r} isn't a partition's id")
     return int(text)
 

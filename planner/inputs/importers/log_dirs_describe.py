@@ -27,12 +27,11 @@ from planner.inputs.importers.state_parts import (
     refuse_rest,
     sound,
 )
-from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir
+from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, ReplicaDir
 from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-log-dirs --describe"
 _HINT = f"allowed: what {TITLE} prints"
-_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 # The JSON has a line of its own; what a logger prints above may have braces too.
 _BEGIN = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
@@ -196,7 +195,7 @@ def _replica(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int, b
         return Finding(place, key, f"has no partition; {_HINT}")
     # Topic names may hold hyphens, so only the last one divides.
     topic, _, number = item["partition"].rpartition("-")
-    if not topic or not _NUMBER.fullmatch(number):
+    if not topic or not NUMBER.fullmatch(number):
         return Finding(place, f"{key}.partition", f"{item['partition']!r} isn't topic-partition; {_HINT}")
     size_bytes = item.get("size")
     if type(size_bytes) is not int or not 0 <= size_bytes < 2**63:

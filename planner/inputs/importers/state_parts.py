@@ -16,11 +16,10 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any, TypeGuard, TypeVar
 
-from planner.model.cluster import Config, Partition, Topic
+from planner.model.cluster import LARGEST_ID, Config, Partition, Topic
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import no_number
 
-LARGEST_ID = 2**31 - 1
 TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 

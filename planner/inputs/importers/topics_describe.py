@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from planner.inputs.importers.state_parts import AssignmentEntry, Rank, RunningReassignment, StatePart, shown
-from planner.model.cluster import TOPIC_ONLY, Config, Partition
+from planner.model.cluster import NUMBER, TOPIC_ONLY, Config, Partition
 from planner.model.errors import MOST_SHOWN, Finding, ImportStateError, Place
 
 TITLE = "kafka-topics --describe"
@@ -40,7 +40,6 @@ _USUAL = re.compile(
 _CONFIG = re.compile(r"(?:^|,)([A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)+|preallocate)=")
 # What stands at the end of a partition's line: an output that was cut within its last line lacks some of it.
 _LAST_LABELS = re.compile(r"(?<=\s)(?:isr|elr|lastknownelr)(?=:)", re.IGNORECASE)
-_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _NO_LEADER = ("none", "-1", "")
 _HINT = "allowed: what kafka-topics --describe prints, headings included and without filters"
 # Two million partitions are what Kafka's controllers aim at; beyond these it is no cluster's output.
@@ -201,7 +200,7 @@ def _entry(fields: dict[str, str], place: Place) -> AssignmentEntry:
 
 def _number(fields: dict[str, str], label: str) -> int:
     value = fields.get(label, "")
-    if not _NUMBER.fullmatch(value):
+    if not NUMBER.fullmatch(value):
         raise _LineError(f"{label} is {shown(value)}; allowed: a whole number")
     return int(value)
 
@@ -210,7 +209,7 @@ def _brokers(fields: dict[str, str], label: str) -> tuple[int, ...]:
     value = fields.get(label, "")
     words = [word.strip() for word in value.split(",")] if value else []
     for word in words:
-        if not _NUMBER.fullmatch(word):
+        if not NUMBER.fullmatch(word):
             raise _LineError(f"{label} has {shown(word)}; allowed: brokers' ids with commas between them")
     return tuple(int(word) for word in words)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from planner.inputs.importers.state_parts import (
-    LARGEST_ID,
     Assignment,
     AssignmentEntry,
     BrokerSeen,
@@ -28,7 +27,7 @@ from planner.inputs.importers.state_parts import (
     largest_sizes,
     moving_finding,
 )
-from planner.model.cluster import MIN_INSYNC, TOPIC_ONLY, Config, Partition, largest_min_insync, some
+from planner.model.cluster import LARGEST_ID, MIN_INSYNC, TOPIC_ONLY, Config, Partition, largest_min_insync, some
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.formats import counted, first_names
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from planner.model.cluster import LARGEST_ID
+
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """A JSON object of the plan; `None` by default means that its key is left out.
@@ -22,7 +24,6 @@ def doc(text: str) -> Meta:
 
 # Kafka's numbers, and all sums of bytes, are 64-bit; ids of brokers and partitions are 32-bit.
 LARGEST = 2**63 - 1
-_LARGEST_ID = 2**31 - 1
 
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
@@ -33,8 +34,8 @@ NotNegative = Count | Annotated[float, Meta(ge=0, le=LARGEST)]
 Name = Annotated[str, Meta(min_length=1)]
 Sentence = Annotated[str, Meta(description="One sentence.")]
 TopicName = Annotated[str, Meta(min_length=1, description="Topic name.")]
-PartitionId = Annotated[int, Meta(ge=0, le=_LARGEST_ID, description="Partition id.")]
-BrokerId = Annotated[int, Meta(ge=0, le=_LARGEST_ID, description="Broker id.")]
+PartitionId = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="Partition id.")]
+BrokerId = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="Broker id.")]
 # JSON's keys are text.
 BrokerKey = Annotated[str, Meta(pattern="^[0-9]+$", description="Broker id.")]
 
