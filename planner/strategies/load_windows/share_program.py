@@ -40,8 +40,10 @@ _OUTSIDE, _TOO_MANY = 100.0, 10.0
 _MORE_OUTSIDE = 10_000.0
 # Less outside is none.
 _NOTHING = 1e-6
-# Dual simplex goes on from the last basis, which only the program as it stands has; work is limited, never time.
-_PARAMETERS = "use_preprocessing:false use_dual_simplex:true max_deterministic_time:60"
+# Dual simplex goes on from the last basis, which only the program as it stands has; work is limited, never time: where
+# loads are millions of times as large as others the solver may go in circles, for two minutes with a limit of 60.
+_PARAMETERS = "use_preprocessing:false use_dual_simplex:true max_deterministic_time:"
+_WORK_A_COLUMN, _MOST_WORK = 0.001, 60
 # Shares are whole within this.
 _WHOLE = 1e-6
 # What a flow pays for a replica where it has no share, and for a second one on the same broker.
@@ -91,7 +93,8 @@ class ShareProgram:
         self._about, self._fits, self._racks = about, fits, racks
         self._unit = max(1.0, float(about.costs.mean()))
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
-        self._solver.SetSolverSpecificParametersAsString(_PARAMETERS)
+        work = min(len(about.costs) * len(self.at) * _WORK_A_COLUMN, _MOST_WORK)
+        self._solver.SetSolverSpecificParametersAsString(f"{_PARAMETERS}{work:.3f}")
         self._aim = self._solver.Objective()
         self._beyond: list[Any] = []
         self._budgets = self._excess_rows()

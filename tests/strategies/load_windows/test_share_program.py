@@ -21,7 +21,8 @@ from planner.scoring.windows import windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.load_windows import share_program
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.share_program import Rounded, roundings
+from planner.strategies.load_windows.proof import facts
+from planner.strategies.load_windows.share_program import Fits, Rounded, ShareProgram, roundings
 from planner.strategies.work_limits import Effort
 
 
@@ -63,6 +64,21 @@ def test_a_whole_solution_ends_it() -> None:
     (only,) = rounded(problem)
     assert [2, 2] == np.bincount(only.chosen[:, 0]).tolist()
     assert 1 == pytest.approx(only.prices[0, 1] - only.prices[0, 0])
+
+
+def test_work_is_limited_by_the_number_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that goes in circles is stopped, and gives up."""
+    rows = {"a": [(1 + at % 4,) for at in range(400)]}
+    changes = Changes(add_brokers=(Broker(5), Broker(6)))
+    sizes = {"a": [1 + at * at % 97 for at in range(400)]}
+    problem = with_disk(problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, changes=changes), 5)
+    layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
+    loads = byte_loads(problem, layout, wanted)
+    assert loads is not None
+    about = facts(problem, layout, loads), Fits.of(layout, wanted, loads), (0,), layout.rows
+    assert ShareProgram(*about).least(()) is not None
+    monkeypatch.setattr(share_program, "_WORK_A_COLUMN", 0)
+    assert ShareProgram(*about).least(()) is None
 
 
 def test_split_rows_are_settled_round_by_round() -> None:
