@@ -61,7 +61,7 @@ def test_the_cheapest_is_chosen_among_those_that_last():
     first, second = told(document)
     assert "Today's cluster lasts until month 1: disk, broker 2." == first
     assert (
-        "Cheapest of 6 clusters that lasts all 3 months: number 4, 1 × large a rack; 6 brokers, 50.00 a month" in second
+        "Of 6 clusters, the cheapest that lasts all 3 months: number 4, 1 × large a rack; 6 brokers, 50.00 a month" in second
     )
 
 
