@@ -145,8 +145,9 @@ def _verdicts(document: SizesDocument) -> Iterator[str]:
     gap = formats.above_bound(row.bytes_moved or 0, row.least_bytes)
     proof = f", at most {gap_shown(gap)} above the proven minimum" if gap else ""
     yield (
-        f"Of {counted(len(rows), 'cluster')}, the cheapest that lasts all {document.months} months: number {row.number}, "
-        f"{_named(row)}; {counted(row.brokers, 'broker')}, {money}; copies {size(row.bytes_moved)}{proof}."
+        f"Of {counted(len(rows), 'cluster')}, the cheapest that lasts all {document.months} months: "
+        f"number {row.number}, {_named(row)}; {counted(row.brokers, 'broker')}, {money}; "
+        f"copies {size(row.bytes_moved)}{proof}."
     )
 
 
