@@ -151,7 +151,7 @@ def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Fin
     """All that has to be placed fits under the caps together, in each rack as much as the rack rule puts there."""
     factors, targets = replicas_after(document, assignment), target_brokers(document)
     known = {topic.name: len(topic.partitions) for topic in assignment.topics if topic.name in factors}
-    more = {new.topic: new.count for new in added_partitions(document, assignment.topics)}
+    more = {new.topic: new.count for new in added_partitions(document, assignment.topics) if new.topic in factors}
     made = {new.topic: new.count for new in created_topics(document)}
     counts = Counter[int]()
     for name, count in (known | more | made).items():

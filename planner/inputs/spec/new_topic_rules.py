@@ -146,6 +146,7 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[Findi
 def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Partitions are added once, to a topic that exists and has a number of them that may change."""
     existing = [topic.name for topic in assignment.topics]
+    deleting = {topic.name for topic in assignment.topics if topic.deleting}
     seen: set[str] = set()
     for item_path, item in document.items("changes", "add_partitions"):
         path, name = (*item_path, "topic"), item["topic"]
@@ -156,6 +157,8 @@ def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding
         elif name in _NUMBERED:
             message = f"{name!r} is Kafka's own, and clients find their partition by their number"
             yield document.finding(path, f"{message}; allowed: other topics")
+        elif name in deleting:
+            yield document.finding(path, f"{name!r} is marked for deletion; allowed: topics that aren't")
         elif name in seen:
             yield document.finding(path, f"{name!r} is here twice; allowed: each topic once")
         seen.add(name)

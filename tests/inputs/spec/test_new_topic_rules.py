@@ -88,6 +88,7 @@ INHERITING = SOUND.replace("  topics:", "  config_defaults: {min.insync.replicas
     "      config: {min.insync.replicas: 2}\n", ""
 )
 STARVED = SOUND.replace("min.insync.replicas: 2", "min.insync.replicas: 4")
+DELETING = SOUND.replace("    - name: orders\n", "    - name: orders\n      marked_for_deletion: true\n")
 DOTTED = SOUND.replace("orders", "orders.v2")
 
 
@@ -197,6 +198,12 @@ CASES: list[Case] = [
         add("{topic: __consumer_offsets, partitions: 9}", OFFSETS),
         "11:29 changes.add_partitions[0].topic",
         "clients find their partition by their number",
+    ),
+    (
+        "add_to_deleted",
+        add("{topic: orders, partitions: 9}", DELETING),
+        "12:29 changes.add_partitions[0].topic",
+        "'orders' is marked for deletion; allowed: topics that aren't",
     ),
     (
         "add_too_many",
