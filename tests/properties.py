@@ -23,13 +23,15 @@ for _name, _examples in ((QUICK, QUICK_EXAMPLES), (FULL, FULL_EXAMPLES)):
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
 
-# What asks for all tests.
-_ALL = ("", "not long")
+
+def are_all(marks: str) -> bool:
+    """True where these marks ask for all tests."""
+    return marks in ("", "not long")
 
 
 def load(marks: str) -> None:
     """Take the profile that `HYPOTHESIS_PROFILE` names, else the full one where all tests are asked for."""
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or (FULL if marks in _ALL else QUICK))
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or (FULL if are_all(marks) else QUICK))
 
 
 def examples(full: int) -> settings:
