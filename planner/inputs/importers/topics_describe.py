@@ -21,6 +21,7 @@ from functools import lru_cache
 from planner.inputs.importers.state_parts import AssignmentEntry, Rank, RunningReassignment, StatePart, shown
 from planner.model.cluster import NUMBER, TOPIC_ONLY, Config, Partition
 from planner.model.errors import MOST_SHOWN, Finding, ImportStateError, Place
+from planner.model.formats import counted
 
 TITLE = "kafka-topics --describe"
 
@@ -250,7 +251,8 @@ def _count_findings(found: _Read) -> Iterator[Finding]:
     counts = Counter(entry.topic for entry in found.entries)
     unlike = [each for each in found.headings.values() if counts[each.topic] != each.partitions]
     for heading in unlike[: MOST_SHOWN - 1]:
-        message = f"PartitionCount is {heading.partitions}, but {counts[heading.topic]} partitions follow; {_HINT}"
+        follow = counted(counts[heading.topic], "partition")
+        message = f"PartitionCount is {heading.partitions}, but lines of {follow} follow; {_HINT}"
         yield Finding(heading.place, heading.topic, message)
     if rest := unlike[MOST_SHOWN - 1 :]:
         message = f"so it is with {len(rest):,} topics from here on: PartitionCount isn't how many partitions follow"
