@@ -18,7 +18,13 @@ STATE_CASES = [
     ("other_tool", "Usage: kafka-topics\n", LOG_DIRS, "describe.txt:1:1", "no assignment in a known format"),
     ("log_line", "WARN hello\n" + DESCRIBE, LOG_DIRS, "describe.txt:1:1", "isn't a topic or a partition"),
     ("no_heading", DESCRIBE.split("\n", 1)[1], LOG_DIRS, "describe.txt:1:2 orders", "has no heading"),
-    ("cut", line(3, "", DESCRIBE), LOG_DIRS, "describe.txt:1:1 orders", "PartitionCount is 2, but lines of 1 partition follow"),
+    (
+        "cut",
+        line(3, "", DESCRIBE),
+        LOG_DIRS,
+        "describe.txt:1:1 orders",
+        "PartitionCount is 2, but lines of 1 partition follow",
+    ),
     (
         "gap",
         line(3, "\tTopic: orders\tPartition: 2\tLeader: 2\tReplicas: 2,3\tIsr: 2,3", DESCRIBE),
