@@ -161,7 +161,8 @@ def _carry(source: Path, goal: Path) -> None:
     goal.unlink(missing_ok=True)
     try:
         os.link(source, goal, follow_symlinks=False)
-    except (OSError, NotImplementedError):  # not every system links a symbolic link itself
+    # OSError: a file system without hard links; NotImplementedError: a system that can't link a symbolic link itself.
+    except (OSError, NotImplementedError):
         shutil.copy2(source, goal, follow_symlinks=False)
 
 
