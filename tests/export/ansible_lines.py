@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock
 from tools import lacking
 
 
@@ -54,24 +55,29 @@ def programs(line: Line, folder: Path) -> Path:
 
     Skips the test where the line can't be installed, and fails it under CI.
     """
-    made = folder / "made"
-    if not made.exists():
-        python = next(_pythons(line.python), None)
-        if python is None:
-            oldest = ".".join(map(str, line.python))
-            lacking(
-                f"Python {oldest}, for ansible-core {line.release}, isn't installed: pyenv install {oldest} installs it"
-            )
-        shutil.rmtree(folder / "venv", ignore_errors=True)
-        if not python.run("-m", "venv", "--without-pip", str(folder / "venv")):
-            lacking(f"{python.command} can't make a virtual environment for ansible-core {line.release}")
-        inside = str(folder / "venv" / "bin" / "python")
-        pip = [sys.executable, "-m", "pip", "--python", inside, "install", "-q", f"ansible-core=={line.release}"]
-        installed = subprocess.run(pip, capture_output=True, text=True, check=False)
-        if installed.returncode:
-            lacking(f"ansible-core {line.release} can't be installed: {installed.stderr.strip()[-200:]}")
-        made.touch()
+    # Tests of the same line run in several processes.
+    with FileLock(folder / "lock"):
+        if not (folder / "made").exists():
+            _install(line, folder)
+            (folder / "made").touch()
     return folder / "venv" / "bin"
+
+
+def _install(line: Line, folder: Path) -> None:
+    python = next(_pythons(line.python), None)
+    if python is None:
+        oldest = ".".join(map(str, line.python))
+        lacking(
+            f"Python {oldest}, for ansible-core {line.release}, isn't installed: pyenv install {oldest} installs it"
+        )
+    shutil.rmtree(folder / "venv", ignore_errors=True)
+    if not python.run("-m", "venv", "--without-pip", str(folder / "venv")):
+        lacking(f"{python.command} can't make a virtual environment for ansible-core {line.release}")
+    inside = str(folder / "venv" / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--python", inside, "install", "-q", f"ansible-core=={line.release}"]
+    installed = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if installed.returncode:
+        lacking(f"ansible-core {line.release} can't be installed: {installed.stderr.strip()[-200:]}")
 
 
 def oldest_on_a_host() -> str:
