@@ -152,11 +152,7 @@ Answer = Callable[[Received, int], Iterable[pa.Table]]
 
 
 def carried(
-    spark: Session,
-    values: Sequence[Any],
-    answer: Answer,
-    tasks: int,
-    progress: Progress | None = None,
+    spark: Session, values: Sequence[Any], answer: Answer, tasks: int, progress: Progress | None = None
 ) -> list[pa.Table]:
     """The answers of the tasks 0 to `tasks` - 1, in whatever order they come; reports finished tasks.
 

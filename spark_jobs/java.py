@@ -11,8 +11,6 @@ Where the command is done before, Java is given two seconds more; what isn't who
 run tries again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

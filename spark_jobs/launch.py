@@ -8,8 +8,6 @@ is asked for and begins with the work. What to do in the session is submitted me
 the session is open and prepared, keeps the answer, and closes the session, unless more work is to follow.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

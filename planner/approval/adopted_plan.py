@@ -7,8 +7,6 @@ The bound is for the balance that the plan reaches: the spec's windows, widened 
 plan states how many of its bytes aren't needed for that balance.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ This module reads the files and the clock. `folder_check`, `amounts` and `stalen
 expired or stale.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

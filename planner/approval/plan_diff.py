@@ -3,8 +3,6 @@
 The document is in the shape of `schemas/plan-diff.schema.json`. Lists are bounded, and what was left out is counted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain

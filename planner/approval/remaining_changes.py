@@ -1,7 +1,5 @@
 """What is left of an approved plan on the cluster as it is now, partition by partition, and the spec of that rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ approved plan is checked again with today's sizes. The result is a plan like any
 its rollback leads back to the state that it was made from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

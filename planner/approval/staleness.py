@@ -5,8 +5,6 @@ steps. The Ansible role checks the same lists (`ansible_vars.states`) before it 
 the plan doesn't touch are reported, but refuse nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`planner growth` and `planner size`: how long a cluster lasts, what would help, and which brokers to buy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

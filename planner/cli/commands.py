@@ -5,8 +5,6 @@ there is something to do; 3 where a gate in `limits` was crossed or the throttle
 stderr progress and messages.
 """
 
-from __future__ import annotations
-
 import os
 from importlib import import_module
 from typing import NamedTuple

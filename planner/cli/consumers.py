@@ -1,7 +1,5 @@
 """`planner consumers`: how a consumer group shares its partitions, and what a change does to that."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ this process, unless an option of Spark's is given; `failures` of any K brokers 
 Spark, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`planner failures` and `planner restart`: what breaks when brokers fail, and what a rolling restart refuses."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from dataclasses import dataclass

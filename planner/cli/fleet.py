@@ -3,8 +3,6 @@
 Either every cluster of a fleet gets its plan, or none does.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

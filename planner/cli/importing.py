@@ -1,7 +1,5 @@
 """`planner import`: the `cluster` part of a spec, from outputs of Kafka's tools in any known format."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """`planner load`: make a profile of a cluster's load from weeks of metrics, or show one."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ Between the two steps, reading and planning, every spec has been read, so that a
 said at once. What was read and what was planned lies in files meanwhile, so memory doesn't grow with the specs.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

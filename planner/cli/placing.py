@@ -3,8 +3,6 @@
 Both take their brokers from a spec or from `--brokers 0,1,2 --racks 0=a,1=b`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`planner whatif`, `adopt`, `drain`, `validate`, `render`, `external` and `spark warm`: make plans, write files."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

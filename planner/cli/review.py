@@ -1,7 +1,5 @@
 """`planner show`, `diff`, `check` and `resume`: a plan is read, compared with another, and held against the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import wraps
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """What commands share to print: a plan or a view as text, JSON or Markdown, and lines on stdout and stderr."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing

@@ -10,8 +10,6 @@ between keep two racks wherever both ends have two (`partition_changes`), so a p
 while the plan runs doesn't survive it today or in the end, and those of today are the same for every plan.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Risk goes first: what breaks the rack rule or sits on a leaving broker, then new replication factors, then balance.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 They are chosen so that a running cluster bears the plan. The plan lists each default with the YAML key that changes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

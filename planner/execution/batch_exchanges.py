@@ -3,8 +3,6 @@
 It is for plans of few or very unlike partitions; with many loads the packing leaves little to gain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

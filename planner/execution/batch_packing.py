@@ -6,8 +6,6 @@ cap on the bytes of one side of a broker, the caps add up to the bytes of the bu
 first, goes where it fills the caps most evenly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

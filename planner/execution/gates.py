@@ -1,7 +1,5 @@
 """The gates: limits of the YAML that a plan is refused for, a throttle that can't work, and how their numbers read."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ copy it will be. Replicas in no log dir that answered, on their way between log 
 filter aren't moved.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

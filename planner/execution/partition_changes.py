@@ -4,8 +4,6 @@ Those are the steps that take a partition from its replicas of today to those of
 fewer replicas than it needs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

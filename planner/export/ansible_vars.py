@@ -3,8 +3,6 @@
 `kafka_files` renders them. Partitions and replica lists are written as Kafka's tools print them: `topic-0`, `1,2,3`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby

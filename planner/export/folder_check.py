@@ -5,8 +5,6 @@ SHA256SUMS lists the digests of a plan's files in the format of `sha256sum --che
 the planner that the reviewed files are the ones that run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

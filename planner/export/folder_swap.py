@@ -6,8 +6,6 @@ changed meanwhile; it also ends every swap that wasn't killed. Writers of one fo
 beside it, which the system releases when its holder dies.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import filecmp

@@ -4,8 +4,6 @@ The templates are in `templates/`, one folder per reader. Those that end in `.j2
 of `generated_text`; the others are copied. Nothing is decided here: the plan says what moves, when and why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256

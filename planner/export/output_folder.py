@@ -4,8 +4,6 @@ The operator's own files in an earlier plan's folder (an inventory, Terraform's 
 the next one cleans up after a writer that was killed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

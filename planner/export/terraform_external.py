@@ -4,8 +4,6 @@ Terraform asks at every plan and apply, so nothing is written or planned here. S
 string, for `jsondecode`. Source: the protocol of the provider hashicorp/external, 2.x.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

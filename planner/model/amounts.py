@@ -4,8 +4,6 @@ The unit registry is our own and small: a general one reads `5mb` as millibits a
 in disguise; this one knows bits, bytes, a few times, and the SI and binary prefixes from kilo on.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """From a spec to a `Problem`, the flat arrays that all that is computed many times works on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase

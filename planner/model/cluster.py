@@ -1,7 +1,5 @@
 """A cluster as it is, what is in force for its topics, what looks unusual about it, and the change of one partition."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

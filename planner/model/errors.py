@@ -4,8 +4,6 @@ The command line prints a `PlannerError` without a traceback and exits with its 
 any other exception is a defect of ours and keeps its traceback.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches

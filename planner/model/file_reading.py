@@ -4,8 +4,6 @@ Every input goes through here, so that a device, a pipe nobody writes to, a file
 one clear refusal. The limits leave room for a cluster of some million replicas.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import math

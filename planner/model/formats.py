@@ -4,8 +4,6 @@ Sizes are decimal (1 GB = 10⁹ bytes) with three significant digits throughout.
 terminal; whoever prints a text from the cluster escapes it for the place where it lands.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -4,8 +4,6 @@ Topic names, cluster names and addresses are data that others wrote. Each functi
 parser reads back as exactly the value given; for Markdown, which people read, as text without any markup.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -8,8 +8,6 @@ Processes are started in sessions of their own, which a terminal's Ctrl-C doesn'
 Spark's JVM starts Python workers, which start others; when the JVM is killed, their session is still the same.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes

@@ -1,7 +1,5 @@
 """The history behind a load profile: its hours, its flaws, what it is too short for, the week in it, and growth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """A spec as flat arrays, which everything that is computed thousands of times works on, and the rack rule on them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any

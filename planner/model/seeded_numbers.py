@@ -5,8 +5,6 @@ at once and a topic's draw doesn't depend on which other topics are asked for. T
 SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -7,8 +7,6 @@ deletes once `retention.bytes` and a segment are exceeded (`UnifiedLog.deleteRet
 `deleteRetentionSizeBreachedSegments`). Topics that are compacted, or whose rate isn't known, grow as their rate does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -62,12 +60,7 @@ class Forecast:
         factors = self.factors(month)[:, month][self.problem.topic_of]
         rates = (self.problem.bytes_in_per_sec, self.problem.bytes_out_per_sec)
         written, read = (self._whole(each * factors) for each in rates)
-        return replace(
-            self.problem,
-            size_bytes=self.sizes(month),
-            bytes_in_per_sec=written,
-            bytes_out_per_sec=read,
-        )
+        return replace(self.problem, size_bytes=self.sizes(month), bytes_in_per_sec=written, bytes_out_per_sec=read)
 
     def sizes(self, month: int) -> LongArray:
         """(P,) bytes of a replica so many months from now."""

@@ -1,7 +1,5 @@
 """What one YAML file asks for, as frozen values without units: the change, the balance, limits, execution, groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

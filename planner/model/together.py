@@ -3,8 +3,6 @@
 A slot holds a partition of each topic of a group. Arrays of slots are (P,): each partition's slot, -1 for none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """A bound's certificate as the JSON values of `bound.json`, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 `bound.json` holds what `strategies.bounds` needs; plan.json holds the file's SHA-256, so that the two belong together.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The plan's tables: the changes asked for, brokers, racks, topics, the partitions that change, and batches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 

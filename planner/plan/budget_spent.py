@@ -1,7 +1,5 @@
 """The plan's sections on its budget: what is spent, what stays undone, what that costs, and in how many steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 

@@ -4,8 +4,6 @@
 canonical JSON, so that any change shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Literal, NamedTuple, TypedDict

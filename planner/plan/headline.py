@@ -4,8 +4,6 @@ A plan that is only a first step says so first, with what is left and the least 
 to move the proven minimum, nor that the balance is as asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msgspec import structs

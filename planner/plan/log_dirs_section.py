@@ -3,8 +3,6 @@
 Also the terms, the missed windows and the warnings that log dirs add to the plan's other sections.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

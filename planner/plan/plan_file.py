@@ -1,7 +1,5 @@
 """Reads a plan.json, or the one in a plan's folder, and refuses one whose parts don't fit together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 None of it is a fault of the plan, but much of it decides what can be carried out, so it is said before approval.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ replica list and one for its leader. The two are 12 bits of a checksum, so one c
 the digest of the whole state misses no change.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from zlib import crc32

@@ -2,8 +2,6 @@
 after; and what goes from rack to rack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -127,11 +125,7 @@ def stated(spec: Spec) -> StatedTraffic:
         names = [topic.name for topic in build_problem.topics_after(spec)]
         growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
     rates = tuple(StatedRateRow(**asdict(each)) for each in spec.cluster.rates)
-    return {
-        "traffic": None if of == RackTraffic() else row,
-        "rates": rates or None,
-        "growth_ppm": growth or None,
-    }
+    return {"traffic": None if of == RackTraffic() else row, "rates": rates or None, "growth_ppm": growth or None}
 
 
 def sections(

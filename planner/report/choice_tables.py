@@ -1,7 +1,5 @@
 """What was asked and chosen: tables of gates, windows, terms, the front, variants, alternatives; the proof in words."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 from typing import Any
 
@@ -168,10 +166,7 @@ def front(plan: Plan) -> Table[ParetoRow]:
         return f"{sentences.origin(plan, row)}{f' ({_THIS})' if row.chosen else ''}"
 
     unlike = "How it differs from this plan"
-    columns = (
-        Column[ParetoRow](unlike, named, numeric=False, narrow="\nFront"),
-        *_figures(plan),
-    )
+    columns = (Column[ParetoRow](unlike, named, numeric=False, narrow="\nFront"), *_figures(plan))
     return Table(
         "front-table",
         "What copying less or more would give",
@@ -200,12 +195,7 @@ def variants(plan: Plan) -> Table[VariantRow]:
         column("", outcome, numeric=False, wide=True),
     )
     return Table(
-        "variants",
-        "Compared with the variants",
-        "variant",
-        plan.variants,
-        columns,
-        strong=lambda row: row.chosen,
+        "variants", "Compared with the variants", "variant", plan.variants, columns, strong=lambda row: row.chosen
     )
 
 

@@ -1,7 +1,5 @@
 """The tables about the cluster: brokers, racks, log dirs, topics, partitions, hours, and what each batch copies."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -188,8 +186,7 @@ def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
         column("Broker", lambda row: str(row[0])),
         column("Replicas", lambda row: Change(row[1].before.replicas, row[1].after.replicas)),
         column(
-            "Size",
-            lambda row: Change(*(Quantity(side.size_bytes, "bytes") for side in (row[1].before, row[1].after))),
+            "Size", lambda row: Change(*(Quantity(side.size_bytes, "bytes") for side in (row[1].before, row[1].after)))
         ),
         column("Allowed", lambda row: allowed(row[1])),
         column("Comes in", lambda row: Quantity(row[1].bytes_in, "bytes"), narrow="comes in"),

@@ -4,8 +4,6 @@ Sections become what the template `report.html.j2` takes, every text escaped; no
 script. Each plot has its numbers as a table beside it, and the long tables can be searched and sorted.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence

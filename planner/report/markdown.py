@@ -4,8 +4,6 @@ No name is markup. GitHub refuses comments over 65,536 characters, so each secti
 bytes: what doesn't fit is counted and named, and the two long lists share what the rest has left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """plan.json → the sections that report.md and report.html show; the terminal takes the same tables in its own order."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import PurePath
 

@@ -4,8 +4,6 @@ A cluster whose sizes are unknown is measured in replicas. Whatever there is too
 brokers into the largest ones and the others, many batches into runs of batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -80,10 +78,7 @@ def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
             source = row.leader_before if row.leader_before in before else before[0]
             copies += [(at, source, broker, amount) for broker in step.replicas if broker not in before]
             removals += [(at, broker, amount) for broker in before if broker not in step.replicas]
-    return (
-        np.array(copies, dtype=np.int64).reshape(-1, 4),
-        np.array(removals, dtype=np.int64).reshape(-1, 3),
-    )
+    return (np.array(copies, dtype=np.int64).reshape(-1, 4), np.array(removals, dtype=np.int64).reshape(-1, 3))
 
 
 def largest(amounts: LongArray, at_most: int, first: Sequence[bool] = ()) -> list[int]:

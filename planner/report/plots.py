@@ -3,8 +3,6 @@
 Every plot has a bounded number of marks however large the plan, and the same plan gives the same bytes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Also what it means for a Terraform configuration that declares the topics. Plain text; whoever prints it escapes it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The journal of a run of the playbooks, which the role writes on the admin host, and what is shown of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any

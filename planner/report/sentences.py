@@ -3,8 +3,6 @@
 Nothing here knows Markdown or a terminal; whoever prints a text from the cluster escapes it for where it lands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from planner.model.formats import (
@@ -22,13 +20,7 @@ from planner.model.formats import (
 )
 from planner.plan import headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow, WorstHourRow
-from planner.plan.document.comparison_types import (
-    CandidateFigures,
-    ParetoRow,
-    RelaxedRow,
-    ScenarioRow,
-    VariantRow,
-)
+from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, RelaxedRow, ScenarioRow, VariantRow
 from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.report.view import Quantity

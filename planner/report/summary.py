@@ -3,8 +3,6 @@
 Every output of a plan begins with it. Plain values; a renderer writes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Printed by rich, which leaves the colors out by itself where there is no terminal.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath

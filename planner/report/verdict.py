@@ -3,8 +3,6 @@
 Plain text; whoever prints it escapes what comes from the cluster.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal

@@ -2,8 +2,6 @@
 week; and which windows hold then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

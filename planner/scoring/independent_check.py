@@ -4,8 +4,6 @@ It knows the problem and the rules, and nothing of how assignments are made or s
 before it is scored, and the chosen one again before anything is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations

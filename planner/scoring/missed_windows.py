@@ -1,7 +1,5 @@
 """The windows that a plan misses: what was asked for, what the plan reaches and why; and the balance it reaches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ A window is the tolerance around a broker's fair share (see `fair_shares`). The 
 score measures against them, independently of each other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The strategies, ways to make an assignment: `STRATEGIES` lists them, a `Candidate` says which one to run and how."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple

@@ -7,8 +7,6 @@ of each such partition, in the racks that are left to it. That says enough only 
 partition, so other clusters keep the plan that they have.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ rack-unaware formula. A replica list depends only on the first replica's positio
 table of n × (n - 1) lists holds all of them, and many candidates are placed by one look-up.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache

@@ -5,8 +5,6 @@ never lead. After as many partitions as there are unfenced brokers, racks and br
 begins. All of it follows from one java.util.Random.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -19,16 +19,7 @@ from ortools.graph.python import max_flow
 
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.errors import InfeasibleError
-from planner.model.problem import (
-    NEVER_LEADS,
-    UNCAPPED,
-    BoolArray,
-    IntArray,
-    LongArray,
-    Problem,
-    leaderless,
-    may_lead,
-)
+from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, leaderless, may_lead
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
@@ -44,11 +35,7 @@ _ENDLESS = 1 << 40
 
 
 def order(
-    problem: Problem,
-    placed: IntArray,
-    wanted: Windows,
-    grown: Sequence[Scenario] = (),
-    led: IntArray | None = None,
+    problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[Scenario] = (), led: IntArray | None = None
 ) -> IntArray:
     """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones.
 

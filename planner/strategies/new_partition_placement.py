@@ -7,8 +7,6 @@ them. What counts first is how far brokers are outside their windows, then the s
 brokers hold within their windows. Leaders are chosen among the replicas in the same way.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

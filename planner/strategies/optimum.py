@@ -14,8 +14,6 @@ Partitions to be made cost nothing wherever they go; see `new_partition_placemen
 places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -215,11 +213,7 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
 
 
 # What makes an assignment (P, W) of the one with all replicas in their places: one step after the other.
-STEPS: tuple[Callable[[_Asked, Windows, IntArray], IntArray], ...] = (
-    _leaders,
-    _new_partitions,
-    _together,
-)
+STEPS: tuple[Callable[[_Asked, Windows, IntArray], IntArray], ...] = (_leaders, _new_partitions, _together)
 
 
 def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: bool) -> Proposal:

@@ -6,8 +6,6 @@ takes the largest partitions that still fit, from the next broker on, so that th
 that waits keeps its replicas and its leader; a plan made from the state after the step moves it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ the budget holds them all, the KRaft placer's seeds, and classic placements with
 every topic. Any worker makes any candidate from its number alone, so no table of them is ever made as a whole.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields

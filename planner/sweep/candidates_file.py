@@ -5,8 +5,6 @@ writes a file of its own, renamed into place when it is whole, so a task that is
 written. Which rows are in which file depends on the number of tasks; the rows don't.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 The alternatives are `changes` and each of `sweep.variants`, as a problem and a sweep by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

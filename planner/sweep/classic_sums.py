@@ -6,8 +6,6 @@ is known before: which brokers have the partition today, in which rack they are,
 candidate is a look-up a replica, and a score is a few sums over all replicas. The scores are those of `score.score`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 

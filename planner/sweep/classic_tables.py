@@ -5,8 +5,6 @@ of every topic under each of the n × (n - 1) different pairs is made once, and 
 topic, is a sum of as many table rows as there are topics.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod

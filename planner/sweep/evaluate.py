@@ -7,8 +7,6 @@ turn, so that every task gets as many solved plans of each kind as any other. Ka
 time once a problem's tables are made; each task gets neighbours of them, so that few tasks make the tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache

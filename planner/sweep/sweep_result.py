@@ -5,8 +5,6 @@ they are scored, and put together in any order: the result is the same however t
 array of numbers, COLUMNS by candidates; rows for people are made of it at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 

@@ -4,8 +4,6 @@ The door is `assign`. Topics are names with their partition counts, members are 
 doesn't count here: Kafka's assignors look at racks only to choose among equally even assignments (KIP-881).
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

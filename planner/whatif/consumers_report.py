@@ -1,7 +1,5 @@
 """What `planner consumers` says: one document, and that document as people are shown it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

@@ -4,8 +4,6 @@ A row is a group, an assignor and a number of members, all of whom read all of t
 wherever it is worked out: in this process or on a Spark worker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

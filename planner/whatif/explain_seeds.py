@@ -5,8 +5,6 @@ replica fixes the shift; so each partition says which pairs it agrees with, and 
 by counting, not by trying. Source: Kafka 3.9, AdminUtils.assignReplicasToBrokers and AdminZkClient.addPartitions.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

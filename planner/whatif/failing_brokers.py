@@ -8,8 +8,6 @@ costs three look-ups, however many partitions there are. What fails together is 
 brokers of a rack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations

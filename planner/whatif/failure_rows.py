@@ -4,8 +4,6 @@ A `FailureStudy` holds what all scenarios need; `evaluate` judges some of them, 
 rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

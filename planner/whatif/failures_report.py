@@ -3,8 +3,6 @@
 Of each kind of failure and each state of the cluster: the worst failure, how many do what, and which topics are hit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self

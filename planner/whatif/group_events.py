@@ -1,7 +1,5 @@
 """Consumer groups with what they own, and what moves when a member leaves or joins, or partitions or racks change."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A `Case` is the cluster with some brokers added; `evaluate` plans it, here or on
 month in which each broker reaches its disk or network limit, and what helps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice

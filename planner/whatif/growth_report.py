@@ -1,7 +1,5 @@
 """What `planner growth` says: the rows of its cases as one document, and that document as people are shown it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
@@ -28,15 +26,7 @@ from planner.plan.document.whatif_types import (
     GrowthTopicRow,
 )
 from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
-from planner.whatif.growth_forecast import (
-    MOST_TIMES,
-    PLANNED,
-    Case,
-    Row,
-    at_least,
-    chosen,
-    classes_of,
-)
+from planner.whatif.growth_forecast import MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
 
 FORMAT_VERSION = "1.0"
 _NEVER = FirstLimit(month=None, broker=None, limit=None)
@@ -315,9 +305,7 @@ def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
         column("Brokers in all", attrgetter("brokers"), narrow="brokers\nin all"),
         column("Lasts", lasts, numeric=False),
         column(
-            "First limit",
-            lambda row: None if row.limit is None else f"broker {row.broker}, {row.limit}",
-            numeric=False,
+            "First limit", lambda row: None if row.limit is None else f"broker {row.broker}, {row.limit}", numeric=False
         ),
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
         column("Replicas copied", attrgetter("replicas_moved"), narrow="replicas\ncopied"),

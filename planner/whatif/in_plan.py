@@ -4,8 +4,6 @@
 rendered to the same bytes wherever it is.
 """
 
-from __future__ import annotations
-
 from msgspec import structs
 
 from planner.model.build_problem import assigned

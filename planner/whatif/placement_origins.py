@@ -5,8 +5,6 @@ orders after each shuffle. Each of these is taken from the first replica that sh
 Source: Kafka 4.1, StripedReplicaPlacer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from planner.model.cluster import Partition

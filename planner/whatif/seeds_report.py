@@ -1,7 +1,5 @@
 """What `planner seeds` says: the explanation of each topic as a document, and as people are shown it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -8,8 +8,6 @@ bucket is taken to hold fewer than nine of them once the map has 64 buckets (the
 Source: Kafka 4.3.1, org.apache.kafka.coordinator.group.assignor.
 """
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice

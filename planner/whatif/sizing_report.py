@@ -1,7 +1,5 @@
 """What `planner size` says: every cluster that could be bought as one document, and that document as people see it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -7,8 +7,6 @@ configs for topic T are:`, for the cluster `Default configs for brokers in the c
 `kafka.admin.ConfigCommand`, since 2.5; `org.apache.kafka.tools.BrokerApiVersionsCommand`, which prints `Node`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

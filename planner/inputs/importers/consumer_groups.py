@@ -6,8 +6,6 @@ an assignment reads `orders(0,1), payments(2)`, from 4.0 on `orders:0,1;payments
 Source: org.apache.kafka.tools.consumer.group.ConsumerGroupCommand and ShareGroupCommand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

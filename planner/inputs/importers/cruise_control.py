@@ -5,8 +5,6 @@ only the partitions that it would change; their old replicas are taken.
 Source: ClusterPartitionState and ExecutionProposal of Cruise Control 2.5.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import chain, repeat

@@ -4,8 +4,6 @@ Source: `org.apache.kafka.tools.LogDirsCommand`; the room of a log dir has the n
 and brokers that didn't answer, hold no partitions here; the other replicas tell the size.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -12,8 +12,6 @@ Source: `org.apache.kafka.tools.reassign.ReassignPartitionsCommand` (`curReassig
 `org.apache.kafka.tools.TopicCommand`, `parseReplicaAssignment`.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import chain, repeat
 from typing import Any

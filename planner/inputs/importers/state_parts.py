@@ -4,8 +4,6 @@ Which source is believed where several say different things is told by their ran
 see `planner.inputs.state.merge`. `assignment` makes topics of the partitions that were read.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_right

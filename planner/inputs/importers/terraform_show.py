@@ -309,14 +309,8 @@ def target_notes(found: Targets, declared_by: str) -> Iterator[str]:
     """What `declared_by`, a file, declares otherwise than the YAML leaves it, and the key of `changes` that says so."""
     leaves = "than this plan leaves: change it there, or in changes"
     for names, what in (
-        (
-            [name for name, _ in found.factors],
-            f"with another replication factor {leaves}.set_replication_factor",
-        ),
-        (
-            [name for name, _ in found.partitions],
-            f"with more partitions {leaves}.add_partitions",
-        ),
+        ([name for name, _ in found.factors], f"with another replication factor {leaves}.set_replication_factor"),
+        ([name for name, _ in found.partitions], f"with more partitions {leaves}.add_partitions"),
         (
             [each.topic for each in found.new],
             "which the cluster doesn't have: add it to changes.create_topics, or it stays as it is",

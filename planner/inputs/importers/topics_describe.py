@@ -10,8 +10,6 @@ wherever it stands. Of a key that every topic shows, the origin isn't known.
 Source: `org.apache.kafka.tools.TopicCommand` (kafka.admin.TopicCommand before 3.7).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -6,8 +6,6 @@ a topic's data is in `brokers/topics/T`, `T.json` or `T/data`, or one name with 
 Source: `kafka.zk.ZkData` (TopicZNode, BrokerIdZNode, TopicPartitionStateZNode, ConfigEntityZNode).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """A load profile joined with a cluster: sizes, rates and growth wherever the YAML doesn't state them; and its rates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -149,9 +147,7 @@ def _with_rates(topic: Topic, whole: StatedRate | None, own: Mapping[tuple[str, 
         topic,
         partitions=tuple(
             replace(
-                each,
-                bytes_in_per_sec=rate(each, "bytes_in_per_sec"),
-                bytes_out_per_sec=rate(each, "bytes_out_per_sec"),
+                each, bytes_in_per_sec=rate(each, "bytes_in_per_sec"), bytes_out_per_sec=rate(each, "bytes_out_per_sec")
             )
             for each in topic.partitions
         ),

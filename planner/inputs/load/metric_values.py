@@ -5,8 +5,6 @@ The names are those that the JMX exporter gives Kafka's own beans: `kafka.server
 out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffset`, by partition and broker).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

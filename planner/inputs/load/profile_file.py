@@ -4,8 +4,6 @@ Rates are whole bytes a second. Hours of the week are rounded to seven significa
 profile of 50,000 partitions stays small enough to be committed; every other column is exact.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict

@@ -13,8 +13,6 @@ median. Neither a weekly curve nor a few odd days disturb it. Its 95 % interval 
 statistic added up over the weekdays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """From a document that the schema has accepted to the model's values: units gone, defaults filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType

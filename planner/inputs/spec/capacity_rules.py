@@ -4,8 +4,6 @@
 crosses racks needs racks and rates, and shares are of everything.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product

@@ -3,8 +3,6 @@
 A gate of `limits` without the numbers to judge it by would let every plan pass, so it is refused when the spec is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from planner.inputs.spec import sections

@@ -5,8 +5,6 @@ Topics of a group of `together` have equally many partitions, and brokers that m
 place of the file that takes part, as `key (line:column)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """The rules of a spec that concern partitions to be made, and configurations that Kafka would refuse later."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches

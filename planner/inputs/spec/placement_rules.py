@@ -4,8 +4,6 @@ Sets exist, are large enough and don't contradict each other; topics that share 
 message names the other place of the file that takes part, as `key (line:column)`.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -324,10 +322,7 @@ def lack_of(
 
 
 def _pair(
-    document: Document,
-    side: _Side,
-    other: _Side,
-    short: Callable[[Set[int], Sequence[int]], _Lack | None],
+    document: Document, side: _Side, other: _Side, short: Callable[[Set[int], Sequence[int]], _Lack | None]
 ) -> Iterator[Finding]:
     """One finding where rules of placement leave two sides too few brokers, or partitions that stay do."""
     for (mine, (most, name)), (theirs, (others, another)) in product(side.needs.items(), other.needs.items()):

@@ -3,8 +3,6 @@
 This is the only module of the input side that opens files; everything that it calls takes text and gives values.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

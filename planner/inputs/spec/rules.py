@@ -5,8 +5,6 @@ finding, and not a tail of consequences. `document_rules` need the YAML alone; `
 today's topics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar

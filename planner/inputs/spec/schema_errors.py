@@ -5,8 +5,6 @@ Keywords of our own stand for what JSON Schema can't say: `x-unit`, with `x-or-n
 place, and `x-not-supported-yet`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """One function a section of the YAML: `balance`, `budget`, `sweep`, `execution`, `log_dirs` and `report` as values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction

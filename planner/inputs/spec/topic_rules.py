@@ -1,7 +1,5 @@
 """The rules of a spec that need today's topics: patterns, replication factors, topics that stay, consumer groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Set
 from fnmatch import fnmatchcase
 

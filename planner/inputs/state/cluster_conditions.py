@@ -1,7 +1,5 @@
 """Conditions of the cluster that an operator should know of before anything is planned, in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from planner.inputs.importers.state_parts import BrokerSeen

@@ -1,7 +1,5 @@
 """A state as the `cluster` part of a spec, in YAML. Every name goes through the YAML library, numbers through none."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -9,8 +9,6 @@ known otherwise, and are held against it. Sizes, brokers and running reassignmen
 configurations (`kafka-configs`, znodes, Terraform's state) tells them apart: what it doesn't have is inherited.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Files are read, never written, and only regular ones, so `..` in a path can't do
 `kafka-topics --describe` goes through line by line; everything else is JSON, or short, and is read as a whole.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The cluster: its state when the plan was made; its brokers, log dirs, racks and topics before and after."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
@@ -331,8 +329,7 @@ class HoursSection(Section, frozen=True, kw_only=True):
     today: Annotated[HoursState, doc("As it is today.")]
     plan: Annotated[HoursState, doc("With this plan.")]
     of_mean: Annotated[
-        HoursState | None,
-        doc("With the plan for the mean rates at the same balance; null where the sweep made none."),
+        HoursState | None, doc("With the plan for the mean rates at the same balance; null where the sweep made none.")
     ]
     highest: Annotated[
         Count, doc("The most bytes a second, in or out, of any broker in any hour, today or with this plan.")
@@ -349,8 +346,7 @@ class CrossRackState(Section, frozen=True, kw_only=True):
 
     replication: Annotated[Count, doc("Bytes an hour that followers fetch from leaders in other racks.")]
     consumers: Annotated[
-        Count | None,
-        doc("Bytes an hour that consumers read from other racks; null where traffic.consumers isn't set."),
+        Count | None, doc("Bytes an hour that consumers read from other racks; null where traffic.consumers isn't set.")
     ]
     money_per_month: Annotated[
         NotNegative | None, doc("What both cost in a month of 730.5 hours; null without prices.cross_rack_per_gib.")

@@ -7,8 +7,6 @@ msgspec's own messages name neither the value nor the key of a mapping, so a ref
 once more here, for the sake of that sentence.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """How the plan is judged (windows, terms, bound, limits, risks), and the other candidates and scenarios."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

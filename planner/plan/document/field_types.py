@@ -1,7 +1,5 @@
 """The values that the plan is made of, each with its unit and what it may be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

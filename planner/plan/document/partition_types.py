@@ -1,7 +1,5 @@
 """What is carried out: partitions that change, in which batches and how fast, and partitions that are created."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The whole of plan.json."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from planner.plan.document.cluster_types import (

@@ -1,7 +1,5 @@
 """What was asked for and how much of it the plan does: changes, settings, validity, budget, what is left."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

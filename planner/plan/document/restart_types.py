@@ -1,7 +1,5 @@
 """A rolling restart as `planner restart` writes it: steps of brokers, and what each step does to partitions."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Annotated, Final, Literal, Self
 
@@ -51,8 +49,7 @@ class RestartStepRow(Section, frozen=True, kw_only=True):
     apart: Annotated[Sentence | None, doc("Why the rack's brokers don't all restart together; null where they do.")]
     leaders_moved: Annotated[Count, doc("Partitions that another broker leads during the step.")]
     writes_refused: Annotated[
-        Partitions,
-        doc("Partitions that refuse writes with acks=all during the step, not today; offline ones too."),
+        Partitions, doc("Partitions that refuse writes with acks=all during the step, not today; offline ones too.")
     ]
     offline: Annotated[Partitions, doc("Partitions that have no leader during the step, and have one today.")]
     unclean: Annotated[Partitions, doc("Partitions that a replica out of sync leads then: records are lost.")]
@@ -64,8 +61,7 @@ class RestartStepRow(Section, frozen=True, kw_only=True):
     ]
     elect: Annotated[Partitions, doc("Partitions whose preferred leader is elected after the step: it leads today.")]
     left_with_others: Annotated[
-        Count,
-        doc("Partitions led by one of these that isn't the preferred leader: another leads afterwards."),
+        Count, doc("Partitions led by one of these that isn't the preferred leader: another leads afterwards.")
     ]
 
 

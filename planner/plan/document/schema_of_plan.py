@@ -5,8 +5,6 @@
 Each class is a definition with its docstring; a class that may be null stands where it is used.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 from pathlib import Path

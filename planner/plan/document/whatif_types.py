@@ -1,7 +1,5 @@
 """Failing brokers, growing topics and consumer groups; each section exists only where `report` asks for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

@@ -5,8 +5,6 @@ anywhere. Where windows can't all hold, plans may be as far outside of them as o
 `window_excess`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -12,8 +12,6 @@ them then, in sum and of its worst broker, is what every further placement may b
 the cheapest is looked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Both are linear in the replicas: each brings its partition's size, and what prod
 What a broker sends depends on who leads; see `leaders`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -9,8 +9,6 @@ partitions.
 Everything is counted in whole bytes; the same search gives the same moves, whatever machine it is on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
