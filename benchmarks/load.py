@@ -20,7 +20,7 @@ from benchmarks.apart import apart, watched_children
 from benchmarks.load_history import HOUR, History, HistoryRecipe
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.inputs.load import profile_file
-from planner.model.load_history import HOURS_OF_WEEK, About
+from planner.model.load_history import HOURS_OF_WEEK, About, topic_growth
 from planner.model.problem import FloatArray
 
 PARTITIONS, DAYS, STEP_SECONDS = 5_000, 28, HOUR
@@ -122,16 +122,20 @@ def _cells(run: Profiled, first: Profiled, same: str) -> tuple[str, ...]:
 def errors(truth: History, rows: pa.Table) -> dict[str, FloatArray]:
     """How far each partition's mean, busiest hour and growth are from the truth, as shares; growth where it is known.
 
-    The rows are sorted by topic and partition, as the truth is.
+    Also the growth of each topic, which plans use. The rows are sorted by topic and partition, as the truth is.
     """
     hours = np.asarray(rows["hours_in"].combine_chunks().flatten(), dtype=np.float64).reshape(-1, HOURS_OF_WEEK)
     growth = np.asarray(rows["growth_per_month"], dtype=np.float64)
     grown = ~np.isnan(growth) & (np.abs(truth.growth_per_month) >= LEAST_GROWTH)
     right = truth.growth_per_month[grown]
     mean = np.asarray(rows["bytes_in_per_sec_mean"], dtype=np.float64)
+    topics = len(truth.topic_names)
+    true, of_topics = (topic_growth(truth.topic_of, topics, each, mean) for each in (truth.growth_per_month, growth))
+    told = ~np.isnan(of_topics) & (np.abs(true) >= LEAST_GROWTH)
     return {
         "mean": np.abs(mean / truth.mean_in - 1),
         "busiest hour": np.abs(np.nanmax(hours, axis=1) / truth.hours_in.max(axis=1) - 1),
+        "growth of topics, of its value": np.abs(of_topics[told] / true[told] - 1),
         "growth, of its value": np.abs(growth[grown] / right - 1),
         "growth, by one who knows the curves": np.abs(truth.best_growth[grown] / right - 1),
     }
@@ -157,7 +161,8 @@ def _found(truth: History, rows: pa.Table, about: About, flaws: Mapping[str, str
     share, width = interval(truth, rows)
     yield Figures("growth interval", {"holds": share, "width": width})
     yield (
-        f"Growth is that of partitions that grow or shrink by at least {LEAST_GROWTH:.0%} a month. One who knows each "
+        f"Growth is that of partitions and topics that grow or shrink by at least {LEAST_GROWTH:.0%} a month. Plans use "
+        "that of topics: the mean of their partitions' by rate. One who knows each "
         "topic's curve and the kind of noise fits a line to all samples: no estimate without bias is closer. The 95 % "
         f"interval of growth holds the true value for {share:.1%} of the partitions; half of the intervals are wider "
         f"than {width:.1%} of the traffic."

@@ -40,6 +40,8 @@ def test_errors_are_shares_of_the_truth() -> None:
 
     assert [0.01, 0.01] == pytest.approx(errors["mean"].tolist())
     assert [0.05, 0.05] == pytest.approx(errors["busiest hour"].tolist())
+    # By rate, the topic grows by 0.0505; 0.06555 was found.
+    assert [0.06555 / 0.0505 - 1] == pytest.approx(errors["growth of topics, of its value"].tolist())
     assert [0.2] == pytest.approx(errors["growth, of its value"].tolist())
     assert [0.1] == pytest.approx(errors["growth, by one who knows the curves"].tolist())
 
