@@ -163,7 +163,7 @@ def _reason(error: Exception) -> str:
     if mismatch := _MISMATCH.search(text):
         return f"column {mismatch[1]} is {mismatch[2]} in this file, and {mismatch[3]} in others"
     lines = [*_CAUSE.findall(text)[-1:], *(line.strip() for line in text.splitlines() if line.strip())]
-    return lines[0][:300] if lines else type(error).__name__
+    return re.sub(r"\bfile:/+", "/", lines[0])[:300] if lines else type(error).__name__
 
 
 def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:

@@ -175,7 +175,10 @@ def test_a_file_given_twice_is_refused(spark: Any, tmp_path: Path) -> None:
         load_sources.read(spark, [str(tmp_path), str(file)], {})
 
 
-@pytest.mark.parametrize(("name", "content"), [("gone.csv", None), ("notes.txt", b"hello\n"), ("t.parquet", b"PAR1")])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("gone.csv", None), ("notes.txt", b"hello\n"), ("t.parquet", b"PAR1"), ("text.parquet", b"orders:0:17\n")],
+)
 def test_what_cannot_be_read_is_refused(spark: Any, tmp_path: Path, name: str, content: bytes | None) -> None:
     """With the file and what is allowed."""
     if content is not None:
@@ -185,3 +188,4 @@ def test_what_cannot_be_read_is_refused(spark: Any, tmp_path: Path, name: str, c
         load_sources.read(spark, [str(tmp_path / name)], {})
     assert name in str(caught.value)
     assert "allowed: a Parquet, CSV or JSON-lines table" in str(caught.value)
+    assert "file:" not in str(caught.value)
