@@ -122,7 +122,10 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
     except Exception as error:  # of many kinds: the path, the file system, the format
         raise SetupError(f"{file}: can't be read: {_reason(error)}; {_ALLOWED}") from error
     if not names:
-        raise SetupError(f"{file}: has no files; {_ALLOWED}")
+        # So Spark lists files, of a folder and by itself.
+        raise SetupError(
+            f"{file}: nothing to read: empty files, and names that begin with . or _, don't count; {_ALLOWED}"
+        )
     raise SetupError(f"{file}: isn't known by its name or how it begins; {_ALLOWED}")
 
 

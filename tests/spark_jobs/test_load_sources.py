@@ -177,7 +177,14 @@ def test_a_file_given_twice_is_refused(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("gone.csv", None), ("notes.txt", b"hello\n"), ("t.parquet", b"PAR1"), ("text.parquet", b"orders:0:17\n")],
+    [
+        ("gone.csv", None),
+        ("notes.txt", b"hello\n"),
+        ("t.parquet", b"PAR1"),
+        ("text.parquet", b"orders:0:17\n"),
+        ("empty.csv", b""),
+        ("_rows.csv", b"a\n"),
+    ],
 )
 def test_what_cannot_be_read_is_refused(spark: Any, tmp_path: Path, name: str, content: bytes | None) -> None:
     """With the file and what is allowed."""
