@@ -162,8 +162,8 @@ def _found(truth: History, rows: pa.Table, about: About, flaws: Mapping[str, str
     yield Figures("growth interval", {"holds": share, "width": width})
     yield (
         f"Growth is that of topics and partitions that grow or shrink by at least {LEAST_GROWTH:.0%} a month. Plans "
-        "use that of topics: the mean of their partitions' by rate. One who knows each topic's curve and the kind of noise "
-        "fits a line to all samples of a partition: no estimate without bias is closer. The 95 % "
+        "use that of topics: the mean of their partitions' by rate. One who knows each topic's curve and the kind of "
+        "noise fits a line to all samples of a partition: no estimate without bias is closer. The 95 % "
         f"interval of growth holds the true value for {share:.1%} of the partitions; half of the intervals are wider "
         f"than {width:.1%} of the traffic."
     )
