@@ -42,7 +42,7 @@ def planned(request, tmp_path_factory):
     name = request.param
     out = tmp_path_factory.mktemp(name) / "plan"
     options = workflow.WhatifOptions(out=out, candidates=300, engine="local")
-    plan, _ = workflow.whatif(ROOT / "examples" / f"{name}.yaml", options, Console(file=io.StringIO()))
+    plan = workflow.whatif(ROOT / "examples" / f"{name}.yaml", options, Console(file=io.StringIO())).plan
     return name, plan, out
 
 

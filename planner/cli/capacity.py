@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
+from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import require_beside
 from planner.export.output_folder import replace_file, require_unread
@@ -41,13 +41,12 @@ def forecast(path: Path, options: GrowthOptions) -> GrowthDocument:
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
     cases = growth_forecast.cases(wish, options.months)
-    if spark_wanted:
-        from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
-
-        with session.open_session(master=options.master, remote=options.remote) as spark:
-            rows = whatif.growth(spark, cases, partitions=options.partitions)
-    else:
-        rows = growth_forecast.run(cases)
+    rows = computed(
+        options,
+        spark_wanted,
+        lambda whatif, spark: whatif.growth(spark, cases, partitions=options.partitions),
+        lambda: growth_forecast.run(cases),
+    )
     return document(wish, cases, growth_forecast.as_it_is(cases[0]), rows)
 
 
@@ -72,13 +71,12 @@ def sizes(path: Path, options: EngineOptions) -> SizesDocument:
     """The document of a spec with `sizing`."""
     wish = reading.load(path)
     wanted = sizing.combinations(wish)
-    if on_spark(options, otherwise=len(wanted) >= MANY):
-        from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
-
-        with session.open_session(master=options.master, remote=options.remote) as spark:
-            rows = whatif.sizes(spark, wish, wanted, partitions=options.partitions)
-    else:
-        rows = sizing.run(wish, wanted)
+    rows = computed(
+        options,
+        on_spark(options, otherwise=len(wanted) >= MANY),
+        lambda whatif, spark: whatif.sizes(spark, wish, wanted, partitions=options.partitions),
+        lambda: sizing.run(wish, wanted),
+    )
     return sizing_report.document(wish, wanted, sizing.as_it_is(wish), rows)
 
 

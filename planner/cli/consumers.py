@@ -9,7 +9,7 @@ from typing import Any
 import click
 from msgspec import structs, to_builtins
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
+from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.shown import FILE, PATH, Format, format_option, show_found
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, did_you_mean
@@ -71,12 +71,13 @@ def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> Co
     loads = group_events.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(options.consumers or (None, None)))
-    if not on_spark(options, otherwise=False):
-        return consumers_sweep.summary(study, consumers_sweep.evaluate(study, rows.to_pylist()))
-    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
-
-    with session.open_session(master=options.master, remote=options.remote) as spark:
-        return consumers_sweep.summary(study, whatif.consumers(spark, study, rows, partitions=options.partitions))
+    scores = computed(
+        options,
+        on_spark(options, otherwise=False),
+        lambda whatif, spark: whatif.consumers(spark, study, rows, partitions=options.partitions),
+        lambda: consumers_sweep.evaluate(study, rows.to_pylist()),
+    )
+    return consumers_sweep.summary(study, scores)
 
 
 _COUNTS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})", re.ASCII)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import click
 from rich.console import Console
@@ -17,6 +17,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from planner.model.errors import SetupError
 from planner.model.formats import number
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,16 @@ def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
     if options.master and options.remote:
         raise SetupError("--master and --remote exclude each other; allowed: one of them")
     return options.engine == "spark" or (options.engine is None and (otherwise or bool(named)))
+
+
+def computed(options: EngineOptions, spark: bool, there: Callable[[Any, Any], T], here: Callable[[], T]) -> T:
+    """What `there` makes of the module `spark_jobs.whatif` and a session; without `spark` what `here` gives."""
+    if not spark:
+        return here()
+    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
+
+    with session.open_session(master=options.master, remote=options.remote) as opened:
+        return there(whatif, opened)
 
 
 def workers_here(options: EngineOptions) -> int | None:

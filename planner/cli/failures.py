@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
+from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.shown import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
 from planner.export import folder_check, kafka_files, output_folder
 from planner.inputs.spec import reading
@@ -46,14 +46,13 @@ def run(path: Path, options: FailuresOptions) -> FailuresDocument:
     kinds = options.of or KINDS
     wanted = failure_rows.all_scenarios(subject.problem, kinds, options.scenarios, options.seed)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
-    # Many scenarios are worked out on Spark.
-    if on_spark(options, otherwise=any(each.kind not in KINDS for each in wanted)):
-        from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
-
-        with session.open_session(master=options.master, remote=options.remote) as spark:
-            rows = whatif.failures(spark, study, wanted, partitions=options.partitions)
-    else:
-        rows = failure_rows.run(study, wanted)
+    rows = computed(
+        options,
+        # Many scenarios are worked out on Spark.
+        on_spark(options, otherwise=any(each.kind not in KINDS for each in wanted)),
+        lambda whatif, spark: whatif.failures(spark, study, wanted, partitions=options.partitions),
+        lambda: failure_rows.run(study, wanted),
+    )
     if options.rows is not None:
         try:
             output_folder.replace_file(options.rows, candidates_file.encoded(rows))

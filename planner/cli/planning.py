@@ -66,7 +66,7 @@ def whatif(
     """
     asked, errors = workflow.WhatifOptions(**options), Console(stderr=True)
     if not fleet.is_fleet(specs):
-        (only,) = workflow.whatif_fleet(specs, asked, errors, lambda each: each)
+        only = workflow.whatif(specs[0], asked, errors)
         show(only.plan, form, detail, only.job.folder, len(only.files))
         todo = headline.has_something_to_do(only.plan)
     else:
@@ -202,7 +202,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     output_folder.replace_file(beside, drained(spec.read_text("utf-8-sig"), broker, most, title).encode())
     say(f"{beside}: written; its plan is made of it")
     options = workflow.WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
-    (planned,) = workflow.whatif_fleet([beside], options, Console(stderr=True), lambda each: each)
+    planned = workflow.whatif(beside, options, Console(stderr=True))
     show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 

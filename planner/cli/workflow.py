@@ -68,9 +68,9 @@ def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
     return specs
 
 
-def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Plan, tuple[str, ...]]:
-    """Plan a spec and write the output folder: the plan, and the paths written."""
-    return whatif_fleet([path], options, errors, lambda planned: (planned.plan, planned.files))[0]
+def whatif(path: Path, options: WhatifOptions, errors: Console) -> FleetPlan:
+    """Plan a spec and write its output folder."""
+    return whatif_fleet([path], options, errors, lambda planned: planned)[0]
 
 
 def whatif_fleet(

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.model.cluster import Topic
 from planner.model.problem import BoolArray, IntArray
-from planner.strategies.kafka_classic import NO_RACK, with_rack_numbers
+from planner.strategies.kafka_classic import NO_RACK, replica_lists, with_rack_numbers
 from planner.whatif import placement_origins
 
 Brokers = Sequence[tuple[int, str | None]]
@@ -299,34 +299,9 @@ def _agrees(ids: IntArray, replicas: IntArray, brokers: BrokerList, factor: int)
 
 @lru_cache(maxsize=16)
 def _table(racks: tuple[int, ...], factor: int) -> IntArray:
-    """Every replica list there is: (n, max(n - 1, 1), factor) positions, by the leader's position and the shift.
-
-    The walk of AdminUtils for all of them at once, one step of each that isn't done at a time.
-    """
-    n, rack_count = len(racks), len(set(racks))
-    period = max(n - 1, 1)
-    first, turn = (each.ravel() for each in np.divmod(np.arange(n * period), period))
-    rack_of = np.array(racks)
-    chosen = np.full((n * period, factor), -1, dtype=np.int32)
-    chosen[:, 0] = first
-    step = turn * rack_count
-    for column in range(1, factor):
-        pending = np.arange(n * period)
-        while len(pending):
-            position = (first[pending] + 1 + step[pending] % period) % n
-            fits = _fits(position, chosen[pending, :column], rack_of, rack_count)
-            chosen[pending[fits], column] = position[fits]
-            step[pending] += 1
-            pending = pending[~fits]
-    return chosen.reshape(n, period, factor)
-
-
-def _fits(position: IntArray, chosen: IntArray, rack_of: IntArray, rack_count: int) -> BoolArray:
-    """Whether Kafka takes a position: no replica there yet, nor in its rack while another rack has none."""
-    racks = np.sort(rack_of[chosen], axis=1)
-    seen = 1 + (racks[:, 1:] != racks[:, :-1]).sum(axis=1)
-    new_rack = (rack_of[chosen] != rack_of[position][:, None]).all(axis=1)
-    return (chosen != position[:, None]).all(axis=1) & (new_rack | (seen == rack_count))
+    """Kafka's replica lists by the leader's position and the shift, which takes a turn for each rack."""
+    lists = replica_lists(racks, factor)
+    return lists[:, np.arange(lists.shape[1]) * len(set(racks)) % lists.shape[1]]
 
 
 def _rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_from: int | None) -> IntArray:

@@ -99,7 +99,7 @@ def planned_names(folder: Path, rng: random.Random) -> Step:
 
 
 def _planned(spec: Path, out: Path, names: tuple[str, str, str]) -> None:
-    plan, _ = whatif(spec, WhatifOptions(out=out, engine="local", candidates=4), Console(file=StringIO()))
+    plan = whatif(spec, WhatifOptions(out=out, engine="local", candidates=4), Console(file=StringIO())).plan
     cluster, rack, value = names
     written = json.loads((out / "plan.json").read_bytes())
     assert json.loads(codec.encode(plan)) == written

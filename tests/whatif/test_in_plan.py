@@ -49,7 +49,7 @@ def planned(folder: Path, asked: str = ALL, cluster: str = CLUSTER) -> dict:
     path = folder / "spec.yaml"
     path.write_text(cluster + asked)
     options = workflow.WhatifOptions(candidates=20, engine="local")
-    plan, _ = workflow.whatif(path, options, Console(file=io.StringIO()))
+    plan = workflow.whatif(path, options, Console(file=io.StringIO())).plan
     return json.loads(codec.encode(plan))
 
 

@@ -38,26 +38,30 @@ _CREATED = ("changes.create_topics", "sweep.variants")
 _FACTORS = "changes.set_replication_factor"
 
 
-@PATTERN_RULES.reads(_FACTORS)
-def _factors_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    return _unmatched(document, assignment, _topics_of(document, "changes", "set_replication_factor"))
+def _items_match(*path: str, with_created: bool = False, first_counts: bool = False) -> TopicRule:
+    """The rule that the patterns of a list, each the key `topics` of an item, match topics."""
+
+    def rule(document: Document, assignment: Assignment) -> Iterator[Finding]:
+        patterns = (((*item_path, "topics"), item["topics"]) for item_path, item in document.items(*path))
+        return _unmatched(document, assignment, patterns, with_created=with_created, first_counts=first_counts)
+
+    return rule
+
+
+PATTERN_RULES += [
+    ((_FACTORS,), _items_match("changes", "set_replication_factor")),
+    (("placement", *_CREATED), _items_match("placement", with_created=True)),
+    (("leader_racks", *_CREATED), _items_match("leader_racks", with_created=True, first_counts=True)),
+    (("cluster.rates",), _items_match("cluster", "rates", first_counts=True)),
+    (("sweep.scenarios", *_CREATED), _items_match("sweep", "scenarios", "growth", with_created=True)),
+    (("growth", *_CREATED), _items_match("growth", with_created=True, first_counts=True)),
+]
 
 
 @PATTERN_RULES.reads("topics")
 def _filter_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
     patterns = (each for key in ("include", "exclude") for each in document.items("topics", key))
     return _unmatched(document, assignment, patterns)
-
-
-@PATTERN_RULES.reads("placement", *_CREATED)
-def _placement_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    return _unmatched(document, assignment, _topics_of(document, "placement"), with_created=True)
-
-
-@PATTERN_RULES.reads("leader_racks", *_CREATED)
-def _leader_racks_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    patterns = _topics_of(document, "leader_racks")
-    return _unmatched(document, assignment, patterns, with_created=True, first_counts=True)
 
 
 @PATTERN_RULES.reads("apart", "together", *_CREATED)
@@ -67,30 +71,9 @@ def _groups_match(document: Document, assignment: Assignment) -> Iterator[Findin
     return _unmatched(document, assignment, patterns, with_created=True)
 
 
-@PATTERN_RULES.reads("cluster.rates")
-def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    return _unmatched(document, assignment, _topics_of(document, "cluster", "rates"), first_counts=True)
-
-
-@PATTERN_RULES.reads("sweep.scenarios", *_CREATED)
-def _scenarios_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    patterns = _topics_of(document, "sweep", "scenarios", "growth")
-    return _unmatched(document, assignment, patterns, with_created=True)
-
-
-@PATTERN_RULES.reads("growth", *_CREATED)
-def _growth_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    return _unmatched(document, assignment, _topics_of(document, "growth"), with_created=True, first_counts=True)
-
-
 @PATTERN_RULES.reads("consumers")
 def _consumers_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
     return _unmatched(document, assignment, group_patterns(document))
-
-
-def _topics_of(document: Document, *path: str) -> Iterator[tuple[Path, str]]:
-    """The pattern of each item of a list, under its key `topics`."""
-    return (((*item_path, "topics"), item["topics"]) for item_path, item in document.items(*path))
 
 
 def _unmatched(
