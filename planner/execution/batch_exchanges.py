@@ -36,7 +36,15 @@ def polish(filling: BatchFilling, members: Sequence[int], first: int, move: bool
 def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> BatchFilling:
     """The batches with each load in the first one that has room: after the loads before it, from `first` on."""
     if not few_enough(filling, members):
-        _first_fit(filling, members, first)
+        # In the order of the batches, so that none gets room again for a load that was looked at before.
+        places = filling.places(members)
+        for at in np.argsort(places, kind="stable").tolist():
+            load, batch = members[at], int(places[at])
+            earliest = max(filling.not_before(load), first)
+            room = filling.has_room(load, earliest, batch) if earliest < batch else np.zeros(0, dtype=bool)
+            if room.any():
+                filling.take(load)
+                filling.put(load, earliest + int(room.argmax()))
         return filling
     best = _pulled(filling, members, first)
     enough = CLOSE_ENOUGH * int(filling.loads.sizes_of(members).max())
@@ -59,18 +67,6 @@ def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchF
         while table.pull(batch):
             pass
     return filling
-
-
-def _first_fit(filling: BatchFilling, members: Sequence[int], first: int) -> None:
-    """In the order of the batches, so that none gets room again for a load that was looked at before."""
-    places = filling.places(members)
-    for at in np.argsort(places, kind="stable").tolist():
-        load, batch = members[at], int(places[at])
-        earliest = max(filling.not_before(load), first)
-        room = filling.has_room(load, earliest, batch) if earliest < batch else np.zeros(0, dtype=bool)
-        if room.any():
-            filling.take(load)
-            filling.put(load, earliest + int(room.argmax()))
 
 
 class _Table:

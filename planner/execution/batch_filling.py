@@ -1,7 +1,5 @@
 """Loads that are placed into batches as one, and batches while they are being filled: who copies what, who has room."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -149,7 +147,7 @@ class BatchFilling:
         self.bytes_moved, self.elections, self.busiest = (np.zeros(_FIRST_CAPACITY, dtype=np.int64) for _ in range(3))
         self.batch_of = [NOWHERE] * len(self.loads)
 
-    def copy(self) -> BatchFilling:
+    def copy(self) -> "BatchFilling":
         """The same batches, to be filled another way."""
         other = BatchFilling(self.loads, self.rules, self.count)
         other.sizes, other.moves = self.sizes.copy(), self.moves.copy()

@@ -4,8 +4,6 @@ Exchanges of single replicas make a packing, and what the log dirs hold outside 
 two differ, CP-SAT closes the gap or makes it smaller. It stops by its own deterministic count of work, not by a clock.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
@@ -211,7 +209,7 @@ class _Choices(NamedTuple):
     variables: dict[tuple[int, int], Any]
 
     @staticmethod
-    def of(dirs: Dirs, places: IntArray) -> _Choices:
+    def of(dirs: Dirs, places: IntArray) -> "_Choices":
         """The model, with a packing to begin at."""
         model, count = _cp_model().CpModel(), len(dirs.settled)
         rows = np.flatnonzero(dirs.sizes).tolist()

@@ -5,8 +5,6 @@ On the way, everything is refused that YAML 1.1 reads otherwise than it looks (o
 text), that says something twice, or that grows without bound.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Iterator, Mapping
@@ -48,7 +46,7 @@ class Document:
     findings: tuple[Finding, ...] = ()
     moved: tuple[Path, Path] = ((), ())
 
-    def instead(self, path: Path, other: Path) -> Document:
+    def instead(self, path: Path, other: Path) -> "Document":
         """The document as it reads where the value at `other` is the one at `path`, a key of the top.
 
         Places and keys are told as they are written: a path under `path` is one under `other`.

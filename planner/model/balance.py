@@ -1,7 +1,5 @@
 """How even: tolerances, one a count or load, as values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -25,7 +23,7 @@ class Tolerance:
     value: float = 0
 
     @staticmethod
-    def parse(text: str | int) -> Tolerance:
+    def parse(text: str | int) -> "Tolerance":
         """`1`, `"1"`, `"2.5%"` or `"none"`; ValueError for anything else."""
         word = str(text).strip()
         if word == "none":

@@ -112,19 +112,18 @@ def racks(spec: Spec, brokers: Sequence[BrokerRow]) -> tuple[RackRow, ...]:
     for rack in sorted(names, key=lambda name: (name is None, name or "")) if names != {None} else ():
         old = [row.before for row in brokers if row.id in today and today[row.id] == rack]
         new = [row.after for row in brokers if row.rack == rack and (row.role != "removed" or row.after.replicas)]
-        before, after = (_total(loads, rates_known) for loads in (old, new))
+        before, after = (
+            HeldLoad(
+                replicas=sum(load.replicas for load in loads),
+                leaders=sum(load.leaders for load in loads),
+                size_bytes=sum(load.size_bytes for load in loads),
+                network_in=sum(load.network_in or 0 for load in loads) if rates_known else None,
+                network_out=sum(load.network_out or 0 for load in loads) if rates_known else None,
+            )
+            for loads in (old, new)
+        )
         rows.append(RackRow(rack=rack, brokers_before=len(old), brokers_after=len(new), before=before, after=after))
     return tuple(rows)
-
-
-def _total(loads: Sequence[HeldLoad], rates_known: bool) -> HeldLoad:
-    return HeldLoad(
-        replicas=sum(load.replicas for load in loads),
-        leaders=sum(load.leaders for load in loads),
-        size_bytes=sum(load.size_bytes for load in loads),
-        network_in=sum(load.network_in or 0 for load in loads) if rates_known else None,
-        network_out=sum(load.network_out or 0 for load in loads) if rates_known else None,
-    )
 
 
 def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow, ...]:

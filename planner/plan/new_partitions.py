@@ -4,8 +4,6 @@ Kafka's two rules place the new partitions on the same brokers, with every exist
 `AdminUtils` (the classic rule, see `kafka_classic`) and KRaft's `StripedReplicaPlacer` (see `kafka_striped`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -93,7 +91,7 @@ class Board:
     leaders: LongArray
 
     @staticmethod
-    def of(problem: Problem, assignment: IntArray, asked: Sequence[NewPartitions]) -> Board:
+    def of(problem: Problem, assignment: IntArray, asked: Sequence[NewPartitions]) -> "Board":
         """The counts of an assignment (P, W)."""
         targets = np.flatnonzero(problem.targets).tolist()
         ids, racks = problem.broker_ids.tolist(), problem.broker_racks.tolist()

@@ -1,7 +1,5 @@
 """The sections of the plan document that compare: the plan beside its alternatives, and the Pareto front."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
@@ -90,7 +88,7 @@ def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
     )
 
 
-def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[ComparedRow]:
+def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[ComparedRow]:
     """The best and the median of Kafka's own placements of all that is asked for: those of the sweep if it placed
     everything, else a few made here.
     """
@@ -126,7 +124,7 @@ class Goal:
     excess: int
 
     @staticmethod
-    def of(tried: Swept) -> Goal:
+    def of(tried: Swept) -> "Goal":
         """The goal of a sweep's own rows."""
         waiting = tried.problem.deferred
         return Goal(0 if waiting is None else int(waiting.sum()), tried.result.top["excess"][0].as_py())

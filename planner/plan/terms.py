@@ -5,8 +5,6 @@ that is only asked for. `if_nothing_moves` is the same placement judged by what 
 and without those that leave. `plan` is what the plan leads to, partitions that wait for a later step included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -37,7 +35,7 @@ class _Column:
     above_ppm: LongArray
 
     @staticmethod
-    def of(judged: Problem, replicas: IntArray, leaders: IntArray) -> _Column:
+    def of(judged: Problem, replicas: IntArray, leaders: IntArray) -> "_Column":
         basis = ScoringBasis.of(judged)
         everything = np.zeros_like(judged.topic_of)
         held = broker_loads.by_group(judged, replicas, leaders, everything, 1, basis.measures)

@@ -4,8 +4,6 @@ Every replica of a partition receives what producers write to it: the leader fro
 fetches. The leader sends that to each follower, and sends consumers what they read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -96,7 +94,7 @@ class Week:
     hours: FloatArray
 
     @staticmethod
-    def of(problem: Problem) -> Week | None:
+    def of(problem: Problem) -> "Week | None":
         """None where the hours aren't known."""
         if problem.week is None:
             return None
@@ -161,7 +159,7 @@ class _Carried:
     whole: int
 
     @staticmethod
-    def of(problem: Problem, assignment: IntArray, leaders: IntArray) -> _Carried:
+    def of(problem: Problem, assignment: IntArray, leaders: IntArray) -> "_Carried":
         """Of an assignment (P, W), led so (P,)."""
         count, replicas = len(problem.broker_ids), assignment.T
         sources, parts, whole = read_from(problem, assignment, leaders)

@@ -5,8 +5,6 @@ refuse writes with acks=all (fewer than `min.insync.replicas` are left). All rep
 counts are additive over topics and are packed into one number, so that a sum takes one addition.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -28,7 +26,7 @@ class Fragile:
     width: int
 
     @staticmethod
-    def of(problem: Problem) -> Fragile:
+    def of(problem: Problem) -> "Fragile":
         """Those with one replica, or with no more than `min.insync.replicas`, today or after the change."""
         felt = np.zeros(problem.rows, dtype=bool)
         for factors in (problem.replication_factors, (problem.replicas >= 0).sum(axis=1)):

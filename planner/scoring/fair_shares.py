@@ -7,8 +7,6 @@ must and may hold. Counts are int64. Sums of bytes times weights don't fit 64 bi
 object arrays, in the same code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -107,7 +105,7 @@ class Shares:
     parts: ExactArray
 
     @staticmethod
-    def of(fractions: list[Fraction], dtype: type) -> Shares:
+    def of(fractions: list[Fraction], dtype: type) -> "Shares":
         """Shares (1, Bt) of one total."""
         return Shares(
             np.array([[each.numerator for each in fractions]], dtype=dtype),
@@ -308,7 +306,7 @@ class ShareFilling:
     weights: ExactArray
     rule: RackRule
 
-    def summed(self) -> ShareFilling:
+    def summed(self) -> "ShareFilling":
         """The K totals added up to one."""
         columns = (self.totals, self.least, self.most, self.cap)
         totals, least, most, cap = (column.sum(axis=0, keepdims=True) for column in columns)

@@ -19,8 +19,6 @@ prove how far outside any plan is.
 All numbers are integers: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -98,8 +96,8 @@ class Branch:
 
     row: int
     broker: int
-    off: Case
-    on: Case
+    off: "Case"
+    on: "Case"
 
 
 Case = Branch | Prices
@@ -152,7 +150,7 @@ class Certificate:
     facts: Facts
     prices: Prices
     parts: tuple[Part, ...] = ()
-    others: tuple[Certificate, ...] = ()
+    others: "tuple[Certificate, ...]" = ()
     outside: Outside | None = None
     lows: Lows = None
 

@@ -7,8 +7,6 @@ so that windows are missed least, then the fewest bytes are copied. Then all oth
 brokers (see `optimum.placed_around`). A plan that copies no more than the bound is proven.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -173,7 +171,7 @@ class _Moves:
     likely: dict[int, IntArray]
 
     @staticmethod
-    def of(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> _Moves:
+    def of(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> "_Moves":
         """What is held before any replica moves."""
         brokers, targets = len(problem.targets), problem.targets
         of_bytes = zip((wanted.disk, wanted.network_in), (problem.size_bytes, problem.bytes_in_per_sec), strict=True)

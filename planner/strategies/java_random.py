@@ -1,7 +1,5 @@
 """java.util.Random, and the orders of Java's strings and hash maps: a seed gives here what it gives in Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Generic, TypeVar
 
@@ -96,7 +94,7 @@ class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):
         self._in_bucket: dict[int, dict[Key, None]] = {}
 
     @classmethod
-    def of(cls, keys: Iterable[Key], hashed: Callable[[Key], int], capacity: int = 16) -> JavaHashMap[Key, None]:
+    def of(cls, keys: Iterable[Key], hashed: Callable[[Key], int], capacity: int = 16) -> "JavaHashMap[Key, None]":
         """A `HashSet` of the keys, put in in this order; a set made of a collection has 16 buckets or more."""
         made = JavaHashMap[Key, None](hashed, max(capacity, 16))
         for key in keys:

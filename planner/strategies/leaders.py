@@ -9,8 +9,6 @@ search exchanges leaders until the bytes that they send fit too, on average and 
 the flow gives it. No data is copied for that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -224,7 +222,7 @@ class Choices:
     fixed: LongArray
 
     @staticmethod
-    def of(problem: Problem, placed: IntArray, free: BoolArray, able: BoolArray) -> Choices:
+    def of(problem: Problem, placed: IntArray, free: BoolArray, able: BoolArray) -> "Choices":
         """The choices for the rows of the mask, of the replicas that are able to lead (P, W)."""
         rows = np.flatnonzero(free)
         at, slots = np.nonzero(able[rows])

@@ -6,8 +6,6 @@ Each limit says what it limits and what it buys. Percentages of bytes are what p
 as `python -m benchmarks --ablate` shows; seconds are of two cores. Where no figure stands, none was measured.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 
@@ -118,11 +116,11 @@ SHARE_OF_RELAXED, SHARE_OF_CLOSEST = 0.2, 0.5
 class Effort:
     """An account of work. A part of it is an account, too; what a part leaves stays with the whole."""
 
-    def __init__(self, columns: int, whole: Effort | None = None) -> None:
+    def __init__(self, columns: int, whole: "Effort | None" = None) -> None:
         self._left, self._whole = columns, whole
 
     @staticmethod
-    def of(worth: Worth, columns: int) -> Effort:
+    def of(worth: Worth, columns: int) -> "Effort":
         """The account of a solve whose programs have so many columns."""
         return Effort(max(worth.columns, worth.programs * columns))
 
@@ -142,7 +140,7 @@ class Effort:
         if self._whole is not None:
             self._whole.spend(columns)
 
-    def part(self, share: float) -> Effort:
+    def part(self, share: float) -> "Effort":
         """A share of what is left."""
         return Effort(int(max(self.left, 0) * share), self)
 

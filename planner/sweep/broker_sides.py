@@ -5,8 +5,6 @@ So a split is chosen first, and all that follows takes it as given: the problem'
 that of the split. Splits are planned one by one, the most promising first, until no other can be better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product

@@ -6,8 +6,6 @@ complete one by one, so each is in one of two conditions, copying or complete, a
 them, partition by partition: no mix that can be met is worse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -43,7 +41,7 @@ class Rows:
     bytes_in: LongArray
     bytes_out: LongArray
 
-    def take(self, rows: LongArray) -> Rows:
+    def take(self, rows: LongArray) -> "Rows":
         """Some of the partitions, with no more columns than they need."""
         taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         width = max(int((taken["replicas"] >= 0).sum(axis=1).max(initial=1)), 1)
@@ -150,7 +148,9 @@ def _batch(settled: Rows, at: _Finder, batch: BatchRow) -> tuple[LongArray, Rows
     return changed, copying.rows(), complete.rows()
 
 
-def _move(copying: _Draft, complete: _Draft, number: int, before: list[int], after: list[int], step: StepRow) -> None:
+def _move(
+    copying: "_Draft", complete: "_Draft", number: int, before: list[int], after: list[int], step: StepRow
+) -> None:
     """One step of a reassignment in both drafts."""
     if copying.held(number) != before:
         raise StalePlanError(

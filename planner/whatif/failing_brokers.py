@@ -89,7 +89,12 @@ def add(table: Table, sets: IntArray, facts: LongArray, loads: LongArray) -> Non
                 at = np.searchsorted(table.sets, codes).clip(max=len(table.sets) - 1)
                 found = table.sets[at] == codes
                 facts[found] += table.facts[at[found]]
-            _add_loads(table, codes, loads)
+            low, high = (np.searchsorted(table.load_sets, codes, side=side) for side in ("left", "right"))
+            counts = high - low
+            rows = np.repeat(np.arange(len(codes)), counts)
+            entries = np.arange(len(rows)) + np.repeat(low - np.cumsum(counts) + counts, counts)
+            flat = loads.reshape(-1, loads.shape[2])
+            np.add.at(flat, rows * loads.shape[1] + table.load_brokers[entries], table.loads[entries])
 
 
 def failed_slots(replicas: IntArray, domains: Domains, failed: IntArray | Sequence[int]) -> BoolArray:
@@ -206,15 +211,6 @@ def _reduced(pieces: Sequence[_Pairs], columns: int) -> _Pairs:
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return _without_zeros(_Pairs(keys[starts], np.add.reduceat(values[order], starts, axis=0)))
-
-
-def _add_loads(table: Table, codes: LongArray, loads: LongArray) -> None:
-    low, high = (np.searchsorted(table.load_sets, codes, side=side) for side in ("left", "right"))
-    counts = high - low
-    rows = np.repeat(np.arange(len(codes)), counts)
-    entries = np.arange(len(rows)) + np.repeat(low - np.cumsum(counts) + counts, counts)
-    flat = loads.reshape(-1, loads.shape[2])
-    np.add.at(flat, rows * loads.shape[1] + table.load_brokers[entries], table.loads[entries])
 
 
 BROKERS, RACKS, PAIRS = "brokers", "racks", "pairs"

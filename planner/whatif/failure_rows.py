@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.build_problem import brokers_after
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measured
@@ -179,21 +179,17 @@ def _states(study: FailureStudy, scenarios: Scenarios, sets: IntArray) -> Iterab
         add(each, nobody, unused, calm)
         listed = few or name in (TODAY, PLANNED)
         gained = np.where(live, loads[:, :, 0] - calm[:, :, 0], 0) if listed else None
-        yield _state(study, number, facts.copy(), loads, live, gained)
-
-
-def _state(
-    study: FailureStudy, number: int, facts: LongArray, loads: LongArray, live: BoolArray, gained: LongArray | None
-) -> _State:
-    shown = np.where(live[:, :, None], loads, -1)
-    held = np.where(live, study.held_bytes[number], -1)
-    most = np.full((len(loads), len(MOST)), -1, dtype=np.int64)
-    most[:, : study.measures] = shown.max(axis=1)
-    over = (study.disk_bytes >= 0) & (held > study.disk_bytes)
-    if study.measures > 1:
-        over |= (study.network_bytes_per_sec >= 0) & (shown[:, :, 1:].max(axis=2) > study.network_bytes_per_sec)
-    leader = np.where(live.any(axis=1), shown[:, :, 0].argmax(axis=1), -1)
-    return _State(number, study.names[number], facts, most, leader, held.max(axis=1), over.sum(axis=1), gained)
+        shown = np.where(live[:, :, None], loads, -1)
+        held = np.where(live, study.held_bytes[number], -1)
+        most = np.full((len(loads), len(MOST)), -1, dtype=np.int64)
+        most[:, : study.measures] = shown.max(axis=1)
+        over = (study.disk_bytes >= 0) & (held > study.disk_bytes)
+        if study.measures > 1:
+            over |= (study.network_bytes_per_sec >= 0) & (shown[:, :, 1:].max(axis=2) > study.network_bytes_per_sec)
+        leader = np.where(live.any(axis=1), shown[:, :, 0].argmax(axis=1), -1)
+        yield _State(
+            number, study.names[number], facts.copy(), most, leader, held.max(axis=1), over.sum(axis=1), gained
+        )
 
 
 def _folded(states: Sequence[_State]) -> list[_State]:

@@ -6,8 +6,6 @@ foretold. Every step is judged from today's cluster, as before it all replicas a
 leaders lead again. Source: `kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -85,7 +83,7 @@ def _unstated(spec: Spec) -> tuple[str, ...]:
     return tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
 
 
-def _notes(subject: Subject, judge: Judge, unstated: Sequence[str]) -> Iterator[str]:
+def _notes(subject: Subject, judge: "Judge", unstated: Sequence[str]) -> Iterator[str]:
     """What isn't known, what is out of order today, and what the steps don't cover."""
     if unstated:
         yield (

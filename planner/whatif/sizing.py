@@ -6,8 +6,6 @@ hold in every month: disks, the network on average and in the busiest hours of t
 a rack is down. What all brokers together can't hold even today isn't planned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -116,7 +114,7 @@ class SizingStudy:
     hours: LongArray | None
 
     @staticmethod
-    def of(spec: Spec) -> SizingStudy:
+    def of(spec: Spec) -> "SizingStudy":
         """The study of a spec with `sizing`."""
         problem = build(spec_of(spec, _NOTHING))
         return SizingStudy(replace(spec, week=None), problem.scenario_names, problem.scenario_hours)
@@ -182,7 +180,7 @@ def _lasting(first: _First) -> Row:
 _FIRST = ("month", "broker", "limit")
 
 
-def _plans(question: _Question, most: int) -> Iterator[tuple[_First, _Solved]]:
+def _plans(question: "_Question", most: int) -> Iterator[tuple[_First, _Solved]]:
     """At most so many plans, each with its first limit; none after the first that lasts."""
     problem, basis = question.problem, ScoringBasis.of(without(question.problem))
     balance = problem.balance
@@ -219,7 +217,7 @@ class _Question:
     bytes_out: LongArray
 
     @staticmethod
-    def of(study: SizingStudy, combination: Combination) -> _Question:
+    def of(study: SizingStudy, combination: Combination) -> "_Question":
         """The loads of a combination in all months."""
         wish = asked(study.spec)
         case = case_of(spec_of(study.spec, combination), "", "", 0, wish.months)

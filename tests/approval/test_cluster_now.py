@@ -11,7 +11,6 @@ from plan_documents import change, document, new_partitions, typed
 from planner.approval.cluster_now import CONFIG_MEANING, MEANING, Now, Reconfigured, Since, reconfigured, since
 from planner.model.cluster import Config, Partition, Topic
 from planner.plan import brokers_topics_partitions
-from planner.plan.brokers_topics_partitions import of_replicas
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 

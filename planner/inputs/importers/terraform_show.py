@@ -7,8 +7,6 @@ refused: whoever applies it deletes the topic's data.
 Source: Terraform's JSON output format, major version 1; providers Mongey/kafka, hashicorp/aws, confluentinc/confluent.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -152,7 +150,7 @@ class Msk:
     zones: dict[Any, Any]
 
     @staticmethod
-    def of(value: dict[str, Any]) -> Msk:
+    def of(value: dict[str, Any]) -> "Msk":
         """Of a state, or of the state that a plan begins from."""
         there = _of_state(value if "values" in value else value.get("prior_state"))
         found = [(str(each.get("type")), each["values"]) for each in there if isinstance(each.get("values"), dict)]

@@ -159,7 +159,12 @@ def _take(line: str, number: int, file: str, found: _Read) -> None:
                 row = entry.partition
                 found.moving.append(RunningReassignment(place, entry.topic, row.id, adding, removing, row.replicas))
         else:
-            config = _config(fields.get("Configs", ""))
+            # `a.b=1,c.d=x,y`: a comma is part of a value unless a key and `=` come after it.
+            text = fields.get("Configs", "")
+            before, *parts = _CONFIG.split(text)
+            if before:
+                raise _LineError(f"Configs is {shown(text)}; allowed: key=value with commas between them")
+            config = tuple(sorted(zip(parts[0::2], parts[1::2], strict=True)))
             heading = Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config)
             if found.headings.setdefault(heading.topic, heading) is not heading:
                 found.findings.append(Finding(place, heading.topic, f"the topic is here twice; {_HINT}"))
@@ -211,14 +216,6 @@ def _brokers(fields: dict[str, str], label: str) -> tuple[int, ...]:
         if not NUMBER.fullmatch(word):
             raise _LineError(f"{label} has {shown(word)}; allowed: brokers' ids with commas between them")
     return tuple(int(word) for word in words)
-
-
-def _config(text: str) -> Config:
-    """`a.b=1,c.d=x,y` as sorted pairs; a comma is part of a value unless a key and `=` come after it."""
-    before, *parts = _CONFIG.split(text)
-    if before:
-        raise _LineError(f"Configs is {shown(text)}; allowed: key=value with commas between them")
-    return tuple(sorted(zip(parts[0::2], parts[1::2], strict=True)))
 
 
 def _too_many(found: _Read, place: Place) -> bool:

@@ -8,8 +8,6 @@ Sources: `java.util.Properties.load`, `org.apache.kafka.common.config.SslConfigs
 `KafkaAdminClient`.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import ssl
@@ -42,7 +40,7 @@ _AT_ONCE = 500
 Resource = Callable[[Literal["topic", "broker"], str], Any]
 
 
-def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
+def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
     """The state of the cluster at `bootstrap_servers`. SetupError where the client is missing or can't reach it."""
     try:
         admin, errors = import_module("kafka.admin"), import_module("kafka.errors")
@@ -66,7 +64,7 @@ def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
         raise SetupError(f"{bootstrap_servers}: the cluster can't be read: {told}") from None
 
 
-def _require_certificates(settings: Settings) -> None:
+def _require_certificates(settings: "Settings") -> None:
     """SetupError for a certificate or key that Python can't load: the client would retry until its timeout."""
     named = {key: str(settings[key]) for key in ("ssl_cafile", "ssl_certfile", "ssl_keyfile") if key in settings}
     for path in named.values():

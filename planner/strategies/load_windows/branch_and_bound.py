@@ -10,8 +10,6 @@ What the brokers of one rack cost doesn't depend on the others' where every part
 as it must: then every rack has cases of its own, instead of all the racks' cases times each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -67,7 +65,7 @@ class _Node:
     least: float
     shares: FloatArray
     duals: Duals
-    split: tuple[Decision, _Node, _Node] | None = None
+    split: "tuple[Decision, _Node, _Node] | None" = None
 
 
 @dataclass(eq=False)

@@ -7,8 +7,6 @@ windows of loads are used; whatever they are, the bound made with them holds. Wh
 be outside of them as some plan is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -141,7 +139,7 @@ class _Columns:
     cells: IntArray
 
     @staticmethod
-    def of(layout: Layout) -> _Columns:
+    def of(layout: Layout) -> "_Columns":
         """Rows and slots of today's replicas, rows and racks, topics and brokers; each (2, K)."""
         topics, brokers = np.unique(layout.topics), np.arange(len(layout.targets))
         return _Columns(

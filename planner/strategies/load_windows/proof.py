@@ -3,8 +3,6 @@
 An attempt to bring loads into their windows comes to a plan, a bound, or both. `Best` keeps the better ones of each.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -156,7 +154,7 @@ class PlacedPlan(NamedTuple):
     cost: int
 
     @staticmethod
-    def of(placement: Placement) -> PlacedPlan:
+    def of(placement: Placement) -> "PlacedPlan":
         """The placement as it is now."""
         return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
 
@@ -180,12 +178,12 @@ class Best(NamedTuple):
             return False
         return self.plan.cost - self.bound.least <= part * self.plan.cost
 
-    def copy(self) -> Best:
+    def copy(self) -> "Best":
         """The same with a placement of its own."""
         plan = self.plan
         return self if plan is None else self._replace(plan=plan._replace(placement=plan.placement.copy()))
 
-    def but(self, plan: PlacedPlan | None, bound: Bound | None) -> Best:
+    def but(self, plan: PlacedPlan | None, bound: Bound | None) -> "Best":
         """The better ones of these and others."""
         plans = [each for each in (self.plan, plan) if each is not None]
         found = [each for each in (self.bound, bound) if each is not None]

@@ -9,8 +9,6 @@ flow keeps all counts and follows the shares. Then the largest of the split rows
 the program is solved again, which comes closer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -70,7 +68,7 @@ class Fits:
     only_loads: bool = False
 
     @staticmethod
-    def of(layout: Layout, wanted: Windows, loads: ByteLoads) -> Fits:
+    def of(layout: Layout, wanted: Windows, loads: ByteLoads) -> "Fits":
         """The windows of a layout, which are asked of what may move."""
         return Fits(*bounds(layout, wanted), loads.windows, loads.scales)
 
