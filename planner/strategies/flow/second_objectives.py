@@ -7,13 +7,12 @@ Each objective is a flow of its own over the arcs that all objectives before it 
    windows of replicas: nobody loses a leader so that counts come out more even.
 2. Partitions that gain or lose a replica. That is a charge on a partition, however many of its replicas leave, which no
    flow has. A partition that could lose k of its replicas is charged 1/k for each of them, which is never more than the
-   charge: where the flow's total, rounded up, is met, nothing is better. Else the charge is divided by what the last
-   flow took from each partition, and solved again, a few times; the best of these is kept. Whether nothing is better
-   is then for `tie_breaks` to find out.
+   charge: where the flow's total, rounded up, is met, nothing is better. Else `open_ties` looks for better ones.
 3. The sum of the squares of the replicas that arrive at each broker. What arrives goes through a node of its own and on
    by arcs that cost 1, 3, 5 and so on, whose sum is the square. A topic's window on a broker limits what stays there
    and what arrives together. Where that window limits nothing that the objectives above left open, both go past it,
-   and the result is exact. Elsewhere what stays is kept as it is, and what arrives has the rest of the window.
+   and the result is exact. Elsewhere what stays is kept as it is, and what arrives has the rest of the window; a flow
+   past all these windows is a bound.
 
 An aim that the user names before `leaders_changed` comes first: bytes across racks where racks are enforced, as a cost
 on the arc by which a partition enters a rack. The others can't be added up and are chosen by among the candidates.
@@ -21,9 +20,7 @@ on the arc by which a partition enters a rack. The others can't be added up and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import lcm
 
 import numpy as np
 
@@ -34,10 +31,10 @@ from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.flow.min_cost_flow import Face, face_of
+from planner.strategies.flow.open_ties import SHARED, Arrivals, OpenTies, Program, touching_fewest
 from planner.strategies.flow.placement import Placed, deal, place
-from planner.strategies.work_limits import ARRIVAL_STEPS, TOUCHED_SHARES, TOUCHED_SLOPES
+from planner.strategies.work_limits import ARRIVAL_STEPS, PROGRAM_ARCS, TOUCHED_SHARES
 
-_SHARED = lcm(*range(1, TOUCHED_SHARES + 1))
 # Whole bytes as costs are cut to so many bits.
 _COST_BITS = 30
 
@@ -48,41 +45,10 @@ def leaders_today(problem: Problem) -> IntArray:
     return taken_over(problem, leaders[:, None])[:, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class OpenTies:
-    """What the flows found, units (K,) on the plain arcs, among all flows of a face that change as few leaders.
-
-    rows (K0,), open_rows (M,) row of each keep arc, and the rows that could stay as they are
-    entering (K,), brokers (K,) True where a replica arrives at a broker, and that broker
-    least, even                no flow touches fewer of those rows; True where none that touches the same is more even
-    """
-
-    face: Face
-    units: LongArray
-    rows: IntArray
-    open_rows: BoolArray
-    entering: BoolArray
-    brokers: IntArray
-    least: int
-    even: bool
-
-    def touched(self, units: LongArray) -> int:
-        """How many of the rows that could stay lose a replica."""
-        return len(np.unique(self.rows[(units[: len(self.rows)] == 0) & self.open_rows[self.rows]]))
-
-    def arrivals(self, units: LongArray) -> LongArray:
-        """(Bt,): the replicas that arrive at each broker."""
-        return _summed(self.brokers[self.entering], units[self.entering], int(self.brokers.max(initial=0)) + 1)
-
-
-# The units of a flow at least as good, and whether it is known that none is better.
-Finish = Callable[[OpenTies], tuple[LongArray, bool]]
-
-
-def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, finish: Finish | None = None) -> Placed:
-    """The best placement by the objectives of all with the same cost."""
+def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False) -> Placed:
+    """The best placement by the objectives of all with the same cost; `exactly`: by programs, where they are small."""
     while True:
-        units, proven = _Face.of(problem, layout, placed).best(finish)
+        units, proven = _Face.of(problem, layout, placed).best(exactly=exactly)
         if (units == placed.solved.units).all():
             return replace(placed, ties_proven=proven)
         decided, entered, arriving = placed.network.read(layout, units)
@@ -123,7 +89,7 @@ class _Face:
             solved = found
         return _Face(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
 
-    def best(self, finish: Finish | None) -> tuple[LongArray, bool]:
+    def best(self, *, exactly: bool) -> tuple[LongArray, bool]:
         """Units (K,) on the plain arcs of the best flow by all objectives in their order; True where none is better."""
         now = self._exact_bytes()
         aims = list(self.problem.aims)
@@ -133,20 +99,51 @@ class _Face:
         now = now._cheapest(now._leaders_dropped())
         if self.problem.forced_only:
             now = now._within_windows()
-        charges, layout, network = _Charges.of(now), self.layout, self.placed.network
-        face, least = _fewest_touched(now, charges)
-        units, even = _even_arrivals(layout, network, face)
-        if finish is None:
+        ties = now._open_ties()
+        touching, fewest = touching_fewest(ties, exactly=exactly)
+        as_few, surely, are_all = ties.as_few(touching)
+        units, even = _even_arrivals(self.layout, self.placed.network, surely)
+        if not exactly or (even and are_all):
+            return units, exactly and fewest
+        arrivals = self._arrivals(len(units))
+        squares = int((arrivals.counted(units) ** 2).sum())
+        if squares <= _least_squares(self.layout, self.placed.network, as_few):
+            return units, fewest
+        if np.count_nonzero(as_few.free) > PROGRAM_ARCS:
             return units, False
-        taken = layout.replaced[np.nonzero(layout.home >= 0)]
-        entering = np.zeros(len(units), dtype=bool)
-        entering[: len(taken)], entering[network.ends[0] : network.ends[3]] = taken, True
-        entering[network.ends[0] : network.ends[1]] = False  # these go on by the arcs from pools
-        brokers = np.zeros(len(units), dtype=np.int32)
+        more_even, even = Program.of_face(ties, as_few).more_even(arrivals, ties.touched(touching), squares)
+        return units if more_even is None else more_even[: len(units)], fewest and even
+
+    def _open_ties(self) -> OpenTies:
+        """The flows of this face, and rows that they could leave as they are.
+
+        Rows that lose a replica in all of its flows are touched whatever else they lose.
+        """
+        layout, network, face = self.layout, self.placed.network, self.face
+        rows, count, ends = network.keep[0], len(layout.rows), network.ends
+        leaving = np.bincount(rows[face.low[: len(rows)] == 0], minlength=count)
+        gone = np.bincount(rows[face.high[: len(rows)] == 0], minlength=count) > 0
+        held = (self.problem.replicas[layout.rows] >= 0).sum(axis=1)
+        stays = ((layout.home >= 0) & ~layout.replaced).sum(axis=1)
+        # Where all could stay, as many leave as enter other brokers.
+        into = np.concatenate([network.enter[0], network.own[0]])
+        least, most = (_summed(into, each[ends[0] : ends[2]], count) for each in (face.low, face.high))
+        open_rows = (held == layout.factors) & (stays == held) & (leaving > 0) & ~gone & (least == 0)
+        shares = np.minimum(leaving, most).clip(1, TOUCHED_SHARES)
+        charges = np.where(open_rows, SHARED // shares, 0)
+        charged = self._cheapest(self._unless_kept(charges, np.ones(len(rows), dtype=bool))).face
+        return OpenTies(face, rows, open_rows, shares, charged)
+
+    def _arrivals(self, count: int) -> Arrivals:
+        """The plain arcs (K,) by which replicas arrive."""
+        layout, network = self.layout, self.placed.network
+        taken, ends = layout.replaced[np.nonzero(layout.home >= 0)], network.ends
+        entering, brokers = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int32)
+        # What enters a pool goes on by an arc from there.
+        entering[: len(taken)], entering[ends[1] : ends[3]] = taken, True
         brokers[: len(taken)] = network.keep[1]
-        brokers[network.ends[1] : network.ends[3]] = np.concatenate([network.own[1], network.arrive[1]])
-        open_rows = charges.open_rows
-        return finish(OpenTies(now.face, units, charges.rows, open_rows, entering, brokers, least, even))
+        brokers[ends[1] : ends[3]] = np.concatenate([network.own[1], network.arrive[1]])
+        return Arrivals(entering, brokers)
 
     def _within_windows(self) -> _Face:
         """The least excess over the windows that were open so far."""
@@ -208,72 +205,37 @@ class _Face:
         return costs
 
 
-@dataclass(frozen=True, eq=False)
-class _Charges:
-    """A charge on rows that are touched, over the keep arcs (K,): the row of each arc, rows (M,) that could stay whole
-    or not, and how many of their replicas could leave (M,).
-    """
-
-    rows: IntArray
-    open_rows: BoolArray
-    most: LongArray
-
-    @staticmethod
-    def of(now: _Face) -> _Charges:
-        """Of a face: rows that lose a replica in all of its flows are touched whatever else they lose."""
-        rows, count = now.placed.network.keep[0], len(now.layout.rows)
-        low, high = (each[: len(rows)] for each in (now.face.low, now.face.high))
-        leaving = np.bincount(rows[low == 0], minlength=count)
-        gone = np.bincount(rows[high == 0], minlength=count) > 0
-        held = (now.problem.replicas[now.layout.rows] >= 0).sum(axis=1)
-        stays = ((now.layout.home >= 0) & ~now.layout.replaced).sum(axis=1)
-        open_rows = (held == now.layout.factors) & (stays == held) & (leaving > 0) & ~gone
-        return _Charges(rows, open_rows, leaving.clip(1, TOUCHED_SHARES))
-
-    def left(self, face: Face) -> LongArray:
-        """(M,): replicas that leave each of the rows."""
-        gone = np.bincount(self.rows, weights=1 - face.units[: len(self.rows)], minlength=len(self.open_rows))
-        return np.where(self.open_rows, gone, 0).astype(np.int64)
-
-    def solved(self, now: _Face, shares: LongArray) -> Face:
-        """The cheapest flow where a row's charge is divided by `fair_shares` (M,)."""
-        charges = np.where(self.open_rows, _SHARED // shares.clip(1, TOUCHED_SHARES), 0)
-        return now._cheapest(now._unless_kept(charges, np.ones(len(self.rows), dtype=bool))).face
-
-
-def _fewest_touched(now: _Face, charges: _Charges) -> tuple[Face, int]:
-    """A face with few rows touched of those that could stay as they are, and the fewest that there may be."""
-    if not charges.open_rows.any():
-        return now.face, 0
-    best = charges.solved(now, charges.most)
-    left = charges.left(best)
-    least, fewest = -(-int((left * (_SHARED // charges.most)).sum()) // _SHARED), np.count_nonzero(left)
-    for _ in range(TOUCHED_SLOPES):
-        if fewest <= least:
-            break
-        face = charges.solved(now, left)
-        left = charges.left(face)
-        if np.count_nonzero(left) >= fewest:
-            break
-        best, fewest = face, np.count_nonzero(left)
-    # Where several of a row's replicas could leave, other flows of the same charges may touch more rows.
-    fixed = np.zeros(len(best.units), dtype=bool)
-    fixed[: len(charges.rows)] = (charges.open_rows & (charges.most > 1))[charges.rows]
-    return best.fixed(fixed), least
-
-
 def _even_arrivals(layout: Layout, network: Network, face: Face) -> tuple[LongArray, bool]:
     """Units (K,) of a flow of the face with even arrivals; True where none has a lesser sum of their squares."""
     units = face.units[: len(network.arcs.tails)]
     cells, ends = _Cells.of(layout, network, face), network.ends
-    free = face.free[: len(units)]
-    if not free[ends[1] : ends[3]].any():
+    if not face.free[ends[1] : ends[3]].any():
         return units, True
     # Kept replicas go to the broker past windows that limit nothing; the others stay as they are.
-    keeps = np.flatnonzero(free[: ends[0]])
-    past = cells.slack[cells.of_keep[keeps]]
-    keeps = keeps[past]
-    others = np.flatnonzero(free[ends[0] :]) + ends[0]
+    keeps = np.flatnonzero(face.free[: ends[0]])
+    keeps = keeps[past := cells.slack[cells.of_keep[keeps]]]
+    others, solved, _ = _spread(layout, network, face, cells, keeps)
+    best = units.copy()
+    best[keeps] = solved[: len(keeps)]
+    best[others] = solved[len(keeps) : len(keeps) + len(others)]
+    return best, bool(past.all() and cells.steps <= ARRIVAL_STEPS)
+
+
+def _least_squares(layout: Layout, network: Network, face: Face) -> int:
+    """No flow of the face has a lesser sum of squared arrivals: all that stays goes past the windows."""
+    cells = _Cells.of(layout, network, face, past=True)
+    keeps = np.flatnonzero(face.free[: network.ends[0]])
+    return _spread(layout, network, face, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
+
+
+def _spread(
+    layout: Layout, network: Network, face: Face, cells: _Cells, keeps: IntArray
+) -> tuple[IntArray, LongArray, int]:
+    """The other plain arcs that are free, the units of the flow with the least squares on these keep arcs, those, and
+    further arcs, and the sum of the squares.
+    """
+    plain, ends = len(network.arcs.tails), network.ends
+    others = np.flatnonzero(face.free[ends[0] : plain]) + ends[0]
     # From the cells to the nodes of what arrives at their brokers, from there to the brokers, and on to the sink.
     at = np.flatnonzero(cells.high > 0)
     into = (layout.first_cell + at, layout.sink + 1 + at % len(layout.targets))
@@ -286,12 +248,9 @@ def _even_arrivals(layout: Layout, network: Network, face: Face) -> tuple[LongAr
         steps,
         min_cost_flow.arcs(brokers, np.full_like(brokers, layout.sink), cells.broker_high, 0, cells.broker_low),
     )
-    known = np.concatenate([units[keeps], units[others], cells.now[at], stepped, cells.held])
+    known = np.concatenate([face.units[keeps], face.units[others], cells.now[at], stepped, cells.held])
     solved = min_cost_flow.cheapest(arcs, known)
-    best = units.copy()
-    best[keeps] = solved[: len(keeps)]
-    best[others] = solved[len(keeps) : len(keeps) + len(others)]
-    return best, bool(past.all() and (cells.high - cells.low).sum() <= ARRIVAL_STEPS)
+    return others, solved, int((solved * arcs.costs).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,9 +270,14 @@ class _Cells:
     broker_high: LongArray
     held: LongArray
 
+    @property
+    def steps(self) -> int:
+        """By how many replicas arrivals may differ: with as many arcs of rising cost, costs are squares."""
+        return int((self.high - self.low).sum())
+
     @staticmethod
-    def of(layout: Layout, network: Network, face: Face) -> _Cells:
-        """The cells of a face, which limits what its flows may carry."""
+    def of(layout: Layout, network: Network, face: Face, *, past: bool = False) -> _Cells:
+        """The cells of a face, which limits what its flows may carry; `past`: whatever stays, not what stays now."""
         count, brokers = layout.topic_count * len(layout.targets), len(layout.targets)
         of_keep = layout.topics[network.keep[0]].astype(np.int64) * brokers + network.keep[1]
         of_own = layout.topics[network.own[0]].astype(np.int64) * brokers + network.own[1]
@@ -330,11 +294,12 @@ class _Cells:
         slack = through_low <= arriving(face.low) + staying(face.low)
         slack &= through_high >= arriving(face.high) + staying(face.high)
         stays, now = staying(face.units), arriving(face.units)
+        least, most = (staying(face.low), staying(face.high)) if past else (stays, stays)
         return _Cells(
             of_keep=of_keep,
             slack=slack,
-            low=np.maximum(arriving(face.low), np.where(slack, 0, through_low - stays)),
-            high=np.minimum(arriving(face.high), np.where(slack, now + arriving(face.high), through_high - stays)),
+            low=np.maximum(arriving(face.low), np.where(slack, 0, through_low - most)),
+            high=np.minimum(arriving(face.high), np.where(slack, now + arriving(face.high), through_high - least)),
             now=now,
             broker_low=broker_low,
             broker_high=broker_high,

@@ -12,24 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isqrt
-from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported where they are first used
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.scoring.windows import Windows
 from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
-from planner.strategies.flow.second_objectives import OpenTies, leaders_today
+from planner.strategies.flow.second_objectives import leaders_today
 from planner.strategies.load_windows.local_search_state import Placement, further, going, movers, of_layout
-from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TIE_CELLS, TIE_ROUNDS
+from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
-# What SciPy says of a program: solved, and without a solution. Columns so near to whole numbers are whole.
-_BEST, _NONE, _WHOLE = 0, 2, 1e-6
 # Gains below this are none.
 _NOTHING, _NEVER = 1e-12, -np.inf
 # What the aim that comes first is worth against a partition that stays as it is, and that against all of the other aim.
@@ -82,7 +76,7 @@ def settled(
     """
     if not len(layout.rows):
         return placed.chosen, True
-    placed = second_objectives.settled(problem, layout, wanted, placed, integer_best if exactly else None)
+    placed = second_objectives.settled(problem, layout, wanted, placed, exactly=exactly)
     by = ties(problem, layout)
     if by is None or not by.per_byte:
         return placed.chosen, placed.ties_proven
@@ -93,146 +87,6 @@ def settled(
     settle(placement, (after := after_flows(problem, by)))
     # Exchanges of copies for copies change nothing of what is proven; bytes across racks that come first may.
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width), placed.ties_proven and after.copies_only
-
-
-def integer_best(found: OpenTies) -> tuple[LongArray, bool]:
-    """Units (K,) of a flow at least as good as those found, by two integer programs, and whether none is better.
-
-    What the flows found is the worst that is looked for, so that most programs only prove that there is nothing. None
-    is solved where nothing is open, where too many arcs are free, or beyond so many nodes of its branches.
-    """
-    units, face = found.units, found.face
-    touched, proven = found.touched(units), found.touched(units) <= found.least
-    several = np.bincount(found.rows[face.free[: len(found.rows)]], minlength=len(found.open_rows)) > 1
-    if proven and found.even and not (several & found.open_rows).any():
-        return units, True
-    if np.count_nonzero(face.free) > PROGRAM_ARCS:
-        return units, False
-    program = Program.of_face(found)
-    if not proven:
-        fewer, proven = program.touching_fewer(touched)
-        units = units if fewer is None else fewer
-    arrivals = found.arrivals(units)
-    more_even, is_even = program.more_even(found.touched(units), int((arrivals**2).sum()))
-    return units if more_even is None else more_even, proven and is_even
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
-    """The flows of a face as an integer program: its free arcs (n), then the rows that could stay (m), 1 if touched.
-
-    keeps, of (K,)  arcs by which replicas of those rows stay, and the number of each one's row
-    rows (r, n + m) equations and inequalities with `least` and `most` (r,)
-    """
-
-    found: OpenTies
-    at: IntArray
-    keeps: IntArray
-    of: IntArray
-    rows: Any
-    least: LongArray
-    most: LongArray
-
-    @staticmethod
-    def of_face(found: OpenTies) -> Program:
-        """What goes into each node goes out of it, and a row is touched unless each of its replicas is kept."""
-        face = found.face
-        at = np.flatnonzero(face.free)
-        nodes, numbers = np.unique(np.concatenate([face.tails[at], face.heads[at]]), return_inverse=True)
-        arcs, signs = np.tile(np.arange(len(at)), 2), np.repeat([1, -1], len(at))
-        balance = scipy.sparse.coo_matrix((signs, (numbers.ravel(), arcs)), shape=(len(nodes), len(at))).tocsr()
-        keeps = np.flatnonzero(found.open_rows[found.rows] & face.free[: len(found.rows)])
-        open_rows, of = np.unique(found.rows[keeps], return_inverse=True)
-        ones, each = np.ones(len(keeps), dtype=np.int64), np.arange(len(keeps))
-        kept = scipy.sparse.coo_matrix((ones, (each, np.searchsorted(at, keeps))), shape=(len(keeps), len(at)))
-        touched = scipy.sparse.coo_matrix((ones, (each, of.ravel())), shape=(len(keeps), len(open_rows)))
-        rows = scipy.sparse.bmat([[balance, None], [kept, touched]], format="csr")
-        held = balance @ face.units[at]
-        most = np.concatenate([held, np.full(len(keeps), len(at))])
-        return Program(found, at, keeps, of.ravel(), rows, np.concatenate([held, ones]), most)
-
-    def touching_fewer(self, than: int) -> tuple[LongArray | None, bool]:
-        """Units that touch the fewest rows, None where none touch fewer; False where that isn't known.
-
-        Only whether a row is touched has to be a whole number: with that decided, the rest is a flow again.
-        """
-        face, at, arcs = self.found.face, self.at, len(self.at)
-        touched = np.repeat([0, 1], [arcs, self.rows.shape[1] - arcs])
-        solved = self._solved(touched, than - 1, touched)
-        if solved.x is None:
-            return None, solved.status == _NONE
-        low, units = face.low.copy(), face.units.copy()
-        low[self.keeps[np.rint(solved.x[arcs:])[self.of] == 0]] = 1
-        free = Arcs(face.tails[at], face.heads[at], face.high[at], np.zeros_like(at), low[at])
-        units[at] = cheapest(free, units[at])
-        return units[: len(self.found.units)], solved.status == _BEST
-
-    def more_even(self, touched: int, than: int) -> tuple[LongArray | None, bool]:
-        """Units that touch no more rows, with the least sum of squared arrivals, None where none is less than that.
-
-        Most often the linear program's solution is whole, or there is none, so that no integer program is needed.
-        """
-        found, face, count = self.found, self.found.face, self.rows.shape[1]
-        entering = np.flatnonzero(found.entering[self.at[self.at < len(found.units)]])
-        brokers, fixed = found.brokers[self.at[entering]], np.where(face.free[: len(found.units)], 0, found.units)
-        certain = found.arrivals(fixed)
-        low, high = (
-            certain + np.bincount(brokers, weights=each[self.at[entering]], minlength=len(certain)).astype(np.int64)
-            for each in (face.low, face.high)
-        )
-        # Nobody gets more than the root of the sum.
-        further = (np.minimum(high, isqrt(than)) - low).clip(0)
-        of = np.repeat(np.arange(len(certain)), further)
-        place = np.arange(len(of)) - np.repeat(np.cumsum(further) - further, further)
-        arriving = scipy.sparse.coo_matrix(
-            (np.ones(len(entering), dtype=np.int64), (brokers, entering)), shape=(len(certain), count)
-        )
-        steps = scipy.sparse.coo_matrix(
-            (-np.ones(len(of), dtype=np.int64), (of, np.arange(len(of)))), shape=(len(certain), len(of))
-        )
-        is_row = np.repeat([0, 1], [len(self.at), count - len(self.at)])
-        rows = scipy.sparse.bmat([[self.rows, None], [arriving, steps], [is_row[None], None]], format="csr")
-        wide = replace(
-            self,
-            rows=rows,
-            least=np.concatenate([self.least, low - certain, [0]]),
-            most=np.concatenate([self.most, low - certain, [touched]]),
-        )
-        costs = np.concatenate([np.zeros(count, dtype=np.int64), 2 * (low[of] + place) + 1])
-        most, is_arc = than - 1 - int((low**2).sum()), np.arange(len(costs)) < len(self.at)
-        solved = wide._solved(costs, most, np.zeros_like(costs))
-        if solved.x is not None and np.abs(solved.x - np.rint(solved.x))[is_arc].max() > _WHOLE:
-            solved = wide._solved(costs, most, is_arc)
-        if solved.x is None:
-            return None, solved.status == _NONE
-        whole = face.units.copy()
-        whole[self.at] = np.rint(solved.x[is_arc])
-        if _unbalanced(face, whole):
-            return None, False
-        return whole[: len(found.units)], solved.status == _BEST
-
-    def _solved(self, costs: LongArray, most: int, integral: IntArray | BoolArray) -> Any:
-        """What SciPy says of the cheapest solution that costs at most so much, with whole numbers in these columns."""
-        face, at = self.found.face, self.at
-        low, high = np.zeros(len(costs)), np.ones(len(costs))
-        low[: len(at)], high[: len(at)] = face.low[at], face.high[at]
-        limit = scipy.optimize.LinearConstraint(costs[None], -np.inf, most)
-        return scipy.optimize.milp(
-            costs,
-            integrality=integral,
-            bounds=scipy.optimize.Bounds(low, high),
-            constraints=[scipy.optimize.LinearConstraint(self.rows, self.least, self.most), limit],
-            options={"node_limit": PROGRAM_NODES, "mip_rel_gap": 0},
-        )
-
-
-def _unbalanced(face: Face, units: LongArray) -> bool:
-    """True where units aren't a flow of the face, for all that the solver's rounding says."""
-    change = units - face.units
-    net = np.zeros(int(max(face.tails.max(initial=0), face.heads.max(initial=0))) + 1, dtype=np.int64)
-    np.add.at(net, face.tails, change)
-    np.subtract.at(net, face.heads, change)
-    return bool(net.any() or (units < face.low).any() or (units > face.high).any())
 
 
 def after_flows(problem: Problem, by: Ties) -> Ties:

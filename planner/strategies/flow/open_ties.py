@@ -1,0 +1,331 @@
+"""Of the flows of a face, those that touch the fewest rows, and then have the most even arrivals.
+
+A row is touched once, however many of its replicas leave: no flow's costs say that. So flows look for few such rows,
+and integer programs for fewer, or for a proof that there are none. Free arcs and rows that share no nodes are parts:
+each has its own proof, and programs are solved for parts without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isqrt, lcm
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are imported where they are first used
+
+from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.model.seeded_numbers import numbers
+from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
+from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TOUCHED_FLOWS, TOUCHED_SHARES
+
+# A row's charge is divided by each number of replicas that may leave it.
+SHARED = lcm(*range(1, TOUCHED_SHARES + 1))
+# What SciPy says of a program: solved, and without a solution. Columns so near to whole numbers are whole.
+_BEST, _NONE, _WHOLE = 0, 2, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTies:
+    """The flows of a face, whose first arcs keep replicas where they are, and what is known of rows (M,) they touch.
+
+    rows (K0,), open_rows (M,) row of each keep arc, and the rows that could stay as they are
+    shares (M,)     no flow takes more replicas from an open row, which is charged SHARED // shares for each
+    charged         the face of the flows with the least charges
+    """
+
+    face: Face
+    rows: IntArray
+    open_rows: BoolArray
+    shares: LongArray
+    charged: Face
+
+    def left(self, units: LongArray) -> LongArray:
+        """(M,): replicas that leave each of the rows that could stay."""
+        gone = np.bincount(self.rows, weights=1 - units[: len(self.rows)], minlength=len(self.open_rows))
+        return np.where(self.open_rows, gone, 0).astype(np.int64)
+
+    def touched(self, units: LongArray) -> int:
+        """How many of the rows that could stay lose a replica."""
+        return int(np.count_nonzero(self.left(units)))
+
+    @cached_property
+    def charges(self) -> LongArray:
+        """(M,): what the cheapest flow charges each row: a part's flows touch no fewer rows than their sum says."""
+        return self.left(self.charged.units) * (SHARED // self.shares)
+
+    @cached_property
+    def parts(self) -> tuple[IntArray, IntArray, int]:
+        """The part of each arc (K,), and of each row (M,), and how many there are."""
+        face, at = self.face, np.flatnonzero(self.face.free)
+        first, keeps = int(max(face.tails.max(initial=0), face.heads.max(initial=0))) + 1, at[at < len(self.rows)]
+        keeps = keeps[self.open_rows[self.rows[keeps]]]
+        tails = np.concatenate([face.tails[at], face.tails[keeps]])
+        heads = np.concatenate([face.heads[at], first + self.rows[keeps]])
+        count = first + len(self.open_rows)
+        graph = scipy.sparse.coo_matrix((np.ones(len(tails), dtype=np.int8), (tails, heads)), shape=(count, count))
+        parts, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        return part[face.tails], part[first:], parts
+
+    def lacking(self, units: LongArray, more: LongArray | int = 0) -> BoolArray:
+        """True for parts that may have flows that touch fewer rows, if each touches so many more than charges say."""
+        _, of_rows, parts = self.parts
+        charges, touched = (
+            np.bincount(of_rows, each, parts).astype(np.int64) for each in (self.charges, self.left(units) > 0)
+        )
+        lacking: BoolArray = touched > -(-charges // SHARED) + more
+        return lacking
+
+    def within(self, face: Face, units: LongArray, parts: BoolArray) -> Face:
+        """The flows of the face that are as these units (K,) but for some parts."""
+        return replace(face, units=units).fixed(~parts[self.parts[0]])
+
+    def keeping(self, face: Face, whole: BoolArray) -> LongArray:
+        """Units (K,) of a flow of the face that takes nothing from these rows (M,)."""
+        low = face.low.copy()
+        low[: len(self.rows)][whole[self.rows]] = 1
+        return _flow(face, np.zeros_like(low), low)
+
+    def as_few(self, units: LongArray) -> tuple[Face, Face, bool]:
+        """All flows that could touch as few rows as this one, some that surely do, and True if those are all.
+
+        Where charges prove the least, all of them are cheapest.
+        """
+        touched, several = self.left(units) > 0, self.open_rows & (self.shares > 1)
+        if self.charges.sum() == SHARED * np.count_nonzero(touched):
+            fixed = np.zeros(len(units), dtype=bool)
+            fixed[: len(self.rows)] = several[self.rows]
+            charged = replace(self.charged, units=units)
+            return charged, charged.fixed(fixed), not several.any()
+        face, low = replace(self.face, units=units), self.face.low.copy()
+        low[: len(self.rows)][(self.open_rows & ~touched)[self.rows]] = 1
+        return face, replace(face, low=low), False
+
+    def by_flows(self) -> LongArray:
+        """Units (K,) of a flow that touches few rows: each step charges for the rows that it would touch besides.
+
+        Where one replica leaves a row, the others may leave for nothing, or it is to stay: each step draws anew which.
+        Nothing else of what is touched is charged: where no more than two could leave, no step touches more.
+        """
+        units, rows = self.charged.units, self.rows
+        for step in range(TOUCHED_FLOWS):
+            lacking = self.lacking(units)
+            if not lacking.any():
+                break
+            left = self.left(units)
+            stays = numbers(np.array([step], dtype=np.uint64), len(left), 2)[0] > 0
+            costs = np.zeros(len(units), dtype=np.int64)
+            costs[: len(rows)] = -(self.open_rows & ((left == 0) | ((left == 1) & stays)))[rows].astype(np.int64)
+            face = self.within(self.face, units, lacking)
+            found = _flow(face, costs, face.low)
+            units = found if self.touched(found) <= self.touched(units) else units
+        return units
+
+
+def touching_fewest(ties: OpenTies, *, exactly: bool) -> tuple[LongArray, bool]:
+    """Units (K,) of a flow that touches few rows, and whether it is known that none touches fewer.
+
+    `exactly`: integer programs look for fewer where flows don't prove that, unless too many arcs are free, or beyond so
+    many nodes of their branches.
+    """
+    units = ties.by_flows()
+    lacking = ties.lacking(units)
+    if not exactly or not lacking.any():
+        return units, not lacking.any()
+    if np.count_nonzero(ties.face.free & lacking[ties.parts[0]]) > PROGRAM_ARCS:
+        return units, False
+    more = np.zeros(len(lacking), dtype=np.int64)
+    for part in np.flatnonzero(lacking).tolist():
+        found, more[part] = _all_or_none(ties, np.arange(len(lacking)) == part)
+        units = units if found is None else np.where(ties.parts[0] == part, found, units)
+    lacking = ties.lacking(units, more)
+    if not lacking.any():
+        return units, True
+    program = Program.of_face(ties, ties.within(ties.face, units, lacking))
+    fewer, proven = program.touching_fewer()
+    return units if fewer is None else fewer, proven
+
+
+def _all_or_none(ties: OpenTies, part: BoolArray) -> tuple[LongArray | None, bool]:
+    """Units (K,) of a flow that touches as few rows of the one part as charges say, and True if there is none.
+
+    Such a flow is among the cheapest, and takes all from a row that could lose several replicas or nothing: one column
+    for each row is a far smaller program. Where rows may lose some of their replicas it isn't known.
+    """
+    (of_arcs, of_rows, _), rows, most = ties.parts, ties.rows, len(ties.open_rows)
+    keeps = np.flatnonzero((ties.face.free & part[of_arcs])[: len(rows)] & (ties.open_rows & (ties.shares > 1))[rows])
+    several = np.bincount(rows[keeps], minlength=most)
+    if int(ties.charges[part[of_rows]].sum()) % SHARED or ((several > 0) & (several != ties.shares)).any():
+        return None, False
+    face = ties.within(ties.charged, ties.charged.units, part)
+    at, low, high = np.flatnonzero(face.free), face.low.copy(), face.high.copy()
+    # The first arc of each row stands for all of them.
+    first, column = np.full(most, len(low)), np.arange(len(low))
+    np.minimum.at(first, rows[keeps], keeps)
+    column[keeps] = first[rows[keeps]]
+    np.maximum.at(low, column[keeps], face.low[keeps])
+    np.minimum.at(high, column[keeps], face.high[keeps])
+    if (low > high).any():
+        return None, True
+    arcs, columns = np.unique(column[at], return_inverse=True)
+    merged = scipy.sparse.coo_matrix((np.ones(len(at), dtype=np.int64), (np.arange(len(at)), columns.ravel())))
+    balance, whole = _balance(face, at), np.isin(arcs, keeps)
+    held = balance @ face.units[at]
+    solved = _solved(balance @ merged, held, held, low[arcs], high[arcs], np.zeros(len(arcs)), whole)
+    if solved.x is None:
+        return None, solved.status == _NONE
+    kept = (several > 0) & (low[first.clip(0, len(low) - 1)] > 0)
+    kept[rows[arcs[whole]]] = np.rint(solved.x[whole]) > 0
+    return ties.keeping(face, kept), False
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The flows of a face as an integer program: its free arcs (n), then the rows that could stay (m), 1 if touched.
+
+    at (n,)         the free arcs
+    open_rows (m,)  those rows
+    rows (r, n + m) equations and inequalities with `least` and `most` (r,)
+    """
+
+    ties: OpenTies
+    face: Face
+    at: IntArray
+    open_rows: IntArray
+    rows: Any
+    least: LongArray
+    most: LongArray
+
+    @staticmethod
+    def of_face(ties: OpenTies, face: Face) -> Program:
+        """What goes into each node goes out of it, and a row is touched unless each of its replicas is kept."""
+        at = np.flatnonzero(face.free)
+        balance = _balance(face, at)
+        keeps = np.flatnonzero(ties.open_rows[ties.rows] & face.free[: len(ties.rows)])
+        open_rows, of = np.unique(ties.rows[keeps], return_inverse=True)
+        ones, each = np.ones(len(keeps), dtype=np.int64), np.arange(len(keeps))
+        kept = scipy.sparse.coo_matrix((ones, (each, np.searchsorted(at, keeps))), shape=(len(keeps), len(at)))
+        touched = scipy.sparse.coo_matrix((ones, (each, of.ravel())), shape=(len(keeps), len(open_rows)))
+        rows = scipy.sparse.bmat([[balance, None], [kept, touched]], format="csr")
+        held = balance @ face.units[at]
+        most = np.concatenate([held, np.full(len(keeps), len(at))])
+        return Program(ties, face, at, open_rows, rows, np.concatenate([held, ones]), most)
+
+    @property
+    def is_row(self) -> LongArray:
+        """(n + m,): 1 for the columns of rows."""
+        return np.repeat([0, 1], [len(self.at), len(self.open_rows)])
+
+    def touching_fewer(self) -> tuple[LongArray | None, bool]:
+        """Units that touch the fewest rows, None where none touch fewer; False where that isn't known.
+
+        Only whether a row is touched has to be a whole number: with that decided, the rest is a flow again.
+        """
+        than = int(np.count_nonzero(self.ties.left(self.face.units)[self.open_rows]))
+        solved = self.solved(self.rows, self.least, self.most, self.is_row, than - 1, self.is_row)
+        if solved.x is None:
+            return None, solved.status == _NONE
+        whole = np.zeros(len(self.ties.open_rows), dtype=bool)
+        whole[self.open_rows] = np.rint(solved.x[len(self.at) :]) == 0
+        return self.ties.keeping(self.face, whole), solved.status == _BEST
+
+    def more_even(self, arrivals: Arrivals, touched: int, than: int) -> tuple[LongArray | None, bool]:
+        """Units that touch no more rows, with the least sum of squared arrivals, None where none is less than that.
+
+        Most often the linear program's solution is whole, or there is none, so that no integer program is needed.
+        """
+        face, count = self.face, self.rows.shape[1]
+        entering = np.flatnonzero(arrivals.entering[self.at[self.at < len(arrivals.entering)]])
+        brokers = arrivals.brokers[self.at[entering]]
+        certain = arrivals.counted(np.where(face.free, 0, face.units))
+        low, high = (
+            certain + np.bincount(brokers, weights=each[self.at[entering]], minlength=len(certain)).astype(np.int64)
+            for each in (face.low, face.high)
+        )
+        # Nobody gets more than the root of the sum.
+        further = (np.minimum(high, isqrt(than)) - low).clip(0)
+        of = np.repeat(np.arange(len(certain)), further)
+        place = np.arange(len(of)) - np.repeat(np.cumsum(further) - further, further)
+        arriving = scipy.sparse.coo_matrix(
+            (np.ones(len(entering), dtype=np.int64), (brokers, entering)), shape=(len(certain), count)
+        )
+        steps = scipy.sparse.coo_matrix(
+            (-np.ones(len(of), dtype=np.int64), (of, np.arange(len(of)))), shape=(len(certain), len(of))
+        )
+        rows = scipy.sparse.bmat([[self.rows, None], [arriving, steps], [self.is_row[None], None]], format="csr")
+        costs = np.concatenate([np.zeros(count, dtype=np.int64), 2 * (low[of] + place) + 1])
+        asked = (
+            rows,
+            np.concatenate([self.least, low - certain, [0]]),
+            np.concatenate([self.most, low - certain, [touched]]),
+            costs,
+            than - 1 - int((low**2).sum()),
+        )
+        is_arc = np.arange(len(costs)) < len(self.at)
+        solved = self.solved(*asked, np.zeros_like(costs))
+        if solved.x is not None and np.abs(solved.x - np.rint(solved.x))[is_arc].max() > _WHOLE:
+            solved = self.solved(*asked, is_arc)
+        if solved.x is None:
+            return None, solved.status == _NONE
+        whole = face.units.copy()
+        whole[self.at] = np.rint(solved.x[is_arc])
+        return (whole, solved.status == _BEST) if self.holds(whole) else (None, False)
+
+    def holds(self, units: LongArray) -> bool:
+        """True where units (K,) are a flow of the face, for all that the solver's rounding says."""
+        face, change = self.face, units - self.face.units
+        net = np.zeros(int(max(face.tails.max(initial=0), face.heads.max(initial=0))) + 1, dtype=np.int64)
+        np.add.at(net, face.tails, change)
+        np.subtract.at(net, face.heads, change)
+        return not (net.any() or (units < face.low).any() or (units > face.high).any())
+
+    def solved(
+        self, rows: Any, least: LongArray, most: LongArray, costs: LongArray, limit: int, integral: IntArray | BoolArray
+    ) -> Any:
+        """What SciPy says of the cheapest solution that costs at most so much, with whole numbers in these columns."""
+        low, high = np.zeros(len(costs)), np.ones(len(costs))
+        low[: len(self.at)], high[: len(self.at)] = self.face.low[self.at], self.face.high[self.at]
+        below = scipy.optimize.LinearConstraint(costs[None], -np.inf, limit)
+        return _solved(rows, least, most, low, high, costs, integral, below)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Plain arcs (K,): `entering` where a replica arrives at a broker, and `brokers`, which one."""
+
+    entering: BoolArray
+    brokers: IntArray
+
+    def counted(self, units: LongArray) -> LongArray:
+        """(Bt,): the replicas that arrive at each broker, of units on these arcs and more."""
+        entering = np.flatnonzero(self.entering)
+        counts = np.bincount(self.brokers[entering], units[entering], minlength=int(self.brokers.max(initial=0)) + 1)
+        return counts.astype(np.int64)
+
+
+def _flow(face: Face, costs: LongArray, low: LongArray) -> LongArray:
+    """Units (K,) of a flow of the face, none less than `low` (K,), with the least total of these costs (K,) a unit."""
+    at, units = np.flatnonzero(face.free), face.units.copy()
+    units[at] = cheapest(Arcs(face.tails[at], face.heads[at], face.high[at], costs[at], low[at]), units[at])
+    return units
+
+
+def _balance(face: Face, at: IntArray) -> Any:
+    """(nodes, n): what goes out of each node, less what goes into it, of these arcs (n,)."""
+    nodes, numbers_ = np.unique(np.concatenate([face.tails[at], face.heads[at]]), return_inverse=True)
+    arcs, signs = np.tile(np.arange(len(at)), 2), np.repeat([1, -1], len(at))
+    return scipy.sparse.coo_matrix((signs, (numbers_.ravel(), arcs)), shape=(len(nodes), len(at))).tocsr()
+
+
+def _solved(
+    rows: Any, least: LongArray, most: LongArray, low: Any, high: Any, costs: Any, integral: Any, *further: Any
+) -> Any:
+    """What SciPy says of a program with rows from least to most, and columns from low to high."""
+    return scipy.optimize.milp(
+        costs,
+        integrality=integral,
+        bounds=scipy.optimize.Bounds(low, high),
+        constraints=[scipy.optimize.LinearConstraint(rows, least, most), *further],
+        options={"node_limit": PROGRAM_NODES, "mip_rel_gap": 0},
+    )
