@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import quick_ansible
 from module_server import interpreter
 
 VENV_BIN = Path(sys.executable).parent
@@ -47,17 +48,17 @@ class Playbooks:
 
     def play(self, playbook: str, *options: str, delay: int = 0) -> Run:
         """Run a playbook to its end."""
-        ended = self.tool(*self._command(playbook, delay), *options)
+        ended = self._ended(*self._command(playbook, delay), *options)
         return _run(ended.returncode, ended.stdout + ended.stderr)
 
     @contextmanager
     def playing(self, playbook: str, *options: str, delay: int = 1) -> Iterator[Playing]:
         """A playbook while it runs; killed if it still does at the end."""
         environment = self.environment()
-        program, *given = self._command(playbook, delay)
+        command = [*self._command(playbook, delay), *options]
         with (self.home / "playing.txt").open("w+") as output:
             process = subprocess.Popen(
-                [str(self.programs / program), *given, *options],
+                command,
                 cwd=self.folder,
                 env=environment,
                 stdout=output,
@@ -72,8 +73,11 @@ class Playbooks:
 
     def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one of Ansible's commands."""
+        return self._ended(str(self.programs / name), *arguments)
+
+    def _ended(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(self.programs / name), *arguments],
+            command,
             cwd=self.folder,
             env=self.environment(),
             capture_output=True,
@@ -94,7 +98,8 @@ class Playbooks:
 
     def _command(self, playbook: str, delay: int) -> list[str]:
         given = (f"{name}={value}" for name, value in self._variables(delay).items())
-        return ["ansible-playbook", f"{playbook}.yml", *(word for each in given for word in ("-e", each))]
+        program = quick_ansible.command(self.programs / "python", self.programs / "ansible-playbook")
+        return [*program, f"{playbook}.yml", *(word for each in given for word in ("-e", each))]
 
     def environment(self) -> dict[str, str]:
         """What Ansible runs in: its own programs first on PATH, and everything it keeps below `home`."""

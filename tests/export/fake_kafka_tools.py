@@ -1,8 +1,9 @@
 """Kafka's command line tools as far as the role calls them, with a JSON file in the place of a cluster.
 
-Copied under each tool's name beside `cluster.json`; the texts are those that Kafka 4.3 prints. A reassignment takes
-`polls` questions to complete, and one of `lost` partitions is given up at the first question, as if cancelled. For
-`lag` questions more, the broker that is asked shows the replicas from before, as one that lags behind the controller.
+`stage` makes a script of a tool's name beside `cluster.json`; the texts are those that Kafka 4.3 prints. A
+reassignment takes `polls` questions to complete, and one of `lost` partitions is given up at the first question, as if
+cancelled. For `lag` questions more, the broker that is asked shows the replicas from before, as one that lags behind
+the controller.
 The tools don't know `unknown_options`, {tool: options}, as those of Kafka 3.9 don't know some of today's.
 """
 
@@ -15,24 +16,39 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+# The module is compiled once, which takes half of a start.
+SCRIPT = """\
+#!{python} -IS
+import sys
+sys.path.append({here!r})
+from fake_kafka_tools import run
+sys.exit(run(__file__, sys.argv[1:]))
+"""
 
 
-def _main(tool: str, arguments: list[str]) -> int:
-    cluster = json.loads((HERE / "cluster.json").read_text())
+def stage(script: Path) -> None:
+    """Write the tool of a script's name."""
+    script.write_text(SCRIPT.format(python=sys.executable, here=str(Path(__file__).parent)))
+    script.chmod(0o755)
+
+
+def run(script: str, arguments: list[str]) -> int:
+    """Do what the tool of this name does to the cluster beside it; its exit code."""
+    tool, state = Path(script).name.removesuffix(".sh"), Path(script).parent / "cluster.json"
+    cluster = json.loads(state.read_text())
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
     cluster.setdefault("arguments", []).append([tool, *arguments])
     cluster.setdefault("kafka_opts", []).append(os.environ.get("KAFKA_OPTS", ""))
     if cluster.get("failing", {}).get(tool):
         cluster["failing"][tool] -= 1
-        (HERE / "cluster.json").write_text(json.dumps(cluster))
+        state.write_text(json.dumps(cluster))
         sys.stderr.write(f"Error: {tool} fails\n")
         return 1
     cluster["bootstrap"] = options.get("--bootstrap-server", cluster.get("bootstrap"))
     configs = [value for word, value in pairwise(arguments) if word == "--config"]
     code = _run(tool, options | {"configs": ",".join(configs)}, cluster)
-    (HERE / "cluster.json").write_text(json.dumps(cluster))
+    state.write_text(json.dumps(cluster))
     return code
 
 
@@ -268,7 +284,3 @@ def _say(line: str) -> None:
 
 def _text(brokers: list[int]) -> str:
     return ",".join(map(str, brokers))
-
-
-if __name__ == "__main__":
-    sys.exit(_main(Path(__file__).name.removesuffix(".sh"), sys.argv[1:]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,11 +105,8 @@ def staged_tools(tmp_path: Path) -> Path:
     """The stand-ins for Kafka's tools."""
     bin_dir = tmp_path / "bin {{ 1 + 1 }} 'x' \"y\" # z"
     bin_dir.mkdir()
-    source = Path(fake_kafka_tools.__file__).read_text()
     for tool in TOOLS:
-        script = bin_dir / f"{tool}.sh"
-        script.write_text(f"#!{sys.executable}\n{source}")
-        script.chmod(0o755)
+        fake_kafka_tools.stage(bin_dir / f"{tool}.sh")
     return bin_dir
 
 

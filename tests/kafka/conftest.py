@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,23 @@ def folder_with_jars(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
     )
 
 
+# Brokers that nobody asks anything still take 4 s of CPU a minute.
+_UNTIL_THE_LAST_TEST = ExitStack()
+
+
 @pytest.fixture(scope="session")
-def cluster(folder_with_jars: Callable[[str], Path]) -> Iterator[Cluster]:
+def cluster(folder_with_jars: Callable[[str], Path]) -> Cluster:
     """Six brokers in three racks, started once a run, and stopped with exactly the processes that were started."""
-    with running(folder_with_jars("cluster")) as started, resident(started):
-        yield started
+    started = _UNTIL_THE_LAST_TEST.enter_context(running(folder_with_jars("cluster")))
+    _UNTIL_THE_LAST_TEST.enter_context(resident(started))
+    return started
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """The cluster ends with the last test of this folder, and not with the run."""
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _UNTIL_THE_LAST_TEST.close()
 
 
 @pytest.fixture
