@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,19 @@ Tree = dict[int, str]
 def processes() -> dict[int, tuple[int, str]]:
     """Every process that runs: its parent and its name."""
     found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
+    # Looked at fifty times a second; with `Path` it takes twice as long.
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
             try:
-                name, _, rest = (folder / "stat").read_text(encoding="utf-8").partition("(")[2].rpartition(")")
+                file = os.open(f"{entry.path}/stat", os.O_RDONLY)
             except OSError:
                 continue
-            if rest.split()[0] != "Z":
-                found[int(folder.name)] = (int(rest.split()[1]), name)
+            with suppress(OSError):
+                name, _, rest = os.read(file, 4096).decode(errors="replace").partition("(")[2].rpartition(")")
+                state, parent, _ = rest.split(maxsplit=2)
+                if state != "Z":
+                    found[int(entry.name)] = (int(parent), name)
+            os.close(file)
     return found
 
 
