@@ -42,15 +42,17 @@ TOOLS = {
 }
 
 # Tools live for a second or two: the fast compiler and collector, and no more heap than a broker of tests needs.
-# The archive of loaded classes, once `record_classes` has made it, halves their start.
+# An archive of loaded classes, where there is one, halves a start: `record_classes` makes that of the tools.
 RUN_CLASS = """#!/bin/sh
-exec java ${{KAFKA_HEAP_OPTS:--Xmx256m}} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC \\
-  -Xshare:auto ${{KAFKA_ARCHIVE_OPT:--XX:SharedArchiveFile={libs}/tools.jsa}} \\
+exec java ${{KAFKA_HEAP_OPTS:--Xmx256m}} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto $KAFKA_ARCHIVE_OPT \\
   -Dorg.slf4j.simpleLogger.defaultLogLevel=warn $KAFKA_OPTS -cp "{libs}/*" "$@"
 """
 RUN_TOOL = """#!/bin/sh
+export KAFKA_ARCHIVE_OPT="${{KAFKA_ARCHIVE_OPT:--XX:SharedArchiveFile={archive}}}"
 exec "$(dirname "$0")/kafka-run-class.sh" {java_class} "$@"
 """
+# A server loads other classes than a tool does.
+SERVERS = ("kafka-server-start", "kafka-storage")
 
 
 class ClusterError(Exception):
@@ -64,11 +66,12 @@ def install(folder: Path, version: str | None = None) -> Path:
             raise ClusterError(f"{program} isn't on PATH; allowed: Java 17 or newer, and Maven, which brings Kafka")
     if not (folder / "libs").is_dir():
         _fetch_jars(folder / "libs", version)
-    bin_dir = folder / "bin"
+    bin_dir, libs = folder / "bin", (folder / "libs").resolve()
     bin_dir.mkdir(exist_ok=True)
-    _write_script(bin_dir / "kafka-run-class.sh", RUN_CLASS.format(libs=folder / "libs"))
+    _write_script(bin_dir / "kafka-run-class.sh", RUN_CLASS.format(libs=libs))
     for tool, java_class in TOOLS.items():
-        _write_script(bin_dir / f"{tool}.sh", RUN_TOOL.format(java_class=java_class))
+        archive = libs / ("servers.jsa" if tool in SERVERS else "tools.jsa")
+        _write_script(bin_dir / f"{tool}.sh", RUN_TOOL.format(java_class=java_class, archive=archive))
     return bin_dir
 
 
@@ -129,9 +132,10 @@ class Cluster:
         return ended.stdout
 
     def record_classes(self) -> None:
-        """Make the archive of classes that Kafka's tools load."""
+        """Make the archive of classes that Kafka's tools load, if it isn't there."""
         archive = self.bin_dir.parent / "libs" / "tools.jsa"
-        self.tool("kafka-topics", "--describe", KAFKA_ARCHIVE_OPT=f"-XX:ArchiveClassesAtExit={archive}")
+        if not archive.exists():
+            self.tool("kafka-topics", "--describe", KAFKA_ARCHIVE_OPT=f"-XX:ArchiveClassesAtExit={archive.resolve()}")
 
     def start(self, *nodes: int) -> None:
         """Start these brokers (or the controller) and wait until each says that it has started."""

@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "local-cluster"
 sys.path.insert(0, str(EXAMPLE))
 pytest.register_assert_rewrite("faults", "loop", "operator_at_work")  # so that what differs is printed
 
-from cluster import Cluster, install, running  # noqa: E402  (the example's own cluster is the one under test)
+from cluster import CONTROLLER, Cluster, install, reserved_ports, running  # noqa: E402  (the example's own cluster is the one under test)
 from operator_at_work import Operator  # noqa: E402
 from resident_tools import resident  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def folder_with_jars(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes a folder for a cluster of this name, with links to Kafka's jars, which Maven brings once a run."""
-    jars = install(tmp_path_factory.mktemp("jars")).parent / "libs"
-    return lambda name: (
-        Path(shutil.copytree(jars, tmp_path_factory.mktemp(name) / "libs", copy_function=os.link)).parent
-    )
+    """Makes a folder for a cluster of this name, with a link to Kafka's jars, which Maven brings once a run."""
+    # The processes of a run have their folders in one of the run's.
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "kafka"
+    with FileLock(f"{shared}.lock"):
+        if not (shared / "recorded").exists():
+            _record_classes(shared)
+            (shared / "recorded").touch()
+
+    def linked(name: str) -> Path:
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "libs").symlink_to(shared / "libs")
+        return folder
+
+    return linked
+
+
+def _record_classes(folder: Path) -> None:
+    """Kafka's jars, and the archives of classes that its brokers and tools load: each start takes half of the CPU."""
+    with reserved_ports(2) as ports, pytest.MonkeyPatch.context() as patch:
+        cluster = Cluster(folder, install(folder), {1: "r0"}, dict(zip((CONTROLLER, 1), ports, strict=True)))
+        cluster.write_properties()
+        cluster.format()
+        try:
+            cluster.start(CONTROLLER)
+            patch.setenv("KAFKA_ARCHIVE_OPT", f"-XX:ArchiveClassesAtExit={folder / 'libs' / 'servers.jsa'}")
+            cluster.start(1)
+            patch.undo()
+            cluster.record_classes()
+        finally:
+            cluster.stop()
 
 
 # Brokers that nobody asks anything still take 4 s of CPU a minute.
