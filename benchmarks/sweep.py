@@ -20,6 +20,7 @@ from planner.model.spec import Sweep
 from planner.sweep import candidates as space
 from planner.sweep import evaluate
 from planner.sweep.candidates import Candidates, Run, without_pandas
+from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 
 CASE, SEED = "expand-small", "public"
@@ -127,7 +128,7 @@ def through_spark(job: str, count: int, workers: int) -> Timing:
 
     problem = _problem()
     candidates = rows(problem, job, count)
-    result, cost = on_spark(workers, lambda spark: sweep.run(spark, problem, candidates))
+    result, cost = on_spark(workers, lambda spark: sweep.run_fleet(spark, [Search(problem, candidates)])[0])
     return _timing(job, workers, cost, result)
 
 

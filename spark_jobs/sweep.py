@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from planner.model.problem import LongArray, Problem
+from planner.model.problem import LongArray
 from planner.sweep import evaluate, sweep_result
 from planner.sweep.candidates import ASKED, Candidates, Run, without_pandas, work
 from planner.sweep.candidates_file import ScoresFolder
@@ -52,18 +52,6 @@ class Job(NamedTuple):
     scores: tuple[ScoresFolder | None, ...]
     done: Done
     tasks: int
-
-
-def run(
-    spark: Session,
-    problem: Problem,
-    candidates: Candidates,
-    *,
-    partitions: int | None = None,
-    progress: Progress | None = None,
-) -> SweepResult:
-    """Evaluates all candidates in `partitions` tasks; see `run_fleet`."""
-    return run_fleet(spark, [Search(problem, candidates)], partitions=partitions, progress=progress)[0]
 
 
 def run_fleet(

@@ -50,12 +50,13 @@ def record(base: Path, spark: Path) -> None:
     from planner.model import build_problem
     from planner.model.spec import Sweep
     from planner.sweep.candidates import candidates
+    from planner.sweep.evaluate import Search
     from spark_jobs import sweep
 
     small = build_problem.build(_small_spec())
     options = f'"-XX:SharedArchiveFile={base}" "-XX:ArchiveClassesAtExit={spark}"'
     with session.open_session(master="local[2]", java_options=options, frames=True) as opened:
-        sweep.run(opened, small, candidates(small, Sweep(candidates=200)))
+        sweep.run_fleet(opened, [Search(small, candidates(small, Sweep(candidates=200)))])
         gateway = SparkContext._gateway
     if gateway is not None:
         gateway.shutdown()

@@ -79,19 +79,19 @@ def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
     return _in_range(value, rounded, kind, least)
 
 
-def parse_bytes(value: int | str, least: int = 0) -> int:
+def parse_bytes(value: int | str) -> int:
     """A size in bytes; see `parse_amount`."""
-    return parse_amount(value, "bytes", least)
+    return parse_amount(value, "bytes")
 
 
-def parse_bytes_per_sec(value: int | str, least: int = 0) -> int:
+def parse_bytes_per_sec(value: int | str) -> int:
     """A rate in bytes per second; see `parse_amount`."""
-    return parse_amount(value, "bytes/s", least)
+    return parse_amount(value, "bytes/s")
 
 
-def parse_seconds(value: int | str, least: int = 0) -> int:
+def parse_seconds(value: int | str) -> int:
     """A duration in seconds; see `parse_amount`."""
-    return parse_amount(value, "seconds", least)
+    return parse_amount(value, "seconds")
 
 
 def _magnitude(value: str, number: Fraction, unit: str | None, kind: AmountKind) -> Fraction:

@@ -21,6 +21,8 @@ WIDTH = 720
 LEFT, RIGHT = 64, 12
 _ABOVE, _BELOW, _NAME = 24, 22, 13
 _CHARACTER = 5.0
+# Between the lines of texts at points.
+_LINES_APART = 9
 # Heading and legend stand side by side above a panel.
 _NARROWEST = 240
 _SMALL = 7.5
@@ -144,7 +146,6 @@ def names(
     points: Sequence[tuple[float, float, str]],
     *,
     beside: float = 0,
-    lines_apart: float = 9,
     outside: bool = False,
 ) -> None:
     """Texts at (x, y), those right of the middle on the left of their point; none is printed over another.
@@ -162,9 +163,9 @@ def names(
         start = across - beside - long if turned else across + beside
         free = (
             raised
-            for raised in (0, lines_apart, 2 * lines_apart, 3 * lines_apart)
+            for raised in (0, _LINES_APART, 2 * _LINES_APART, 3 * _LINES_APART)
             if all(
-                start + long <= begin or end <= start or abs(up + raised - line) >= lines_apart
+                start + long <= begin or end <= start or abs(up + raised - line) >= _LINES_APART
                 for begin, end, line in taken
             )
         )

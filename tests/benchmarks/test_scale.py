@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from benchmarks import benchmark, files, plot, scale
+from benchmarks import benchmark, files, scale
 from benchmarks.benchmark import Scope
 from benchmarks.cases import Recipe
 from benchmarks.table import Figures
@@ -71,7 +71,7 @@ def test_a_plot_is_the_same_bytes_each_time(name):
         ],
     }[name]
 
-    first, second = plot.PLOTS[name](rows), plot.PLOTS[name](rows)
+    first, second = files.PLOTS[name](rows), files.PLOTS[name](rows)
 
     assert first == second
     text = first.decode()
@@ -82,7 +82,7 @@ def test_a_plot_is_the_same_bytes_each_time(name):
 
 def test_plots_without_their_library_are_refused_at_once(monkeypatch, tmp_path):
     """Before anything is measured, with what to install."""
-    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
 
     with pytest.raises(SetupError, match="install the kafka-planner wheel again"):
         benchmark.lines(Scope(out=tmp_path))

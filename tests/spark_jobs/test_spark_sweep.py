@@ -49,7 +49,7 @@ def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, par
     """Scores, front and best rows are equal to the last value."""
     built, rows = small
 
-    through_spark = sweep.run(spark, built, rows, partitions=partitions)
+    through_spark = sweep.run_fleet(spark, [Search(built, rows)], partitions=partitions)[0]
 
     assert evaluate.run(built, rows) == through_spark
 
@@ -59,7 +59,7 @@ def test_a_large_sweep_keeps_the_same_rows(spark):
     built = build_problem.build(cases.to_spec(cases.make("no-racks")))
     rows = candidates(built, Sweep(candidates=130_000, solved=3))
 
-    through_spark = sweep.run(spark, built, rows, partitions=5)
+    through_spark = sweep.run_fleet(spark, [Search(built, rows)], partitions=5)[0]
 
     assert evaluate.run(built, rows) == through_spark
     assert 60_000 < len(through_spark.scores) < 70_000
@@ -85,7 +85,7 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
     built, rows = small
     told: list[tuple[int, int]] = []
 
-    sweep.run(spark, built, rows, partitions=4, progress=lambda done, total: told.append((done, total)))
+    sweep.run_fleet(spark, [Search(built, rows)], partitions=4, progress=lambda done, total: told.append((done, total)))
 
     assert [(0, 4), (4, 4)] == [told[0], told[-1]]
     assert sorted(told) == told
@@ -126,7 +126,7 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
             killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
 
-    assert evaluate.run(built, rows) == sweep.run(spark, built, rows, partitions=12, progress=kill)
+    assert evaluate.run(built, rows) == sweep.run_fleet(spark, [Search(built, rows)], partitions=12, progress=kill)[0]
     assert workers[:1] == killed
 
 
