@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from spark_jobs import java, session
@@ -22,16 +23,15 @@ from spark_jobs import java, session
 ROOT = Path(__file__).parent.parent
 OURS = ("planner", "spark_jobs", "kafka_planner")
 START_SECONDS = 120
-LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 # What the user of a cluster writes into spark-defaults.conf.
-DEFAULTS = f"""\
+DEFAULTS = """\
 spark.executor.memory 512m
-spark.executor.extraJavaOptions {LEAN}
+spark.executor.extraJavaOptions {lean}
 spark.eventLog.enabled true
-spark.eventLog.dir file:{{events}}
+spark.eventLog.dir file:{events}
 spark.eventLog.rolling.enabled false
 spark.eventLog.compress false
 """
@@ -42,6 +42,16 @@ BARE_PYTHON = """\
 : > "{started}/$PPID"
 PYTHONPATH={path}${{PYTHONPATH:+:$PYTHONPATH}} exec {python} -S "$@"
 """
+
+
+@cache
+def lean() -> str:
+    """Options for a server's Java: it compiles little, and starts from the archive of classes where sessions have one.
+
+    Java goes without an archive that isn't there.
+    """
+    archive = java.class_archive(java.find(), session.spark_home(), java.cache_folder())
+    return f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-XX:SharedArchiveFile={archive.spark}"'
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ class Machine:
             "SPARK_HOME": str(session.spark_home()),
             "SPARK_LOCAL_IP": session.LOOPBACK,
             "SPARK_DAEMON_MEMORY": "1g",
-            "SPARK_DAEMON_JAVA_OPTS": f"{LEAN} -Dspark.master.rest.enabled=false",
+            "SPARK_DAEMON_JAVA_OPTS": f"{lean()} -Dspark.master.rest.enabled=false",
             "PYSPARK_PYTHON": str(self.python),
         }
 
@@ -129,7 +139,7 @@ class Cluster:
         """`planner whatif … --master` in a process of its own, with the settings in a folder of that name."""
         events = settings / "events"
         events.mkdir(parents=True)
-        (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events) + more)
+        (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events, lean=lean()) + more)
         command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, arguments)]
         return subprocess.Popen(
             [*command, "--master", self.master.address],
@@ -155,7 +165,7 @@ def connect(made: Machine) -> Iterator[Server]:
         "spark.ui.enabled": "false",
         "spark.driver.host": session.LOOPBACK,
         "spark.driver.bindAddress": session.LOOPBACK,
-        "spark.driver.extraJavaOptions": LEAN,
+        "spark.driver.extraJavaOptions": lean(),
         "spark.connect.grpc.binding.address": session.LOOPBACK,
         "spark.connect.grpc.binding.port": "0",
     }
