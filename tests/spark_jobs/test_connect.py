@@ -67,7 +67,7 @@ def test_a_second_command_on_the_same_server_gets_the_same_plan(server, tmp_path
 
     assert (0, "") == (ran.returncode, ran.stderr)
     alone = workflow.WhatifOptions(out=tmp_path / "alone", candidates=40, engine="local")
-    plan, _ = workflow.whatif(EXAMPLES[0], alone, Console(file=io.StringIO()))
+    plan = workflow.whatif(EXAMPLES[0], alone, Console(file=io.StringIO())).plan
     assert json.loads(ran.stdout) == json.loads(codec.encode(plan))
 
 
