@@ -7,9 +7,9 @@ that of the split. Splits are planned one by one, the most promising first, unti
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Pr
 from planner.model.spec import Spec
 from planner.scoring.fair_shares import RackRule, ShareFilling, disk_weights, per_rack, rack_rule, water_filled
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.optimum import Proposal, Shared, assigned
+from planner.strategies.optimum import Assigned, Shared, assigned
 from planner.strategies.work_limits import MOST_SPLITS, OTHERS, SPLIT_IMPROVEMENTS, SPLIT_PARTITIONS, SPLITS_SOLVED
 from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS
 
@@ -53,16 +53,23 @@ class Splits:
         return int(self.lacking[at]), *map(int, self.uneven[at]), int(self.outside[at])
 
 
-class _Tried(NamedTuple):
-    """A split that was planned: less is better of `rank`; the bytes (replicas) copied, the least that it must copy."""
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A split that was planned: less is better of `rank`; the bytes (replicas) copied."""
 
     rank: tuple[int, ...]
     uneven: tuple[int, ...]
     copied: int
-    least: int
+    found: Assigned
     exact: bool
     uneven_leaders: bool
     spec: Spec
+
+    @cached_property
+    def least(self) -> int:
+        """The least that the split must copy; few are asked, and a proof may take as long as the plan."""
+        proven = self.found.proven()
+        return proven.least_bytes if self.found.asked.problem.sizes_known else proven.least_replicas
 
     def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool, led: bool) -> bool:
         """True where no later split, as uneven and copying `outside` or more, can be better; of leaders: copy less."""
@@ -96,8 +103,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
             whole = False
             break
         try:
-            split, beaten = split_by(spec, problem, found.side_of[at]), best if led else None
-            tried.append(_tried(split, tuple(uneven), shared, beaten))
+            tried.append(_tried(split_by(spec, problem, found.side_of[at]), tuple(uneven), shared))
         except InfeasibleError as error:
             refused.append(error)
     if refused and not tried:
@@ -107,7 +113,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
         why = f"apart: {few} of the brokers leaves each topic enough of them and enough racks"
         raise InfeasibleError(f"{why}; allowed: more brokers, or fewer replicas")
     best = min(tried, key=lambda each: each.rank)
-    alike = [each.least for each in tried if each.uneven <= best.uneven]
+    alike = (each.least for each in tried if each.uneven <= best.uneven)
     surely = best.exact and (best.copied == best.least if led else whole and best.least == min(alike))
     return replace(best.spec, apart=tuple(replace(rule, proven=surely) for rule in best.spec.apart))
 
@@ -148,8 +154,8 @@ def split_problem(spec: Spec) -> tuple[Spec, Problem]:
     return spec, problem
 
 
-def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared, beaten: _Tried | None) -> _Tried:
-    """The plan of a split, without a bound if it isn't better than one to be beaten; InfeasibleError without a plan."""
+def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared) -> _Tried:
+    """The plan of a split; InfeasibleError without a plan."""
     _, problem = split_problem(spec)
     found, even = assigned(problem, problem.balance, 0, OTHERS, shared), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
@@ -157,9 +163,7 @@ def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared, beaten: _Tried |
     broken, excess, copied = (int(each[0]) for each in (scores.violations, scores.excess, moved))
     rank = (broken, excess, *uneven, copied) if even else (broken, copied, excess)
     exact, missed = broken == 0 and not (even and excess), problem.rebalance == "leaders" and excess > 0
-    proven = found.proven() if beaten is None or rank < beaten.rank else Proposal(found.assignment)
-    least = proven.least_bytes if problem.sizes_known else proven.least_replicas
-    return _Tried(rank, uneven, copied, least, exact, missed, spec)
+    return _Tried(rank, uneven, copied, found, exact, missed, spec)
 
 
 def units(problem: Problem, group: int) -> IntArray:

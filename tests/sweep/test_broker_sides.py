@@ -23,6 +23,7 @@ from planner.report import requested
 from planner.scoring import independent_check
 from planner.scoring.fair_shares import fair_shares
 from planner.scoring.score import ScoringBasis, score
+from planner.strategies.optimum import Assigned
 from planner.sweep import broker_sides, choice
 from planner.sweep.broker_sides import every_split, judged, sides_of, split_by, with_sides
 from planner.sweep.evaluate import run
@@ -232,6 +233,18 @@ def test_fewest_bytes_of_all_as_even() -> None:
         assert least == int(score(ScoringBasis.of(build(sided)), solution.assignment).bytes_moved[0]), spec
         agreed += 1
     assert agreed >= 8
+
+
+@pytest.mark.parametrize(("largest", "asked"), [(10, 1), (1000, 0)])
+def test_bounds_are_worked_out_where_they_decide(monkeypatch: pytest.MonkeyPatch, largest: int, asked: int) -> None:
+    """Only of splits as even as the best, where that is within its windows: too large a partition leaves none."""
+    bounded, proven = [], Assigned.proven
+    monkeypatch.setattr(Assigned, "proven", lambda found: bounded.append(found) or proven(found))
+    lists = {"orders": ([1], [2]), "payments": ([3], [4])}
+    sizes = {"orders": [largest, 10], "payments": [10, 10]}
+    balance = balance_of(1, "none", "none", "none", "5%")
+    sided = with_sides(spec_of(no_racks(1, 2, 3, 4), lists, sizes=sizes, apart=GROUP, balance=balance))
+    assert (asked, asked > 0) == (len(bounded), sided.apart[0].proven)
 
 
 def _least_within(spec: Spec) -> int:
