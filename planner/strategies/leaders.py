@@ -160,30 +160,39 @@ def led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntA
     """
     moves = rows_to_place(problem)
     lacking = np.flatnonzero(leaderless(problem, placed) & moves).tolist()
-    placed = placed.copy() if lacking else placed
+    if not lacking:
+        return placed
+    # Once for all: there may be tens of thousands of them.
+    placed, held = placed.copy(), np.bincount(placed[placed >= 0], minlength=len(problem.targets))
+    by_topic = np.argsort(problem.topic_of, kind="stable")
+    ends = np.searchsorted(problem.topic_of[by_topic], np.arange(len(problem.topic_names) + 1))
     for row in lacking:
-        ways = ways_to_lead(problem, placed, row, moves, wanted)
+        alike = by_topic[ends[problem.topic_of[row]] : ends[problem.topic_of[row] + 1]]
+        ways = ways_to_lead(problem, placed, row, alike[moves[alike]], held, wanted)
         if (best := min(ways, default=None)) is None:
             name = "{}-{}".format(*problem.partition_keys[row])
             raise InfeasibleError(f"apart: no replica of {name} can be moved to where it may be led")
         *_, other, here, there = best
         placed[other, placed[other] == there] = here
         placed[row, placed[row] == here] = there
+        if other == row:
+            held[[here, there]] += -1, 1
     return placed
 
 
 def ways_to_lead(
-    problem: Problem, placed: IntArray, row: int, moves: BoolArray, wanted: Windows
+    problem: Problem, placed: IntArray, row: int, alike: LongArray, held: LongArray, wanted: Windows
 ) -> Iterator[tuple[int, int, int, int, int, int]]:
     """How a row gets a replica that may lead it: whether counts change, what is copied more, replicas there, the row
     that takes the other place (itself: none does), and the two brokers. Brokers of one rack, or a rack that it lacks.
+
+    alike (K,): rows of its topic that may move; held (B,): replicas on each broker.
     """
     assert problem.leader_ranks is not None
     topic, own = problem.topic_of[row], placed[row][placed[row] >= 0]
     able = problem.targets & (problem.leader_ranks[topic] < NEVER_LEADS)
     able &= True if problem.allowed is None else problem.allowed[topic]
     racks = problem.broker_racks if problem.racks_matter else np.zeros_like(problem.broker_racks)
-    held = np.bincount(placed[placed >= 0], minlength=len(able))
     full = np.zeros(len(able), dtype=bool)
     if wanted.caps is not None:
         full[problem.targets] = held[problem.targets] >= wanted.caps[0]
@@ -191,19 +200,19 @@ def ways_to_lead(
     def copied(of: int, coming: int, going: int) -> int:
         return int(problem.size_bytes[of]) * ((going in problem.replicas[of]) - (coming in problem.replicas[of]))
 
-    others = np.flatnonzero((problem.topic_of == topic) & moves & (problem.rebalance == "all"))
+    others = alike[: len(alike) if problem.rebalance == "all" else 0]
     others = others[(able[placed[others]] & (placed[others] >= 0)).sum(axis=1) > 1]
+    now, today, sizes = placed[others], problem.replicas[others], problem.size_bytes[others]
     for here in own.tolist():
+        off, left = ~(now == here).any(axis=1), (today == here).any(axis=1)
         for there in np.flatnonzero(able & ((racks == racks[here]) | ~np.isin(racks, racks[own]))).tolist():
             if not full[there]:
                 yield 1, copied(row, there, here), int(held[there]), row, here, there
-            on = placed[others]
-            trading = (
-                others[(on == there).any(axis=1) & ~(on == here).any(axis=1)] if racks[here] == racks[there] else ()
-            )
-            for other in trading:
-                cost = copied(row, there, here) + copied(other, here, there)
-                yield 0, cost, int(held[there]), int(other), here, there
+            trading = np.flatnonzero(off & (now == there).any(axis=1)) if racks[here] == racks[there] else others[:0]
+            if len(trading):
+                costs = sizes[trading] * ((today[trading] == there).any(axis=1).astype(np.int64) - left[trading])
+                cost = copied(row, there, here) + int(costs.min())
+                yield 0, cost, int(held[there]), int(others[trading[costs.argmin()]]), here, there
 
 
 @dataclass(frozen=True)

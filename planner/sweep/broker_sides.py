@@ -273,8 +273,7 @@ def _unit_racks(problem: Problem, group: int) -> tuple[IntArray, IntArray, IntAr
     """(Bt,) the unit of each target broker; (U,) the first broker of each, and its rack: one rack for all where racks
     don't matter, or are the units.
     """
-    unit = units(problem, group)
-    first = np.unique(unit, return_index=True)[1]
+    first = np.unique(unit := units(problem, group), return_index=True)[1]
     apart = problem.racks_matter and problem.apart_by[group].startswith("broker")
     racks = problem.broker_racks[problem.targets][first]
     return unit, first, racks if apart else np.zeros_like(racks)
@@ -396,7 +395,6 @@ def shares_of(
         held = int(values[factors == factor].sum()) // scale
         low, high = per_rack(sizes, factor)
         total, least, most, cap = total + held * factor, least + held * low, most + held * high, cap + held
-    columns = (np.full((len(sizes), 1), each, dtype=np.int64) for each in (total, cap))
-    totals, caps = columns
+    totals, caps = (np.full((len(sizes), 1), each, dtype=np.int64) for each in (total, cap))
     found = water_filled(ShareFilling(totals, least, most, caps, weighing, racks))
     return np.asarray(found.count / found.parts * scale, dtype=np.float64)
