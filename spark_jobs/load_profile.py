@@ -111,9 +111,11 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
         fn.expr(_usable(rate_in, MOST_RATE)).alias("bytes_in_per_sec"),
         fn.expr(_usable(rate_out, MOST_RATE)).alias("bytes_out_per_sec"),
         fn.expr(_usable("size", MOST_SIZE)).alias("size_bytes"),
-        fn.expr(f"CAST(IF(bytes_in IS NOT NULL AND all_messages > 0, {by_offsets}, {by_size}) AS TINYINT)").alias(
-            "source"
-        ),
+        # An hour with a size alone has no rate, and says nothing of how rates are known.
+        fn.expr(
+            f"CAST(CASE WHEN coalesce({rate_in}, {rate_out}) IS NULL THEN {SOURCES.index('measured')} "
+            f"WHEN bytes_in IS NOT NULL AND all_messages > 0 THEN {by_offsets} ELSE {by_size} END AS TINYINT)"
+        ).alias("source"),
     )
 
 
@@ -168,7 +170,7 @@ def profile(
     """The rows (JUDGED_SCHEMA) of a profile and what it says of the history. PlannerError where there is no sample."""
     from pyspark.sql import functions as fn
 
-    with _settings(spark), load_sources.read_faults_named(), python_faults_named():
+    with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
         phase(f"opening {counted(len(request.files), 'file')}")
         sources = load_sources.read(spark, request.files, request.names)
         others: dict[str, int] = {}
@@ -187,9 +189,10 @@ def profile(
         if samples is None or not hours:
             bad = others["unreadable_rows"]
             why = f", but {counted(bad, 'row')} without a valid topic, partition or time" if bad else ""
+            first = bad and load_sources.fault_of_first_row(spark, request.files, request.names)
             raise PlannerError(
-                f"{', '.join(request.files[:3])}: no sample of a partition{why}; "
-                "allowed: rates, sizes or offsets of topics"
+                f"{', '.join(request.files[:3])}: no sample of a partition{why}"
+                f"{first or '; allowed: rates, sizes or offsets of topics'}"
             )
         span, misdated = profile_statistics.span_of(
             *(np.array([*each], dtype=np.int64) for each in (hours, hours.values()))

@@ -5,12 +5,13 @@ Paths are whatever Spark can read, `s3a://` included. A file's kind is known fro
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -53,6 +54,8 @@ _ALLOWED = (
 _REFUSED = re.compile(r"planner\.model\.errors\.\w+: (.+)")
 _UNREAD = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_MALFORMED = re.compile(r"Malformed CSV record: (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+_OTHER_HEADER = re.compile(r"^Expected: (.*) but found: (.*)$", re.MULTILINE)
 _MISMATCH = re.compile(r"column: \[([^\]]*)\], physicalType: (\w+), logicalType: (\w+)")
 
 
@@ -105,14 +108,11 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
         if len(kinds) > 1:
             shown = " and ".join(sorted(name.rpartition("/")[2] for name in kinds.values()))
             raise PlannerError(f"{file}: has files of several kinds, {shown}; allowed: a folder with files of one kind")
-        match next(iter(kinds), ""):
-            case "csv":
-                # The columns of every file are checked by name, not only counted.
-                return _reader(spark).csv(file, header=True, enforceSchema=False)
-            case "parquet":
-                return _reader(spark).parquet(file)
-        lines = _reader(spark).text(file).limit(_LINES_READ).toArrow()["value"]
-        head = [line for line in map(_text, lines.cast("binary").to_pylist()) if line.strip()]
+        if "parquet" in kinds:
+            return _reader(spark).parquet(file)
+        head = _head(spark, file)
+        if "csv" in kinds:
+            return _csv(spark, file, next(iter(head), ""), single=len(names) == 1)
         if kind := metric_values.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
             return kind
         if head and head[0].lstrip().startswith("{"):
@@ -129,6 +129,36 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
     raise SetupError(f"{file}: isn't known by its name or how it begins; {_ALLOWED}")
 
 
+def _head(spark: SparkSession, file: str) -> list[str]:
+    """The first lines of a file, or of one in a folder, without empty ones."""
+    lines = _reader(spark).text(file).limit(_LINES_READ).toArrow()["value"]
+    head = [line for line in map(_text, lines.cast("binary").to_pylist()) if line.strip()]
+    if any("\0" in line for line in head):
+        raise PlannerError(f"{file}: isn't text in UTF-8: it has zero bytes, as UTF-16 does; allowed: UTF-8")
+    return head
+
+
+def _csv(spark: SparkSession, file: str, header: str, *, single: bool) -> DataFrame:
+    """The table in a CSV file or a folder of them: the columns of each file are checked by name, and rows by fields.
+
+    PlannerError if the header of a file has other separators than commas, or names a column twice.
+    """
+    names = _fields(header)
+    if len(names) == 1 and (sign := next((each for each in ";\t|" if each in header), None)):
+        raise PlannerError(f"{file}: the header's columns are separated by {sign!r}; allowed: commas")
+    for name, count in Counter(each.lower() for each in names if each).items():
+        if count > 1:
+            raise PlannerError(f"{file}: the header names column {name!r} {count} times; allowed: each column once")
+    # Spark has a name of its own for a column without one, such as pandas' index, and wouldn't find it in the header.
+    unnamed = "" in names
+    rows = _reader(spark).options(mode="FAILFAST", columnPruning=unnamed and not single)
+    return rows.csv(file, header=True, enforceSchema=unnamed and single)
+
+
+def _fields(line: str) -> list[str]:
+    return next(csv.reader([line]), [])
+
+
 def _table_kind(path: str) -> str:
     bare = path.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
     return "parquet" if bare.endswith((".parquet", ".pq")) else "csv" if bare.endswith(".csv") else "text"
@@ -139,7 +169,7 @@ def _text(value: bytes) -> str:
 
 
 @contextmanager
-def read_faults_named() -> Iterator[None]:
+def read_faults_named(spark: SparkSession) -> Iterator[None]:
     """A PlannerError with the file's name where Spark fails only as it reads, in a task; our own errors as they are."""
     try:
         yield
@@ -150,6 +180,12 @@ def read_faults_named() -> Iterator[None]:
         if refused := _REFUSED.search(text):
             raise PlannerError(_local(refused[1])) from error
         if unread := _UNREAD.search(text):
+            if row := _MALFORMED.search(text):
+                header, found = (len(_fields(line)) for line in (_head(spark, _local(unread[1]))[0], row[1]))
+                raise PlannerError(
+                    f"{_local(unread[1])}: a row has {found} fields, and the header {header}: {row[1][:200]!r}; "
+                    "allowed: as many fields in each row as in the header, decimal points, and commas only in quotes"
+                ) from error
             raise PlannerError(f"{_local(unread[1])}: can't be read: {_reason(error)}; {_ALLOWED}") from error
         raise
 
@@ -165,8 +201,13 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if mismatch := _MISMATCH.search(text):
         return f"column {mismatch[1]} is {mismatch[2]} in this file, and {mismatch[3]} in others"
+    if other := _OTHER_HEADER.search(text):
+        return f"its header has {other[2]!r} where another file's has {other[1]!r}"
     lines = [*_CAUSE.findall(text)[-1:], *(line.strip() for line in text.splitlines() if line.strip())]
-    return re.sub(r"\bfile:/+", "/", lines[0])[:300] if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    # Without Spark's codes of errors.
+    return re.sub(r"^\[[A-Z_.]+\] |\.? *SQLSTATE: \w+$", "", re.sub(r"\bfile:/+", "/", lines[0])[:300])
 
 
 def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
@@ -195,6 +236,29 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
         *map(measured, MEASURED),
         fn.lit(SOURCES.index("measured")).cast("tinyint").alias("source"),
     )
+
+
+_SAMPLE_ALLOWS = {
+    "time": "ISO 8601 such as 2026-11-20T10:00:00Z, or seconds to nanoseconds since 1970",
+    "topic": "a name that Kafka allows",
+    "partition": "a whole number from 0",
+}
+
+
+def fault_of_first_row(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> str:
+    """Which value makes the first row of the first table no sample, and what is allowed; nothing without a table."""
+    from pyspark.sql import functions as fn
+
+    tables = (table for table in (_opened(spark, file) for file in files) if not isinstance(table, str))
+    if (table := next(tables, None)) is None:
+        return ""
+    called = {name: names.get(name, name) for name in REQUIRED}
+    as_text = (fn.col(f"`{column}`").cast("string").alias(name) for name, column in called.items())
+    row: Any = table.select(*as_text).first()
+    partition = re.fullmatch(r"\d+", row["partition"] or "", re.ASCII)
+    bad = "topic" if not TOPIC_NAME.fullmatch(row["topic"] or "") else "time" if partition else "partition"
+    shown = "nothing" if row[bad] is None else repr(row[bad][:80])
+    return f": the first row's {called[bad]} is {shown}; allowed: {_SAMPLE_ALLOWS[bad]}"
 
 
 def _checked(frame: DataFrame, file: str, called: Mapping[str, str], names: Mapping[str, str]) -> list[str]:

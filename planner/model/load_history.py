@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 HOUR_SECONDS, HOURS_OF_WEEK = 3600, 168
+# Growth compares days of the same weekday, and a day counts with 12 of its hours or more: a shorter history has none.
+GROWTH_HOURS = 2 * HOURS_OF_WEEK + 12
 # Any Monday at 00:00 UTC.
 _MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -55,8 +57,7 @@ def doubts(span: Span) -> tuple[str, ...]:
         return (
             f"the history has {days:.3g} days: hours of the week that it doesn't have are unknown, and so is growth",
         )
-    # Growth compares days of the same weekday, and a day counts with 12 of its hours or more.
-    if span.hours < 2 * HOURS_OF_WEEK + 12:
+    if span.hours < GROWTH_HOURS:
         return (f"the history has {days:.3g} days: growth needs more than two weeks, and is unknown",)
     return ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,39 +37,47 @@ _RATE = "bytes/s"
 
 @dataclass(frozen=True)
 class LoadedTopic:
-    """The sums of a topic's partitions, rates in bytes/s; growth is a fraction per month, None where unknown.
+    """The sums of a topic's partitions, rates in bytes/s; growth is a fraction per month.
 
-    `busiest_hour` is the hour of the week with the highest mean rate in, 0 for Monday 00:00 UTC; None without rates.
+    A sum is of the partitions that have the value, and None where none has. `busiest_hour` is the hour of the week with
+    the highest mean rate in, 0 for Monday 00:00 UTC; None without rates.
     """
 
     topic: str
     partitions: int
-    size_bytes: int
-    mean_in: float
-    mean_out: float
+    size_bytes: int | None
+    mean_in: float | None
+    mean_out: float | None
     busiest_hour: int | None
-    busiest_in: float
+    busiest_in: float | None
     growth_per_month: float | None
 
 
 @dataclass(frozen=True)
 class BusyHour:
-    """An hour of the week, 0 for Monday 00:00 UTC, and the summed mean rates of all topics in it, in bytes/s."""
+    """An hour of the week, 0 for Monday 00:00 UTC, and the summed mean rates of all topics in it, in bytes/s.
+
+    None where no rate is known.
+    """
 
     hour: int
-    rate_in: float
-    rate_out: float
+    rate_in: float | None
+    rate_out: float | None
 
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """A profile summed over the cluster; hours and topics are sorted by their rate in, the busiest first."""
+    """A profile summed over the cluster; hours and topics are sorted by their rate in, the busiest first.
+
+    A sum is of the partitions that have the value, and None where none has; `lacking` counts the others by column.
+    """
 
     about: About
     partitions: int
-    size_bytes: int
-    mean_in: float
-    mean_out: float
+    size_bytes: int | None
+    mean_in: float | None
+    mean_out: float | None
+    lacking: Mapping[str, int]
     hours: tuple[BusyHour, ...]
     topics: tuple[LoadedTopic, ...]
 
@@ -77,51 +85,63 @@ class LoadSummary:
 def summary(rows: pa.Table, about: About) -> LoadSummary:
     """The summary of a profile's rows (PROFILE_SCHEMA)."""
     of, names = topics_of(rows)
-    mean_in, mean_out, size = (
-        # 0 where unknown.
-        np.asarray(rows[name].fill_null(0), dtype=np.float64)
-        for name in ("bytes_in_per_sec_mean", "bytes_out_per_sec_mean", "size_bytes")
+    per_month, *columns = (
+        np.asarray(rows[name].cast("double").fill_null(np.nan)) for name in ("growth_per_month", *_SUMMED)
     )
-    week_in, week_out = _by_topic(rows["hours_in"], of, len(names)), _by_topic(rows["hours_out"], of, len(names))
-    per_month = np.asarray(rows["growth_per_month"].fill_null(np.nan), dtype=np.float64)
-    growth = topic_growth(of, len(names), per_month, mean_in)
-
-    def added(values: FloatArray) -> FloatArray:
-        return np.bincount(of, weights=values, minlength=len(names)).astype(np.float64)
-
-    totals = zip(added(np.ones(len(of))), added(size), added(mean_in), added(mean_out), strict=True)
+    growth = topic_growth(of, len(names), per_month, columns[1])
+    weeks = [_hour_rows(rows[name]) for name in ("hours_in", "hours_out")]
+    week_in = _sums(weeks[0], of, len(names))
     topics = [
         LoadedTopic(
             names[at],
             int(count),
-            int(held),
-            rate_in,
-            rate_out,
-            int(week_in[at].argmax()) if week_in[at].any() else None,
-            float(week_in[at].max()),
-            None if np.isnan(growth[at]) else float(growth[at]),
+            None if isnan(held) else int(held),
+            _known(rate_in),
+            _known(rate_out),
+            int(np.nanargmax(week)) if np.nan_to_num(week).any() else None,
+            None if np.isnan(week).all() else float(np.nanmax(week)),
+            _known(growth[at]),
         )
-        for at, (count, held, rate_in, rate_out) in enumerate(totals)
+        for at, (count, held, rate_in, rate_out, week) in enumerate(
+            zip(np.bincount(of), *(_sums(each, of, len(names)) for each in columns), week_in, strict=True)
+        )
     ]
-    all_in, all_out = week_in.sum(axis=0), week_out.sum(axis=0)
-    hours = [BusyHour(hour, float(all_in[hour]), float(all_out[hour])) for hour in range(HOURS_OF_WEEK)]
+    whole = np.zeros_like(of)
+    size, mean_in, mean_out = (_sums(each, whole, 1)[0] for each in columns)
+    week_of = zip(*(_sums(each, whole, 1)[0] for each in weeks), strict=True)
+    hours = [BusyHour(hour, *map(_known, rates)) for hour, rates in enumerate(week_of)]
     return LoadSummary(
         about,
         len(of),
-        int(size.sum()),
-        float(mean_in.sum()),
-        float(mean_out.sum()),
-        tuple(sorted(hours, key=lambda each: (-each.rate_in, each.hour))),
-        tuple(sorted(topics, key=lambda each: (-each.mean_in, each.topic))),
+        None if isnan(size) else int(size),
+        _known(mean_in),
+        _known(mean_out),
+        {name: int(np.isnan(each).sum()) for name, each in zip(_SUMMED, columns, strict=True)},
+        tuple(sorted(hours, key=lambda each: (-(each.rate_in or 0), each.hour))),
+        tuple(sorted(topics, key=lambda each: (-(each.mean_in or 0), each.topic))),
     )
 
 
-def _by_topic(column: pa.ChunkedArray, of: LongArray, topics: int) -> FloatArray:
-    """(T, 168): the sums of the partitions' hours, unknown ones as 0."""
-    flat = np.asarray(column.combine_chunks().flatten().fill_null(0), dtype=np.float64)
-    total: FloatArray = np.zeros((topics, HOURS_OF_WEEK))
-    np.add.at(total, of, flat.reshape(len(of), HOURS_OF_WEEK))
-    return total
+_SUMMED = {"size_bytes": "size", "bytes_in_per_sec_mean": "rate of writes", "bytes_out_per_sec_mean": "rate of reads"}
+
+
+def _sums(values: FloatArray, of: LongArray, groups: int) -> FloatArray:
+    """(G, ...) of partitions' values (N, ...): the sums of those that are known, NaN where none is."""
+    total: FloatArray = np.zeros((groups, *values.shape[1:]))
+    known = np.zeros(total.shape, dtype=bool)
+    np.add.at(total, of, np.nan_to_num(values))
+    np.logical_or.at(known, of, ~np.isnan(values))
+    return np.where(known, total, np.nan)
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else float(value)
+
+
+def _hour_rows(column: pa.ChunkedArray) -> FloatArray:
+    """(N, 168): each row's hours of the week, NaN where unknown."""
+    flat = np.asarray(column.combine_chunks().flatten().fill_null(np.nan), dtype=np.float64)
+    return flat.reshape(-1, HOURS_OF_WEEK)
 
 
 def view(of: LoadSummary) -> View:
@@ -143,7 +163,12 @@ def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table
             ("Read, mean", Quantity(of.mean_out, _RATE)),
         )
     )
-    found = (*doubts(span), *_flaws(of.about.findings))
+    lacking = (
+        f"{counted(count, 'partition')} without a {_SUMMED[name]}, which the sums leave out"
+        for name, count in of.lacking.items()
+        if 0 < count < of.partitions
+    )
+    found = (*doubts(span), *lacking, *_flaws(of.about.findings))
     return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
 
 
@@ -266,8 +291,7 @@ def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
 def _weeks(rows: pa.Table, name: str, topic: str | None = None) -> FloatArray:
     """(168,): bytes/s of all topics or of one in each hour of the week, unknown ones as 0."""
     of = rows if topic is None else rows.filter(pc.equal(rows["topic"], topic))
-    flat = np.asarray(of[name].combine_chunks().flatten().fill_null(0), dtype=np.float64)
-    total: FloatArray = flat.reshape(-1, HOURS_OF_WEEK).sum(axis=0)
+    total: FloatArray = np.nansum(_hour_rows(of[name]), axis=0)
     return total
 
 

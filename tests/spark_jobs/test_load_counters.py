@@ -55,6 +55,9 @@ def test_a_topics_rate_is_shared_by_offsets(spark: Any) -> None:
 
     found = rates(spark, measures)
 
+    assert {(0, 0): "offsets", (0, 1): "measured", (1, 0): "offsets", (1, 1): "measured"} == {
+        key[1:]: source for key, (_, _, source) in found.items()
+    }, "an hour with a size alone has no rate"
     assert (5000, 10_000, "offsets") == found["a", 0, 0]
     assert (15_000, 30_000, "offsets") == found["a", 1, 0]
 

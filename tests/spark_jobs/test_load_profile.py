@@ -126,3 +126,47 @@ def test_rows_that_are_no_samples_are_counted(spark: Any, tmp_path: Path) -> Non
     pq.write_table(pa.Table.from_pylist(rows[1:]), tmp_path / "a.parquet")
     with pytest.raises(PlannerError, match="no sample of a partition, but 1 row without a valid topic, partition or"):
         profiled(spark, tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("26/10/2026 00:00,a,0,5", ": the first row's time is '26/10/2026 00:00'; allowed: ISO 8601 such as 2026-"),
+        ("a,2026-10-26T00:00:00Z,0,5", ": the first row's topic is '2026-10-26T00:00:00Z'; allowed: a name that Kafka"),
+        ("2026-10-26T00:00:00Z,a,p0,5", ": the first row's partition is 'p0'; allowed: a whole number from 0"),
+        ("2026-10-26T00:00:00Z,a,,5", ": the first row's partition is nothing; allowed: a whole number from 0"),
+    ],
+)
+def test_where_no_row_is_a_sample_the_first_one_is_shown(spark: Any, tmp_path: Path, row: str, why: str) -> None:
+    """Which of its values can't be used, and what is allowed there."""
+    (tmp_path / "a.csv").write_text(f"time,topic,partition,size_bytes\n{row}\n")
+
+    with pytest.raises(PlannerError) as caught:
+        profiled(spark, tmp_path, 1)
+    assert f"no sample of a partition, but 1 row without a valid topic, partition or time{why}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("2026-10-26T00:00:00Z,a,0,5,7", ": a row has 5 fields, and the header 4: '2026-10-26T00:00:00Z,a,0,5,7'"),
+        ("2026-10-26T00:00:00Z,a,0", ": a row has 3 fields, and the header 4: "),
+        ('2026-10-26T00:00:00Z,"a,0,5', ": a row has 2 fields, and the header 4: "),
+    ],
+)
+def test_a_row_of_other_length_than_its_header_is_refused(spark: Any, tmp_path: Path, row: str, why: str) -> None:
+    """As decimal commas make it: its values would be read as those of other columns."""
+    (tmp_path / "a.csv").write_text(f"time,topic,partition,size_bytes\n2026-10-26T00:00:00Z,a,0,5\n{row}\n")
+
+    with pytest.raises(PlannerError) as caught:
+        profiled(spark, tmp_path, 1)
+    assert str(caught.value).startswith(f"{tmp_path}/a.csv{why}")
+
+
+def test_files_of_a_folder_have_the_same_header(spark: Any, tmp_path: Path) -> None:
+    """By the names of its columns."""
+    for name, columns in (("a", "time,topic,partition,size_bytes,x"), ("b", "time,topic,partition,size_bytes,y")):
+        (tmp_path / f"{name}.csv").write_text(f"{columns}\n2026-10-26T00:00:00Z,a,0,5,7\n")
+
+    with pytest.raises(PlannerError, match=r"can't be read: its header has '[xy]' where another file's has '[xy]'"):
+        profiled(spark, tmp_path, 1)

@@ -63,6 +63,34 @@ def test_times_in_seconds_to_nanoseconds_and_text(spark: Any, tmp_path: Path, ti
     assert [("a", 0, AT, None, None, 1)] == samples(spark, file, time="ts", size_bytes="size")
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"time;topic;partition;size_bytes\n", "t.csv: the header's columns are separated by ';'; allowed: commas"),
+        (b"time\ttopic\tpartition\tsize_bytes\n", r"t.csv: the header's columns are separated by '\t'"),
+        (b"time,topic,partition,size,Size\n", "t.csv: the header names column 'size' 2 times; allowed: each"),
+        (
+            "time,topic".encode("utf-16"),
+            "t.csv: isn't text in UTF-8: it has zero bytes, as UTF-16 does; allowed: UTF-8",
+        ),
+    ],
+)
+def test_a_header_that_cannot_be_one_is_refused(spark: Any, tmp_path: Path, content: bytes, why: str) -> None:
+    """Before its columns are looked for."""
+    (tmp_path / "t.csv").write_bytes(content)
+
+    with pytest.raises(PlannerError) as caught:
+        load_sources.read(spark, [str(tmp_path / "t.csv")], {})
+    assert why in str(caught.value)
+
+
+def test_a_column_without_a_name_is_left_out(spark: Any, tmp_path: Path) -> None:
+    """Such as the index that pandas writes."""
+    (tmp_path / "t.csv").write_text(",time,topic,partition,size_bytes\n0,2026-11-20T10:00:00Z,a,0,7\n")
+
+    assert [("a", 0, AT, None, None, 7)] == samples(spark, tmp_path / "t.csv")
+
+
 def test_a_folder_of_parquet_files_is_a_table(spark: Any, tmp_path: Path) -> None:
     """As Spark and others write them."""
     (tmp_path / "history").mkdir()

@@ -26,14 +26,29 @@ def summary(*rows: dict[str, object], about: About = ABOUT) -> load_view.LoadSum
 
 
 def test_topics_and_hours_are_sums_with_the_busiest_first() -> None:
-    """An unknown rate counts as 0, and a topic without rates has no busiest hour."""
+    """A sum of which nothing is known is unknown, and a topic without rates has no busiest hour."""
     found = summary(row("idle", 0, None), row("small", 0, 100, peak=5), row("big", 0, 300, peak=9), row("big", 1, 200))
 
-    assert [("big", 2, 20, 500.0, 9), ("small", 1, 10, 100.0, 5), ("idle", 1, 10, 0.0, None)] == [
+    assert [("big", 2, 20, 500.0, 9), ("small", 1, 10, 100.0, 5), ("idle", 1, 10, None, None)] == [
         (each.topic, each.partitions, each.size_bytes, each.mean_in, each.busiest_hour) for each in found.topics
     ]
     assert (4, 40, 600.0) == (found.partitions, found.size_bytes, found.mean_in)
     assert [(9, 900.0), (0, 800.0), (5, 700.0), (1, 600.0)] == [(each.hour, each.rate_in) for each in found.hours[:4]]
+
+
+def test_sizes_that_are_unknown_are_said_to_be() -> None:
+    """Where no partition has one, there is no sum; where some have, how many haven't is a line."""
+    unsized = row("a", 0, 100) | {"size_bytes": None}
+    none, some = summary(unsized), summary(unsized, row("b", 0, 100))
+
+    assert (None, None, {"size_bytes": 1, "bytes_in_per_sec_mean": 0, "bytes_out_per_sec_mean": 0}) == (
+        none.size_bytes,
+        none.topics[0].size_bytes,
+        none.lacking,
+    )
+    assert 10 == some.size_bytes
+    assert "1 partition without a size, which the sums leave out" in load_view.blocks(some)[0][1].lines
+    assert not any("without" in line for line in load_view.blocks(none)[0][1].lines)
 
 
 def test_growth_is_weighted_by_rates() -> None:

@@ -8,7 +8,7 @@ out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffs
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -63,7 +63,7 @@ def file_kind(head: str) -> FileKind | None:
     text = head.lstrip()
     if text.startswith("{") and '"metric"' in text and '"timestamps"' in text:
         return "export"
-    if text.startswith("{") and '"resultType"' in text:
+    if text.startswith("{") and ('"resultType"' in text or '"errorType"' in text):
         return "query_range"
     if log_dirs_describe.recognises(text) or text.startswith("Querying brokers for log directories"):
         return "log_dirs"
@@ -124,25 +124,45 @@ _NO_SERIES = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 
 def _query_range(answer: Any, file: str) -> Iterator[Measure]:
     try:
+        if answer.get("status") == "error":
+            raise PlannerError(
+                f"{file}: is an error of Prometheus: {answer.get('errorType')}: {str(answer.get('error'))[:200]!r}; "
+                "allowed: an answer with data"
+            )
         data = answer["data"]
         if data["resultType"] != "matrix":
             raise PlannerError(f"{file}: resultType is {data['resultType']!r}; allowed: matrix, as query_range answers")
         for series in data["result"]:
             if named := _named(series["metric"]):
-                for at, value in series["values"]:
-                    yield from _measured(named, float(at), float(value))
-    except _NO_SERIES as error:
-        raise PlannerError(f"{file}: isn't an answer of query_range: {type(error).__name__} {error}") from None
+                for each in series["values"]:
+                    yield from _measured(named, *_sample(each, series["metric"], file))
+    except _NO_SERIES:
+        raise PlannerError(
+            f"{file}: isn't an answer of query_range; allowed: data.result, a list of series with metric and values"
+        ) from None
 
 
 def _exported(series: Any, file: str) -> Iterator[Measure]:
     try:
         if named := _named(series["metric"]):
-            for at, value in zip(series["timestamps"], series["values"], strict=True):
-                if value is not None:
-                    yield from _measured(named, at / 1000, float(value))
-    except _NO_SERIES as error:
-        raise PlannerError(f"{file}: a line isn't a series of an export: {type(error).__name__} {error}") from None
+            for each in zip(series["timestamps"], series["values"], strict=True):
+                if each[1] is not None:
+                    at, value = _sample(each, series["metric"], file)
+                    yield from _measured(named, at / 1000, value)
+    except _NO_SERIES:
+        raise PlannerError(
+            f"{file}: a line isn't a series of an export; allowed: metric, and as many timestamps as values"
+        ) from None
+
+
+def _sample(pair: Sequence[Any], labels: Mapping[str, str], file: str) -> tuple[float, float]:
+    try:
+        at, value = pair
+        return float(at), float(value)
+    except _NO_SERIES:
+        raise PlannerError(
+            f"{file}: series {str(dict(labels))[:200]} has the sample {str(pair)[:80]}; allowed: a time and a number"
+        ) from None
 
 
 def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:

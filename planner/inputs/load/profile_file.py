@@ -145,6 +145,8 @@ def encoded(rows: pa.Table, about: About) -> bytes:
 
 def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
     """The rows (PROFILE_SCHEMA) of a profile's file, and what it says of its history. PlannerError if it is none."""
+    if not content.startswith(b"PAR1"):
+        raise PlannerError(f"{file}: isn't a Parquet file; {_ALLOWED}")
     try:
         parquet = pq.ParquetFile(BytesIO(content))
         about = about_of(parquet.metadata.metadata)

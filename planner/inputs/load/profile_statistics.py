@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, Span
+from planner.model.load_history import GROWTH_HOURS, HOUR_SECONDS, HOURS_OF_WEEK, Span
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
 
 # What is above makes no sense, and sums of hours must fit in 64 bits: 1 TiB/s, and 1 EiB.
@@ -312,7 +312,7 @@ def _filled(hourly: FloatArray, span: Span) -> FloatArray:
 def growth(hourly: FloatArray, week: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(K,) growth per month and the ends of its 95 % interval, as fractions; of hours (K, H) and their week (K, 168).
 
-    NaN where no two days of the same weekday are known.
+    NaN where no two days of the same weekday are known, and in a history of two weeks or less.
     """
     hour_of_week = (span.first + _EPOCH_HOUR_OF_WEEK + np.arange(hourly.shape[1])) % HOURS_OF_WEEK
     usual = np.where(np.isnan(hourly), np.nan, week[:, hour_of_week])
@@ -326,7 +326,7 @@ def growth(hourly: FloatArray, week: FloatArray, span: Span) -> tuple[FloatArray
     same = (second - first) % WEEK_DAYS == 0
     first, second = first[same], second[same]
     result = np.full((3, len(hourly)), np.nan)
-    if not len(first):
+    if not len(first) or span.hours < GROWTH_HOURS:
         return result[0], result[1], result[2]
     slopes = np.sort((logs[:, second] - logs[:, first]) / (second - first), axis=1)
     pairs = (~np.isnan(slopes)).sum(axis=1)

@@ -122,6 +122,12 @@ def test_sizes_as_the_tool_prints_them() -> None:
         ("offsets", "a:0:1\nError\n", "o-2026-11-20T10:00:00Z.txt", ":2: 'Error' isn't topic:partition:offset"),
         ("query_range", "{", "f.json", "can't be read as JSON"),
         ("query_range", '{"data": {"resultType": "vector"}}', "f.json", "resultType is 'vector'; allowed: matrix"),
+        (
+            "query_range",
+            '{"status": "error", "errorType": "bad_data", "error": "no such range"}',
+            "f.json",
+            "is an error of Prometheus: bad_data: 'no such range'; allowed: an answer with data",
+        ),
         ("query_range", "[1]", "f.json", "isn't an answer of query_range"),
         ("export", '{"metric": {"topic": "a"}}', "f.json", None),
         ("export", "[]", "f.json", "a line isn't a series of an export"),
@@ -142,6 +148,7 @@ def test_what_cannot_be_read_is_refused(kind: metric_values.FileKind, text: str,
     ("head", "kind"),
     [
         ('{"metric":{"__name__":"x"},"values":[1],"timestamps":[2]}', "export"),
+        ('{"status":"error","errorType":"bad_data"}', "query_range"),
         ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "query_range"),
         ("# HELP x y\n", "exposition"),
         ('kafka_log_log_size{topic="a"} 3\n', "exposition"),
@@ -161,6 +168,12 @@ def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
     [
         ("exposition", 'kafka_log_log_size{topic="a",partition="0"} abc', "m-20261120T100000Z:1: 'abc' isn't a number"),
         ("query_range", '{"data":{"resultType":"matrix","result":[{"metric":5}]}}', "isn't an answer of query_range"),
+        (
+            "query_range",
+            '{"data":{"resultType":"matrix","result":[{"metric":{"__name__":"kafka_log_log_size","topic":"a",'
+            '"partition":"0"},"values":[["x","1"]]}]}}',
+            "has the sample ['x', '1']; allowed: a time and a number",
+        ),
         ("export", '{"metric":[],"timestamps":[1],"values":[1]}', "isn't a series of an export"),
         ("offsets", "a:9999999999:1", "isn't topic:partition:offset"),
     ],

@@ -131,9 +131,9 @@ def test_hours_of_the_night_that_are_missing_are_no_growth() -> None:
 
 def test_growth_is_unknown_within_two_weeks_and_of_what_is_idle() -> None:
     """Growth is unknown within two weeks and of what is idle."""
-    short = Span(MONDAY, MONDAY + 7 * 24)
-
-    assert np.isnan(growth_of(np.ones((1, short.hours)), short)).all()
+    for hours in (7 * 24, 9 * 24, 14 * 24):
+        short = Span(MONDAY, MONDAY + hours)
+        assert np.isnan(growth_of(np.ones((1, hours)), short)).all()
     assert np.isnan(growth_of(np.zeros((1, FOUR_WEEKS.hours)), FOUR_WEEKS)).all()
 
 
