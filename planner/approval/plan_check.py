@@ -139,12 +139,10 @@ def _refusals(
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    moment = amounts.moment_text(wanted.now or datetime.now(UTC))
-    if plan.validity is not None and plan.valid_until is not None and moment >= plan.valid_until:
+    if plan.validity is not None and (ended := expired(plan, wanted.now)):
         yield Refusal(
-            f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}: its state was captured "
-            f"at {plan.validity.captured_at}; capture the state again and plan anew, or resume what was begun "
-            "(planner resume)"
+            f"{ended}: its state was captured at {plan.validity.captured_at}; capture the state again and plan anew, "
+            "or resume what was begun (planner resume)"
         )
     if found is not None and found.differences:
         yield _changed(path, f"plan {plan.plan_id[:12]}", plan.planner_version, found)
@@ -173,6 +171,14 @@ def _own_files(path: Path, found: FolderCheck) -> Refusal:
         tuple(map(str, found.own)),
         "keep your own files outside the folder: ansible-playbook -i INVENTORY PLAYBOOK",
     )
+
+
+def expired(plan: Plan, now: datetime | None = None) -> str | None:
+    """That the plan isn't valid any more at this moment, by default the clock's; None where it is, or always."""
+    moment = amounts.moment_text(now or datetime.now(UTC))
+    if plan.valid_until is None or moment < plan.valid_until:
+        return None
+    return f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}"
 
 
 def parse_now(text: str | None) -> datetime | None:

@@ -14,6 +14,7 @@ from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers
 from planner.model.balance import exact
 from planner.model.errors import PlannerError, SetupError
+from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.plan.document.whatif_types import SizesDocument
 from planner.whatif import growth_forecast, growth_report, sizing, sizing_report
@@ -67,9 +68,8 @@ def growth(spec: Path, form: Format, **options: Any) -> int:
     return 0
 
 
-def sizes(path: Path, options: EngineOptions) -> SizesDocument:
+def sizes(wish: Spec, options: EngineOptions) -> SizesDocument:
     """The document of a spec with `sizing`."""
-    wish = reading.load(path)
     wanted = sizing.combinations(wish)
     rows = computed(
         options,
@@ -87,7 +87,7 @@ def write_row(path: Path, number: int, out: Path) -> None:
     if number > len(wanted):
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
     require_beside(out, path)
-    require_unread("--output", out, (path,))
+    require_unread("--output", out, reading.files_read(path, wish))
     of, used = wanted[number - 1], sizing.asked(wish).disk_used_ppm
     share = None if used == _WHOLE else f"{exact(used / 10_000)}%"
     try:
@@ -115,9 +115,10 @@ def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form:
         write_row(spec, row, out)
         echo_line(f"{out}: next: planner whatif {out}", err=True)
         return 0
+    wish = reading.load(spec)
     if page:
-        require_unread("--html", page, (spec,))
-    found = sizes(spec, EngineOptions(**options))
+        require_unread("--html", page, reading.files_read(spec, wish))
+    found = sizes(wish, EngineOptions(**options))
     if page:
         replace_file(page, sizing_report.page(found))
     show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))

@@ -43,6 +43,9 @@ def run(path: Path, options: FailuresOptions) -> FailuresDocument:
         of_spec = options.plan or path.with_suffix(".plan")
         output_folder.require_unread("--rows", options.rows, (folder, _spec_of(path) if folder.is_dir() else of_spec))
     subject = find(path, options.plan)
+    if options.rows is not None:
+        of = _spec_of(path) if path.is_dir() or path.name == "plan.json" else path
+        output_folder.require_unread("--rows", options.rows, reading.files_read(of, subject.spec))
     kinds = options.of or KINDS
     wanted = failure_rows.all_scenarios(subject.problem, kinds, options.scenarios, options.seed)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)

@@ -262,7 +262,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     """
     wish, beside = reading.load(spec), out or spec.with_name(f"{spec.stem}-drain-{broker}{spec.suffix}")
     workflow.require_beside(beside, spec)
-    output_folder.require_unread("--output", beside, (spec,))
+    output_folder.require_unread("--output", beside, reading.files_read(spec, wish))
     most = _left(wish, broker, amount, spec)
     title = f"Written by planner drain for {spec.name}: all that broker {broker} may hold is its max_disk."
     output_folder.check(beside.with_suffix(".plan"))

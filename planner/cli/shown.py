@@ -10,6 +10,7 @@ from typing import Any, Literal
 import click
 from rich.console import Console
 
+from planner.approval import plan_check
 from planner.cli import workflow
 from planner.model.errors import DEBUG, PlannerError, StalePlanError, UnsafePlanError
 from planner.model.formats import printable
@@ -63,6 +64,8 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
             echo_page(workflow.markdown(plan, at, whole=detail == "everything"))
         case _:
             terminal.show_plan(plan, screen(_UNWRAPPED), at, files, detail or "summary")
+    if ended := plan_check.expired(plan):
+        say(f"warning: {ended}: apply.yml refuses it")
 
 
 def shows_refused(command: Callable[..., int]) -> Callable[..., int]:

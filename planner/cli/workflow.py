@@ -35,7 +35,7 @@ from planner.export import folder_check, output_folder
 from planner.export.folder_swap import Say
 from planner.inputs.spec import reading
 from planner.model import interrupts
-from planner.model.errors import PlannerError, SetupError
+from planner.model.errors import PlannerError, SetupError, UnsafePlanError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import counted
 from planner.plan import bound_file, build, plan_file
@@ -91,8 +91,18 @@ def whatif_fleet(
         # as these take equally long then. How many there are on other machines is known once the session is open.
         if spark and len(jobs) >= 2 * ((here := workers_here(options)) or 1):
             make = _made_by_workers if here else _made_on_cluster
-        with closing(make(jobs, asked, options, phase)) as made:
-            return _written(jobs, made, say, told)
+        try:
+            with closing(make(jobs, asked, options, phase)) as made:
+                return _written(jobs, made, say, told)
+        except UnsafePlanError as error:
+            # Nobody should take an older plan for the one that was refused.
+            old = [
+                f"{job.folder} still has the plan made before"
+                for job in jobs
+                if (job.folder / output_folder.PLAN).is_file()
+            ]
+            error.lines += tuple(old)
+            raise
 
 
 def _made(

@@ -61,11 +61,23 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
+    yield from _replaced_by_others(spec, changed)
     yield from _under_replicated(spec, problem, changed)
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)
     yield from _cluster_conditions(spec, problem, changed)
     yield from spec.cluster.notes
+
+
+def _replaced_by_others(spec: Spec, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    """What a replacement can't take over. With other moves allowed, replicas go where balance wants them."""
+    for old, new in spec.changes.replace_brokers if spec.changes.rebalance == "none" else ():
+        left = [each for each in changed if old in each.before and old not in each.after]
+        if others := sum(new in each.before or new not in each.after for each in left):
+            yield (
+                f"{others} of the {counted(len(left), 'replica')} of broker {old} go to other brokers than {new}: "
+                f"{new} has a replica of the partition today, or a rule (racks, placement, apart, caps) keeps it away"
+            )
 
 
 def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:

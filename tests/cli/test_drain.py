@@ -19,6 +19,7 @@ from planner.cli.main import main
 from planner.inputs.spec.reading import load
 from planner.model.balance import NO_TOLERANCE, Balance
 from planner.model.build_problem import build
+from planner.model.errors import SetupError
 from planner.plan import plan_file
 from planner.strategies import optimum
 
@@ -53,6 +54,16 @@ def test_a_broker_is_relieved_with_the_fewest_bytes_and_nothing_else_changes(spe
     assert not plan.changes.add_brokers
     assert "at most 59.9 MB on broker 4" in shown
     assert 59_853_928 == broker.max_disk_bytes
+
+
+def test_a_file_that_the_spec_is_read_from_is_no_output(spec, tmp_path):
+    """It stays as it is."""
+    (tmp_path / "sizes.txt").write_bytes((tmp_path / "state" / "six-brokers" / "log-dirs.txt").read_bytes())
+    spec.write_text(spec.read_text().replace("state/six-brokers/log-dirs.txt", "sizes.txt"))
+    before = (tmp_path / "sizes.txt").read_bytes()
+    with pytest.raises(SetupError, match=r"sizes.txt is read, and would be changed; allowed: a file elsewhere"):
+        drain(spec, "--broker", "4", "--for", "disk=6MB", "-o", str(tmp_path / "sizes.txt"))
+    assert before == (tmp_path / "sizes.txt").read_bytes()
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -75,6 +76,41 @@ def test_a_crossed_gate_exits_3_and_writes_nothing(whatif, tmp_path):
     assert "limits.replicas_moved" in ran.err
     assert "allowed: at most 3" in ran.err
     assert not (tmp_path / "plan").exists()
+    assert "still has the plan" not in ran.err
+
+
+@pytest.mark.slow
+def test_an_older_plan_is_not_taken_for_the_one_that_is_refused(whatif, tmp_path):
+    """It stays where it is, and that is said."""
+    spec = tmp_path / "gated.yaml"
+    shutil.copytree(EXAMPLES / "state", tmp_path / "state")
+    text = (EXAMPLES / "expand.yaml").read_text()
+    spec.write_text(text)
+    assert 0 == whatif(spec).code
+    before = (tmp_path / "plan" / "plan.json").read_bytes()
+    spec.write_text(text.replace("bytes_moved: 300MB", "bytes_moved: 1MB"))
+
+    ran = whatif(spec)
+
+    assert (3, before) == (ran.code, (tmp_path / "plan" / "plan.json").read_bytes())
+    assert ran.err.endswith(f"{tmp_path}/plan still has the plan made before\n")
+
+
+def test_a_state_that_is_too_old_is_told_at_once(whatif, tmp_path):
+    """The plan is as it would have been; what is printed beside it says that nobody may apply it."""
+    spec = tmp_path / "old.yaml"
+    spec.write_text(
+        "version: 1\nvalid_for: 1d\ncluster:\n  name: old\n  brokers: [{id: 1}, {id: 2}]\n"
+        "  captured_at: 2026-11-20T10:00:00Z\n"
+        "  topics:\n    - name: t\n      partitions: [{replicas: [1], size: 1GB}, {replicas: [1], size: 1GB}]\n"
+    )
+    ran = whatif(spec)
+
+    assert 0 == ran.code
+    assert "valid until 2026-11-21T10:00:00Z" in ran.out
+    assert re.fullmatch(
+        r"warning: plan \w{12} was valid until 2026-11-21T10:00:00Z, now it is \S+Z: apply.yml refuses it\n", ran.err
+    )
 
 
 def test_bad_input_exits_1_with_the_place_and_no_traceback(whatif, tmp_path):

@@ -74,13 +74,14 @@ def test_what_is_refused(example, capsys):
 
 
 @pytest.mark.parametrize("options", [("--html",), ("--row", 1, "-o")])
-def test_the_spec_itself_is_no_output(example, capsys, options):
-    """Neither a page nor the spec of a row replaces it."""
-    before = example.read_bytes()
-    assert "is read, and would be changed; allowed: a file elsewhere" in refused(
-        capsys, "size", example, *options, example.parent / ".." / "sizing" / example.name
-    )
-    assert before == example.read_bytes()
+def test_what_is_read_is_no_output(example, capsys, options):
+    """Neither a page nor the spec of a row replaces the spec, or what that was read from."""
+    for read in (example.name, *(each.path for each in load(example).inputs)):
+        before = (example.parent / read).read_bytes()
+        said = refused(capsys, "size", example, *options, example.parent / ".." / "sizing" / read)
+        # The spec of a row stands beside the one that it is made of, and the state elsewhere.
+        assert "is read, and would be changed; allowed: a file elsewhere" in said or "isn't beside" in said
+        assert before == (example.parent / read).read_bytes()
 
 
 @pytest.mark.slow

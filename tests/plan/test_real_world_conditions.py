@@ -50,6 +50,19 @@ def test_unlike_replication_factors_made_alike(tmp_path: Path) -> None:
     ]
 
 
+def test_a_replacement_that_cannot_take_over_everything(tmp_path: Path) -> None:
+    """It has the partition today, or is in a rack that the partition is in: that is told. What it takes over isn't."""
+    racks = {1: "a", 2: "b", 3: "a", 4: "b"}
+    topics = {"t": Described([[1, 4], [1, 2], [3, 2]])}
+    found = plan_of(tmp_path, racks, topics, "changes: {replace_brokers: {1: 4}}\n")
+    assert [{3, 4}, {2, 3}] == [*map(set, found.lists("t"))]
+    assert found.warns(
+        "2 of the 2 replicas of broker 1 go to other brokers than 4: 4 has a replica of the partition today, or a rule "
+        "(racks, placement, apart, caps) keeps it away"
+    )
+    assert not plan_of(tmp_path, racks, topics, "changes: {replace_brokers: {1: 3}}\n").warns("go to other brokers")
+
+
 def test_a_replication_factor_above_the_racks(tmp_path: Path) -> None:
     """Three replicas in two racks are two and one, wherever they were; the report says that one a rack can't be."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b", 5: "a"}

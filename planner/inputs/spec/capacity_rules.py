@@ -26,7 +26,7 @@ from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
 from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of
 from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path
-from planner.model.amounts import parse_bytes
+from planner.model.amounts import parse_bytes, parse_bytes_per_sec
 from planner.model.build_problem import may_move
 from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
@@ -110,6 +110,19 @@ def _months_are_known(document: Document) -> Iterator[Finding]:
         if lacks:
             message = f"{document.get(*path)!r} can't be judged without {what}; allowed: {allowed}, or leave it out"
             yield document.finding(path, message)
+
+
+# 1 GB takes eleven days at this rate: less is a number whose unit is missing.
+_LEAST_THROTTLE = 1000
+
+
+@CAPACITY_RULES.reads("execution.throttle")
+def _throttle_has_its_unit(document: Document) -> Iterator[Finding]:
+    """Kafka takes any number of bytes per second."""
+    stated = document.get("execution", "throttle")
+    if stated not in (None, "none") and (rate := parse_bytes_per_sec(stated)) < _LEAST_THROTTLE:
+        message = f"{stated!r} is {rate} bytes per second; allowed: a rate with its unit, such as 50MB/s, or none"
+        yield document.finding(("execution", "throttle"), message)
 
 
 @CAPACITY_RULES.reads("cluster.profile")

@@ -82,6 +82,11 @@ class _Parts:
     findings: tuple[Finding, ...] = ()
 
 
+def files_read(path: Path, spec: Spec) -> tuple[Path, ...]:
+    """The YAML, and every file that its spec was read from."""
+    return (path, *(path.parent / each.path for each in spec.inputs))
+
+
 def load(path: Path) -> Spec:
     """The spec in a YAML file. SpecError carries everything that is wrong with it and its state files, in one pass.
 

@@ -161,6 +161,12 @@ CHANGE_CASES: list[Case] = [
         "'many' isn't possible here",
     ),
     ("throttle_zero", after("execution: {throttle: 0}\n"), "11:13 execution.throttle", "0 is below 1"),
+    (
+        "throttle_without_a_unit",
+        after("execution: {throttle: 50}\n"),
+        "11:13 execution.throttle",
+        "50 is 50 bytes per second; allowed: a rate with its unit, such as 50MB/s, or none",
+    ),
     ("throttle_size", after("execution: {throttle: 50MB}\n"), "11:13 execution.throttle", "'50MB' isn't a rate"),
     ("throttle_bits", after("execution: {throttle: 1Gb/s}\n"), "11:13 execution.throttle", "unknown unit 'Gb/s'"),
     (
