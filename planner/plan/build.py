@@ -150,6 +150,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         warnings=(
             *log_dirs_section.warnings(spec, dirs),
             *plan_warnings.warnings(spec, problem, changed),
+            *plan_warnings.crowded(problem, proposal.assignment),
             *gates.overfull_today(spec, costs),
             *batch_costs.warnings(spec, costs.batches),
         ),

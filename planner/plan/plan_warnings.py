@@ -10,8 +10,9 @@ import numpy as np
 from planner.model.build_problem import may_move
 from planner.model.cluster import PartitionChange, down, in_force, unions
 from planner.model.formats import counted, first_names
-from planner.model.problem import BoolArray, Problem
+from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Spec
+from planner.scoring import broker_loads
 
 _NO_RACKS = (
     "no broker has a rack, so replicas aren't spread over racks; if there are any, state them in cluster.brokers"
@@ -109,6 +110,22 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
         for topic in spec.cluster.topics
         for part in topic.partitions
     )
+
+
+def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:
+    """Topics to be made of which some broker gets over twice as much as of an even spread: the emptiest get most."""
+    topics = np.unique(problem.topic_of[problem.is_new & (problem.partition_ids == 0)])
+    on = broker_loads.counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))[topics]
+    usable = problem.allowed_targets
+    brokers = np.full(len(topics), on.shape[1]) if usable is None else usable[topics].sum(axis=1)
+    most, even = on.max(axis=1, initial=0), -(-on.sum(axis=1) // brokers)
+    if (found := np.flatnonzero(most > 2 * even)).size:
+        first = found[np.argmax((most - 2 * even)[found])]
+        name, broker = problem.topic_names[topics[first]], problem.broker_ids[problem.targets][on[first].argmax()]
+        yield (
+            f"{counted(len(found), 'new topic')} on few brokers, the emptiest: of {name}, broker {broker} holds "
+            f"{counted(int(most[first]), 'replica')}, with an even spread {even[first]} at most"
+        )
 
 
 _REFUSED = "writes with acks=all are refused"

@@ -7,7 +7,8 @@ import pytest
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.spec import Changes, NewPartitions, ReplicationFactorChange, Spec
-from planner.plan.plan_warnings import at_min_isr
+from planner.plan.plan_warnings import at_min_isr, crowded
+from planner.strategies.optimum import solve
 
 BROKERS = tuple(Broker(number) for number in range(1, 5))
 
@@ -68,3 +69,16 @@ def test_new_topics_too() -> None:
 def test_a_replica_to_spare_is_no_warning(today: int, factor: int, least: int) -> None:
     """Nor is a topic that has one replica, as it had."""
     assert [] == told(topic("t", today), defaults=least, set_replication_factor=to(factor))
+
+
+@pytest.mark.parametrize(("held", "expected"), [(6, 1), (1, 0)])
+def test_a_new_topic_on_few_brokers(held: int, expected: int) -> None:
+    """The brokers that are far below the others get all of it, or each its share; topics of today don't count."""
+    old = Topic("old", tuple(Partition(number, (number % 3 + 1,), number % 3 + 1) for number in range(3 * held)))
+    spec = Spec(
+        Cluster("c", BROKERS, (old,)), Changes(new_partitions=(NewPartitions("new", 0, 5, 1),), rebalance="none")
+    )
+    problem = build(spec)
+    found = list(crowded(problem, solve(problem, problem.balance).assignment))
+    told = "1 new topic on few brokers, the emptiest: of new, broker 4 holds 5 replicas, with an even spread 2 at most"
+    assert [told] * expected == found
