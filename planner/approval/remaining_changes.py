@@ -36,6 +36,7 @@ from planner.model.spec import (
 )
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow
+from planner.plan.document.comparison_types import BalanceWindows
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow
@@ -201,7 +202,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         apart=tuple(Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
         together=plan.spec.together or (),
         rack_aware=plan.rack_aware,
-        balance=Balance(**{name: Tolerance.parse(text) for name, text in asdict(plan.balance.wanted).items()}),
+        balance=balance_of(plan.balance.wanted),
         resilience=plan.spec.survive,
         sweep=Sweep(aims=plan.spec.aims),
         # What is left has no bound of its own, so no gap to it.
@@ -216,6 +217,11 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         captured_at=captured_at,
         valid_for_seconds=valid_for,
     )
+
+
+def balance_of(windows: BalanceWindows) -> Balance:
+    """The balance that these windows of a plan are."""
+    return Balance(**{name: Tolerance.parse(text) for name, text in asdict(windows).items()})
 
 
 def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:

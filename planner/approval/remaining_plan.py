@@ -7,13 +7,14 @@ its rollback leads back to the state that it was made from.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from msgspec import convert, structs
 
 from planner.approval.cluster_now import Now
-from planner.approval.remaining_changes import SHOWN, Rest, rest_of, spec_of, with_traffic
+from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
 from planner.approval.staleness import name_of
 from planner.execution import gates
 from planner.execution.batch_costs import Costs
@@ -24,17 +25,20 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.model.together import without_waiting
 from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
-from planner.plan.document.comparison_types import BoundSection, ChoiceSection
+from planner.plan.document.comparison_types import BalanceSection, BoundSection, ChoiceSection, RelaxedRow
+from planner.plan.document.field_types import WindowName
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
 from planner.plan.pareto_front import Comparisons, Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
+from planner.scoring.missed_windows import relaxed_of_mode
 from planner.sweep import evaluate
 from planner.sweep.candidates import NO_SCENARIOS
 from planner.sweep.choice import BASE
 
 STRATEGY = "resumed"
+_MISSED_SINCE = "the approved plan met it; partitions were dropped, or sizes or rates have changed since then"
 
 
 def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
@@ -70,8 +74,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         complete=waiting is None,
         unfinished=waiting,
         **made_of,
-        # Windows were judged when the plan was approved; nothing here could keep them better.
-        balance=approved.balance,
+        balance=_balance(approved, problem, assignment),
         **traffic_sections.sections(spec, problem, assignment, None, row),
         terms=terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
         bound=bound,
@@ -106,6 +109,33 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
         problem = replace(problem, together=without_waiting(problem.together, ~planned))
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
     return problem, build_problem.assigned(problem, wanted)
+
+
+def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceSection:
+    """The approved plan's windows, and those of them that its target misses on the cluster as it is now.
+
+    Traffic stays as it was judged where the state has no rates, or the plan was made for hours.
+    """
+    was = approved.balance
+    stays = ["log_dirs"]
+    if (approved.hours and approved.hours.planned) or not problem.bytes_in_per_sec.any():
+        stays += ["network_in", "network_out"]
+    whys: dict[tuple[str, str | None], str] = {(row.window, row.topic): row.why for row in was.relaxed}
+    judged = replace(problem, rebalance=approved.changes.rebalance)
+    wanted, asked = (
+        [
+            RelaxedRow(**asdict(row) | {"why": whys.get((row.window, row.topic), _MISSED_SINCE)})
+            for row in relaxed_of_mode(replace(judged, balance=balance_of(windows)), assignment)
+            if row.window not in stays
+        ]
+        for windows in (was.wanted, was.asked)
+    )
+    missed = {row.window for row in asked} | {*was.missed}.intersection(stays)
+    return structs.replace(
+        was,
+        relaxed=(*wanted, *(row for row in was.relaxed if row.window in stays)),
+        missed=convert(sorted(missed), tuple[WindowName, ...]),
+    )
 
 
 def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:

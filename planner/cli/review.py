@@ -32,7 +32,7 @@ from planner.cli.shown import show as show_plan
 from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
-from planner.plan import headline, plan_file
+from planner.plan import bound_words, headline, plan_file
 from planner.plan.document import restart_types
 from planner.report import run_journal
 from planner.report.terminal import Detail
@@ -161,9 +161,10 @@ def check(
         proof = workflow.check_bound(plan)
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
+        of = " of this step" * bool(checked.plan.unfinished) + bound_words.of_split(checked.plan)
         echo_line(
-            f"{plan}: no plan{headline.bounded(checked.plan)} copies fewer than {proof.least:,} {proof.measure}, "
-            f"verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
+            f"{plan}: no plan{of} that {bound_words.bounded(checked.plan)} copies fewer than {proof.least:,} "
+            f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
             f"this one copies {proof.moved:,}: {above}",
             err=form == "json",
         )

@@ -20,7 +20,6 @@ import numpy as np
 from planner.execution.batch_cutting import Batch
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import brokers_after, min_insync_of
-from planner.model.formats import counted
 from planner.model.problem import BoolArray, LongArray
 from planner.model.spec import Spec
 
@@ -219,8 +218,8 @@ def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:
         return []
     batch = f"{worst:,} in batch {during.index(worst) + 1}, " if during else ""
     return [
-        f"resilience.survive: {spec.resilience}: the failure of one {spec.resilience} takes offline "
-        f"{counted(today, 'partition')} today, {batch}{after:,} after the plan"
+        f"resilience.survive: {spec.resilience}: partitions on one {spec.resilience} only, offline if it fails: "
+        f"{today:,} today, {batch}{after:,} after the plan"
     ]
 
 

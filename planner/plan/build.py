@@ -4,7 +4,7 @@
 canonical JSON, so that any change shows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Literal, NamedTuple, TypedDict
 
@@ -70,8 +70,8 @@ from planner.plan.document.request_types import (
 )
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
-from planner.scoring.missed_windows import Relaxed, relaxed, unlike_shares
-from planner.scoring.score import ScoringBasis, digest
+from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
+from planner.scoring.score import digest
 from planner.strategies.catalog import STRATEGIES, Proposal, prove
 from planner.sweep import broker_sides, choice
 from planner.sweep.candidates import KNOBS, of_row
@@ -315,11 +315,10 @@ def _balance(
 
     Windows over brokers come first, then those over log dirs.
     """
-    over_brokers = _asked_windows(problem, relaxed(ScoringBasis.of(problem), proposal.assignment))
+    over_brokers = relaxed_of_mode(problem, proposal.assignment)
     as_asked = over_brokers
     if problem.balance != spec.balance:
-        at_first = replace(problem, balance=spec.balance)
-        as_asked = _asked_windows(problem, relaxed(ScoringBasis.of(at_first), proposal.assignment))
+        as_asked = relaxed_of_mode(replace(problem, balance=spec.balance), proposal.assignment)
     return BalanceSection(
         asked=_windows(spec.balance),
         missed=convert(sorted({each.window for each in as_asked}), tuple[WindowName, ...]),
@@ -330,15 +329,6 @@ def _balance(
         ),
         shares=convert([asdict(each) for each in unlike_shares(problem)], tuple[SharesRow, ...]) or None,
     )
-
-
-def _asked_windows(problem: Problem, found: Iterable[Relaxed]) -> list[Relaxed]:
-    """The missed windows that count: if only leaders may change, those of replicas and bytes don't."""
-    of_leaders = problem.rebalance == "leaders" and not problem.forced.any()
-    return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
-
-
-_OF_LEADERS = ("leaders", "topic_leaders", "network_out")
 
 
 def _windows(balance: Balance) -> BalanceWindows:

@@ -6,18 +6,13 @@ to move the proven minimum, nor that the balance is as asked.
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import structs
-
-from planner.model.formats import above_bound, brokers, counted, gap_shown, number, printable, size, stated, words
-from planner.plan.document.cluster_types import LogDirsSection
-from planner.plan.document.comparison_types import BoundSection
+from planner.model.formats import brokers, counted, number, printable, size, stated, words
+from planner.plan import bound_words
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
 
 _BROKERS_NAMED = 3
 _WINDOWS_NAMED = 4
-# A ten-thousandth above the bound: percentages are shown with two digits.
-_NEAR = 10_000
 
 
 def first_line(plan: Plan) -> str:
@@ -68,14 +63,14 @@ def balance_met(plan: Plan) -> str:
     """That the balance is as asked, as far as it is; empty where it isn't."""
     if plan.unfinished:
         return "" if plan.balance.missed else "balance targets met so far"
-    if looser(plan) or plan.balance.relaxed or plan.changes.rebalance == "none" or not asks_for_balance(plan):
+    if (
+        bound_words.looser(plan)
+        or plan.balance.relaxed
+        or plan.changes.rebalance == "none"
+        or not bound_words.asks_for_balance(plan)
+    ):
         return ""
     return "leaders balanced" if plan.changes.rebalance == "leaders" else "balance targets met"
-
-
-def asks_for_balance(plan: Plan) -> bool:
-    """False where every window is `none`, as where planner drain writes the spec."""
-    return any(value != "none" for value in structs.asdict(plan.balance.asked).values()) or plan.log_dirs is not None
 
 
 def balance_missed(plan: Plan) -> str:
@@ -89,28 +84,27 @@ def balance_missed(plan: Plan) -> str:
         )
     if relaxed and plan.changes.rebalance == "none":
         return "nothing moves for balance alone (rebalance: none)"
-    if looser(plan):
+    if bound_words.looser(plan):
         return f"the balance is looser than asked: {_windows(missed)}"
     if not relaxed:
         return ""
-    of = counted(relaxed, "balance target")
+    of = f"{counted(relaxed, 'balance target')} {'is' if relaxed == 1 else 'are'} not met"
+    if plan.resumes:
+        return of
     if plan.changes.rebalance == "all":
-        return f"{of} can't be met"
+        return f"{of}: {_none_meets_all(plan)}"
     moves = "no replica moves"
     if plan.changes.rebalance == "racks":
         moves = "only replicas that must move or that break the rack rule are moved"
-    return f"{of} {'is' if relaxed == 1 else 'are'} not met, because {moves} (rebalance: {plan.changes.rebalance})"
+    return f"{of}, because {moves} (rebalance: {plan.changes.rebalance})"
 
 
-def looser(plan: Plan) -> bool:
-    """True if the plan was chosen at looser windows than asked for, and misses some of those asked for."""
-    of, picked = plan.balance, plan.choice.rule not in ("asked", "within_budget")
-    return bool(of.missed) and (of.asked != of.wanted or picked)
-
-
-def of_split(plan: Plan) -> str:
-    """Where topics are apart and not every split of the brokers was compared: that the least is that of one."""
-    return " for this split of the brokers" if any(not rule.proven for rule in plan.spec.apart or ()) else ""
+def _none_meets_all(plan: Plan) -> str:
+    """Whether it is proven that no plan meets all targets, or only that none did that was tried."""
+    excess = plan.bound.excess
+    if excess and (excess.least_replicas or excess.least_loads):
+        return "no plan meets all targets (proven)"
+    return "no plan tried meets all targets" + (" and survives as much" if plan.spec.survive != "none" else "")
 
 
 def racks(plan: Plan) -> Iterator[str]:
@@ -136,12 +130,6 @@ def dearer(plan: Plan) -> str:
 def target_name(window: str) -> str:
     """A target of the balance as the table of measures calls it: `topic replicas`, `bytes` for `disk`."""
     return "bytes" if window == "disk" else words(window)
-
-
-def bounded(plan: Plan) -> str:
-    """Which plans the bound covers, if not all that do what is asked."""
-    of = " of this step" if plan.unfinished else " at this looser balance" if looser(plan) else ""
-    return of + (" that comes as close to the balance targets" if plan.bound.excess else "")
 
 
 def refused(plan: Plan) -> bool:
@@ -288,10 +276,13 @@ def _compared(plan: Plan) -> str:
         return ""
     if above := more_than_needed(plan):
         return f", {size(above)} more than needed for the same balance"
-    reached = " at this looser balance" if looser(plan) else ""
+    made_for = bound_words.targets(plan)
+    reached = " at this looser balance" if bound_words.looser(plan) else ""
     if plan.bound.excess and not plan.balance.relaxed:
         reached = " of the plans that exceed the disk limits least"
-    return f", {gap_to_least(plan.bound, reached + of_split(plan))}"
+    elif made_for != "the targets":
+        reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
+    return f", {bound_words.gap_to_least(plan.bound, reached + bound_words.of_split(plan))}"
 
 
 def _inside(plan: Plan) -> str:
@@ -301,31 +292,13 @@ def _inside(plan: Plan) -> str:
         return ""
     brokers = counted(len({move.broker for move in dirs.moves}), "broker")
     moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
-    return f"Copies {moved} from one log dir to another on {brokers}, {gap_to_least(dirs)}."
+    return f"Copies {moved} from one log dir to another on {brokers}, {bound_words.gap_to_least(dirs)}."
 
 
 def more_than_needed(plan: Plan) -> int:
     """Bytes that an adopted plan copies beyond those of a plan that is as even; 0 if none was found."""
     enough = plan.adopted.enough_bytes_moved if plan.adopted else None
     return 0 if enough is None else plan.bound.bytes_moved - enough
-
-
-def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
-    """How what is moved compares with the least that does.
-
-    `the proven minimum`, or `at most 8.41 GB (0.51 %) above the proven minimum`.
-    """
-    method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
-    if method == "none":
-        return "the minimum is unknown"
-    if method == "target":
-        return "the rest of an approved plan"
-    which = balance_reached or (" for a balance this close to the targets" if excess else "")
-    if bound.bytes_moved <= bound.least_bytes_moved:
-        return f"the proven minimum{which}"
-    above, least = bound.bytes_moved - bound.least_bytes_moved, bound.least_bytes_moved
-    share = f" ({gap_shown(above_bound(bound.bytes_moved, least))})" if least and above >= least // _NEAR else ""
-    return f"at most {size(above)}{share} above the proven minimum{which}"
 
 
 def chosen(plan: Plan) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
-from planner.plan import headline
+from planner.plan import bound_words, headline
 from planner.plan.document.comparison_types import (
     CandidateFigures,
     ComparedRow,
@@ -72,7 +72,7 @@ def limits(plan: Plan) -> Table[LimitRow]:
 
 
 def relaxed(plan: Plan) -> Table[RelaxedRow]:
-    """The windows that could not be kept, and why."""
+    """The windows that are not kept, and why."""
     column = Column[RelaxedRow]
     # Why a first step misses a target says nothing about the steps behind it.
     why = column("Why", lambda row: row.why, numeric=False)
@@ -83,7 +83,7 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
         column("Reached", sentences.reached, numeric=False),
         *(() if plan.unfinished else (why,)),
     )
-    title = "Targets that can't be met"
+    title = "Targets that aren't met"
     if plan.unfinished:
         title = "Targets that this step doesn't meet"
     elif plan.changes.rebalance != "all":
@@ -259,20 +259,9 @@ def proof(plan: Plan) -> str:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
     # The bound is that of all leaders.
     less += ", with or without together" if plan.spec.together else ""
-    split = headline.of_split(plan)
+    split = bound_words.of_split(plan)
     only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
-    if bound.excess:
-        close = "misses the balance targets by more" if plan.balance.relaxed else "exceeds the disk limits by more"
-        return f"{only}every plan that copies {less} {close}"
-    if plan.unfinished or headline.looser(plan):
-        return f"{only}no plan that ends as even as this one copies {less}"
-    if plan.changes.rebalance != "all":
-        repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
-        return f"{only}no plan that makes these changes{repairs} copies {less}"
-    rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
-    meets = "comes as close to the targets" if plan.balance.relaxed else "meets the targets"
-    meets = meets if headline.asks_for_balance(plan) else "keeps the caps"
-    return f"{only}no plan that {meets}{rule} copies {less}"
+    return f"{only}no plan that {bound_words.bounded(plan)} copies {less}"
 
 
 def proof_in_brokers(plan: Plan) -> str:

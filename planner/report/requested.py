@@ -4,12 +4,12 @@ Also what it means for a Terraform configuration that declares the topics. Plain
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.model.cluster import LEADERS, ApartBy
 from planner.model.formats import brokers, counted, first_lines, number, printable, size
-from planner.plan import headline
+from planner.plan import bound_words
 from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
@@ -47,7 +47,7 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
 def asked_for(plan: Plan, at_most: int) -> str:
     """The changes, and what replicas may move for: without a target for the balance, only caps and rules."""
     asked = changes(plan.changes, at_most)
-    if plan.changes.rebalance != "all" or headline.asks_for_balance(plan):
+    if plan.changes.rebalance != "all" or bound_words.asks_for_balance(plan):
         return asked
     return (
         asked.removesuffix("rebalance: all") + f"keep {'the caps' if caps(plan) else 'the rules'} (no balance targets)"
@@ -104,9 +104,9 @@ def leader_racks(plan: Plan) -> str:
 
 _HAVE: Mapping[ApartBy, str] = {
     "broker": "on",
-    "rack": "in rack",
+    "rack": "in",
     "broker_leaders": "led by",
-    "rack_leaders": "led in rack",
+    "rack_leaders": "led in",
 }
 
 
@@ -115,13 +115,23 @@ def apart(plan: Plan) -> str:
     what the choice of these is worth, and how far a first step is from it.
     """
     racks = {row.id: row.rack for row in plan.brokers}
+    # No split of who leads copies less than the least of all plans.
+    least = plan.bound.bytes_moved <= plan.bound.least_bytes_moved and plan.bound.method != "none"
+
+    def held(by: ApartBy, ids: Sequence[int]) -> str:
+        names = sorted({racks[each] or "" for each in ids})
+        return f"rack{'s' * (len(names) > 1)} {', '.join(names)}" if "rack" in by else brokers(sorted(ids))
+
     groups = [
         "; ".join(
-            f"{topics} {_HAVE[rule.by]} "
-            + (", ".join(sorted({racks[each] or "" for each in ids})) if "rack" in rule.by else brokers(sorted(ids)))
+            f"{topics} {_HAVE[rule.by]} {held(rule.by, ids)}"
             for topics, ids in zip(rule.topics, rule.sides, strict=True)
         )
-        + ("" if rule.proven else f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)")
+        + (
+            ""
+            if rule.proven or (least and rule.by.endswith(LEADERS))
+            else f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)"
+        )
         for rule in plan.spec.apart or ()
     ]
     return "; ".join(printable(text, 240) for text in groups) + _not_yet(plan)
@@ -159,7 +169,7 @@ _REASONS = {
 def reasons(plan: Plan) -> str:
     """How many partitions change for which reason, most first: `12 partitions for the balance of replicas, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
-    of_balance = {} if headline.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
+    of_balance = {} if bound_words.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
         f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"

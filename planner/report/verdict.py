@@ -326,11 +326,14 @@ def _held(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
     return sentences.disk(size_bytes, disk_bytes) + " of its disk" * (disk_bytes is not None)
 
 
-def receives_most(plan: Plan) -> str:
-    """The broker that most is copied to, which the duration depends on."""
+def busiest(plan: Plan) -> str:
+    """The broker that receives or sends most, which the duration depends on."""
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
+    of = max(plan.brokers, key=lambda broker: broker.bytes_out)
+    if of.bytes_out > to.bytes_in:
+        return f"; broker {of.id} sends most, {size(of.bytes_out)} in all"
     return f"; broker {to.id} receives most, {size(to.bytes_in)} in all"
 
 

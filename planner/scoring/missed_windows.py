@@ -104,6 +104,13 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     )
 
 
+def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[Relaxed]:
+    """The missed windows that count: if only leaders may change, those of replicas and bytes don't."""
+    of_leaders = problem.rebalance == "leaders" and not problem.forced.any()
+    found = relaxed(ScoringBasis.of(problem), assignment)
+    return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
+
+
 def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> Iterable[Relaxed]:
     """The entries for a window that is missed: at most one for each of its K names (topics, or None)."""
     # Brokers of unlike capacity differ by more than any spread, and are as asked.
@@ -144,8 +151,8 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
             return "a single partition is larger than the target allows"
     if window.name.endswith("leaders"):
         return _why_not_led(problem)
-    others = "" if problem.allowed is None else " or placement"
-    return f"conflicts with the other targets, the racks or the replication factors{others}"
+    others = "" if problem.allowed is None else " and placement"
+    return f"no plan tried meets it beside the other targets, the racks and the replication factors{others}"
 
 
 def _smallest_racks(problem: Problem) -> str:
@@ -192,7 +199,8 @@ def unlike_shares(problem: Problem) -> Iterator[UnlikeShares]:
 
 # The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.
 OF_REPLICAS = ("replicas", "topic_replicas", "disk", "network_in")
-_ALL = (*OF_REPLICAS, "leaders", "topic_leaders", "network_out")
+_OF_LEADERS = ("leaders", "topic_leaders", "network_out")
+_ALL = (*OF_REPLICAS, *_OF_LEADERS)
 # Percentages are widened in hundredths of a percent.
 _HUNDREDTHS = 100
 # No cluster needs a million replicas or percent: a window that is missed even then holds at no width.

@@ -28,6 +28,7 @@ from plan_documents import plan_id, typed
 from properties import examples
 
 from planner.export.kafka_files import files
+from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.errors import StalePlanError, UnsafePlanError
 from planner.model.spec import (
@@ -65,6 +66,7 @@ def test_the_rest_is_exactly_what_the_batches_left(spec: Spec, rules: BatchRules
     }
     end = after_batches(rest, now, len(rest["batches"]))
     assert after_batches(plan, found(spec), len(plan["batches"])).topics == end.topics
+    assert plan["balance"] == rest["balance"]
 
 
 @examples(25)
@@ -205,6 +207,24 @@ def test_partitions_that_others_moved_are_refused_or_left_where_they_are() -> No
     assert told in str(refused.value)
     assert [key] == [(each["topic"], each["partition"]) for each in rest["resumes"]["dropped"]]
     assert keys(plan["partitions"]) - {key} == keys(rest["partitions"])
+
+
+def test_targets_that_dropped_partitions_or_other_sizes_miss_are_said_to_be_missed() -> None:
+    """The approved plan met them all; with a partition left elsewhere, or data that grew, the rest doesn't."""
+    spec = spec_of(no_racks(1, 2), {"x": [(1,)] * 6}, sizes=10, changes=Changes(add_brokers=(Broker(3),)))
+    plan = plan_of(replace(spec, balance=replace(spec.balance, disk=Tolerance.parse("10%"))))
+    assert [] == plan["balance"]["missed"]
+    now = found(spec)
+    row = next(row for row in plan["partitions"] if row["replicas"] == [3])
+
+    rest = resumed(plan, moved(now, (row["topic"], row["partition"]), [2]), leave_moved=True)
+    grown = resumed(plan, replace(now, sizes={key: 10 + 90 * (key == ("x", 0)) for key in now.sizes or {}}))
+
+    assert ["disk", "leaders", "replicas", "topic_replicas"] == rest["balance"]["missed"]
+    assert {"the approved plan met it; partitions were dropped, or sizes or rates have changed since then"} == {
+        each["why"] for each in rest["balance"]["relaxed"]
+    }
+    assert ["disk"] == grown["balance"]["missed"]
 
 
 def test_the_right_brokers_in_another_order_are_on_the_way() -> None:

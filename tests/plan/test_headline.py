@@ -78,17 +78,6 @@ def test_a_plan_that_does_all_begins_with_what_it_moves() -> None:
     )
 
 
-def test_a_looser_balance_is_not_the_one_asked_for() -> None:
-    """A plan of the front keeps the windows that it was made for, and says that these aren't the ones asked for."""
-    plan = small()
-    windows = plan["balance"]["wanted"]
-    plan["balance"] = {"wanted": windows | {"disk": "50%"}, "relaxed": [], "asked": windows, "missed": ["disk"]}
-    assert headline.looser(typed(plan))
-    assert "the proven minimum at this looser balance" in headline.headline(typed(plan))
-    assert "the balance is looser than asked: bytes" == headline.balance_missed(typed(plan))
-    assert not headline.looser(typed(small()))
-
-
 def test_missing_sizes_are_said_where_bytes_are() -> None:
     """What counts as empty may be the most of it: nobody knows the bytes, nor whether they are the least."""
     plan = small()
@@ -96,15 +85,6 @@ def test_missing_sizes_are_said_where_bytes_are() -> None:
     said = headline.headline(typed(plan))
     assert said.startswith("Copies at least 24.0 GB (2 replicas of 2 partitions; 2 partitions without a size, counted")
     assert "least" not in said.removeprefix("Copies at least")
-
-
-def test_a_bound_says_which_plans_it_is_about() -> None:
-    """A step's, and that of windows which can't all hold, isn't about all plans."""
-    plan = small()
-    assert "" == headline.bounded(typed(plan))
-    assert " of this step" == headline.bounded(typed(first_step()))
-    outside = plan | {"bound": plan["bound"] | {"excess": {"replicas": 0, "loads": 1}}}
-    assert " that comes as close to the balance targets" == headline.bounded(typed(outside))
 
 
 def test_racks_that_stay_uneven_are_said() -> None:

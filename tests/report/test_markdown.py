@@ -258,11 +258,11 @@ def test_what_decides_comes_before_what_is_folded() -> None:
     """In this order: the verdict, the measures, warnings, limits, relaxed windows, risks and commands; then details."""
     written = markdown.report(typed(small()))
     order = (
-        "Ready to apply: within the limit; 1 warning. 1 balance target can't be met.",
+        "Ready to apply: within the limit; 1 warning. 1 balance target is not met: no plan tried meets all targets.",
         "| replicas per broker |",
         "**Warnings**",
         "**Limits**",
-        "**Targets that can't be met**",
+        "**Targets that aren't met**",
         "**Risks**",
         "ansible-playbook rollback.yml",
         "<details>",

@@ -50,6 +50,9 @@ def test_the_small_plan_is_told_in_facts() -> None:
         "disk sizes unknown: free space not checked"
     )
     assert told["Duration"].endswith("; broker 4 receives most, 24.0 GB in all")
+    plan = small()
+    plan["brokers"][0] |= {"bytes_out": 25 * GB}
+    assert facts(plan)["Duration"].endswith("; broker 1 sends most, 25.0 GB in all")
 
 
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
@@ -68,7 +71,7 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
         ({"method": "target"}, "finishes an approved plan, whose target assignment needs all of these copies"),
         (
             {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
-            "every plan that copies less than 24.0 GB misses the balance targets by more",
+            "no plan that comes as close to the targets and spreads replicas over the racks copies less than 24.0 GB",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def test_the_verdict_says_what_asks_for_a_second_look() -> None:
     plan = small(validity={"captured_at": "2026-11-21T00:00:00Z", "valid_until": "2026-11-22T00:00:00Z"})
 
     assert verdict.verdict(typed(plan)).endswith(
-        "; 1 warning; valid until 2026-11-22T00:00:00Z. 1 balance target can't be met."
+        "; 1 warning; valid until 2026-11-22T00:00:00Z. 1 balance target is not met: no plan tried meets all targets."
     )
 
 

@@ -151,7 +151,7 @@ def test_a_batch_that_does_not_survive_is_warned_of():
     steps = [Step("t", 0, (1, 2), (1, 3), 1, 1), Step("t", 1, (1, 3), (1, 2), 1, 1)]
     batches = [Batch(number, (step,), (), 1, 1) for number, step in enumerate(steps, 1)]
     expected = (
-        "resilience.survive: rack: the failure of one rack takes offline 2 partitions today, 2 in batch 1, "
+        "resilience.survive: rack: partitions on one rack only, offline if it fails: 2 today, 2 in batch 1, "
         "2 after the plan"
     )
 
@@ -167,7 +167,7 @@ def test_nothing_is_said_where_all_survive():
     assert [] == batch_costs.warnings(spec, [])
     alone = replace(spec.cluster.topics[0].partitions[0], replicas=(1,))
     spec = replace(spec, cluster=replace(spec.cluster, topics=(Topic("t", (alone,)),)))
-    assert "1 partition today, 1 after the plan" in batch_costs.warnings(spec, [])[0]
+    assert "offline if it fails: 1 today, 1 after the plan" in batch_costs.warnings(spec, [])[0]
 
 
 YAML = """\

@@ -49,7 +49,7 @@ class BalanceWindows(Section, frozen=True, kw_only=True):
 
 
 class RelaxedRow(Section, frozen=True, kw_only=True):
-    """One window that cannot be met."""
+    """One window that is not met."""
 
     window: Annotated[
         Literal[
@@ -66,7 +66,7 @@ class RelaxedRow(Section, frozen=True, kw_only=True):
             "share, in percent of it; for log_dirs the same of a broker's log dirs."
         ),
     ]
-    why: Annotated[str, doc("Why no plan can do better.")]
+    why: Annotated[str, doc("Why it is not met.")]
 
 
 class SharesRow(Section, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class BalanceSection(Section, frozen=True, kw_only=True):
     """How even the plan is."""
 
     wanted: Annotated[BalanceWindows, doc("The windows that the plan was made for.")]
-    relaxed: Annotated[tuple[RelaxedRow, ...], doc("The windows of `wanted` that cannot be met.")]
+    relaxed: Annotated[tuple[RelaxedRow, ...], doc("The windows of `wanted` that are not met.")]
     asked: Annotated[BalanceWindows, doc("The windows that the YAML asks for.")]
     missed: Annotated[tuple[WindowName, ...], doc("The windows of `asked` that the plan is outside of.")]
     shares: Annotated[

@@ -1,0 +1,110 @@
+"""What a bound is about: the balance that a plan was made for, and the rules of the YAML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from plan_documents import Document, typed
+from report_documents import small
+
+from planner.plan import bound_words, headline
+
+EXCESS = {"replicas": 3, "least_replicas": 3, "loads": 0, "least_loads": 0, "furthest": []}
+RACKS = " and spreads replicas over the racks"
+
+
+def made_for(disk: str, missed: tuple[str, ...] = (), **bound: Any) -> Document:
+    """The small plan as one that `sweep.balance` made for another disk target than the one asked for."""
+    plan = small()
+    windows = plan["balance"]["wanted"]
+    balance = {"wanted": windows | {"disk": disk}, "asked": windows, "missed": missed, "relaxed": []}
+    return plan | {"balance": balance, "bound": plan["bound"] | bound}
+
+
+def met(**top: Any) -> Document:
+    """The small plan with all targets met."""
+    plan = small(**top)
+    plan["balance"] |= {"missed": [], "relaxed": []}
+    return plan
+
+
+def test_a_plan_of_another_balance_is_not_of_the_one_asked_for() -> None:
+    """A plan of the front keeps the windows that it was made for, and its bound is for these, whatever it misses."""
+    plan = typed(made_for("50%", ("disk",)))
+    assert bound_words.looser(plan)
+    assert "the balance is looser than asked: bytes" == headline.balance_missed(plan)
+    assert "the proven minimum at the targets with disk 50%; " in headline.headline(plan)
+    assert f"meets the targets with disk 50%{RACKS}" == bound_words.bounded(plan)
+    assert not bound_words.looser(typed(small()))
+
+
+def test_a_narrower_target_than_asked_is_said_too() -> None:
+    """No target that was asked for is missed, and other plans that meet them copy less."""
+    plan = typed(made_for("5%"))
+    assert "the proven minimum at the targets with disk 5%; " in headline.headline(plan)
+    assert f"meets the targets with disk 5%{RACKS}" == bound_words.bounded(plan)
+
+
+def test_what_is_missed_at_another_balance_is_missed_there() -> None:
+    """The excess of the bound is beyond the windows that the plan was made for, not those asked for."""
+    document = made_for("5%", ("topic_replicas",), excess=EXCESS)
+    document["balance"]["relaxed"] = small()["balance"]["relaxed"]
+    plan = typed(document)
+    assert "the proven minimum for a balance this close to the targets with disk 5%; " in headline.headline(plan)
+    assert f"comes as close to the targets with disk 5%{RACKS}" == bound_words.bounded(plan)
+
+
+def test_an_adopted_plan_is_as_even_as_it_is() -> None:
+    """Its windows are what it reaches: nobody asked for those."""
+    adopted = {"file": "a", "sha256": "ab" * 32, "format": "JSON", "partitions": 2, "partitions_there": 0}
+    plan = typed(made_for("50%", ("disk",)) | {"adopted": adopted})
+    assert "the proven minimum at this looser balance; " in headline.headline(plan)
+    assert f"ends as even as this one{RACKS}" == bound_words.bounded(plan)
+
+
+def test_a_bound_about_unmet_targets_says_so() -> None:
+    """Plans as close to the targets; where only disk limits are exceeded, those."""
+    plan = small()
+    outside = plan | {"bound": plan["bound"] | {"excess": EXCESS}}
+    assert f"comes as close to the targets{RACKS}" == bound_words.bounded(typed(outside))
+    outside["balance"]["relaxed"] = []
+    assert f"exceeds the disk limits by no more{RACKS}" == bound_words.bounded(typed(outside))
+
+
+@pytest.mark.parametrize(
+    ("by", "kept", "split"),
+    [
+        ("broker", "and keeps placement, apart and the caps", " for this split of the brokers"),
+        ("rack", "and keeps placement, apart and the caps", " for this split of the racks"),
+        ("rack_leaders", "and keeps placement and the caps", ""),
+    ],
+)
+def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> None:
+    """Without them another plan copies less; who leads changes no bound on what is copied."""
+    plan = met()
+    plan["spec"] |= {
+        "placement": [{"topics": "a", "broker_set": "fast", "brokers": [1], "exclusive": False}],
+        "apart": [{"topics": ["a", "b"], "by": by, "sides": [[1, 2], [3, 4]], "proven": False}],
+    }
+    plan["brokers"][0] |= {"max_replicas": 40}
+    assert f"meets the targets, spreads replicas over the racks {kept}" == bound_words.bounded(typed(plan))
+    assert split == bound_words.of_split(typed(plan))
+
+
+def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
+    """Excluded ones stay in all plans that the bound is about; racks count only where the rule is on."""
+    plan = met(rack_aware=False)
+    plan["spec"]["topics"] |= {"exclude": ["a"]}
+    assert "meets the targets and leaves excluded topics where they are" == bound_words.bounded(typed(plan))
+
+
+def test_that_nothing_meets_all_targets_is_said_where_it_is_proven() -> None:
+    """Else no plan that was tried does, which proves nothing."""
+    plan = small()
+    said = "1 balance target is not met: "
+    assert f"{said}no plan tried meets all targets" == headline.balance_missed(typed(plan))
+    plan["bound"] |= {"excess": EXCESS | {"least_replicas": 0}}
+    assert f"{said}no plan tried meets all targets" == headline.balance_missed(typed(plan))
+    plan["bound"] |= {"excess": EXCESS}
+    assert f"{said}no plan meets all targets (proven)" == headline.balance_missed(typed(plan))
