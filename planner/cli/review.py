@@ -161,9 +161,8 @@ def check(
         proof = workflow.check_bound(plan)
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
-        of = " of this step" * bool(checked.plan.unfinished) + bound_words.of_split(checked.plan)
         echo_line(
-            f"{plan}: no plan{of} that {bound_words.bounded(checked.plan)} copies fewer than {proof.least:,} "
+            f"{plan}: no plan{bound_words.covered(checked.plan)} copies fewer than {proof.least:,} "
             f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
             f"this one copies {proof.moved:,}: {above}",
             err=form == "json",

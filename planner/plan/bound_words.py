@@ -68,6 +68,11 @@ def bounded(plan: Plan) -> str:
     return _and(does or ["makes these changes"])
 
 
+def covered(plan: Plan) -> str:
+    """Which plans the bound is about: ` of this step that ends as even as this one`."""
+    return f"{' of this step' * bool(plan.unfinished)}{of_split(plan)} that {bounded(plan)}"
+
+
 def _and(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 

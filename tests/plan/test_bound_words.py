@@ -90,6 +90,7 @@ def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> Non
     plan["brokers"][0] |= {"max_replicas": 40}
     assert f"meets the targets, spreads replicas over the racks {kept}" == bound_words.bounded(typed(plan))
     assert split == bound_words.of_split(typed(plan))
+    assert f"{split} that {bound_words.bounded(typed(plan))}" == bound_words.covered(typed(plan))
 
 
 def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
