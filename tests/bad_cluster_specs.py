@@ -83,7 +83,7 @@ CLUSTER_CASES: list[Case] = [
     ("key_nobody_means", after("xyzzy: {}\n"), "11:1 xyzzy", "unknown key; allowed: version, cluster"),
     ("cluster_missing", "version: 1\n", "1:1 cluster", "is missing"),
     ("cluster_list", "version: 1\ncluster: []\n", "2:1 cluster", "a list isn't possible here; allowed: a mapping"),
-    ("changes_empty", after("changes:\n"), "11:1 changes", "nothing isn't possible here; allowed: a mapping"),
+    ("changes_empty", after("changes:\n"), "11:1 changes", "has no value; allowed: a mapping"),
     # cluster
     ("name_missing", line(3, "  bootstrap_servers: []"), "2:1 cluster.name", "is missing"),
     ("name_number", line(3, "  name: 7"), "3:3 cluster.name", 'in quotes ("7") it is text'),

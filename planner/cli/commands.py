@@ -171,7 +171,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "place": (
         "planner place --brokers 0,1,2 --partitions 6 --replication-factor 3 --start-index 2 --next-replica-shift 0",
         "planner place --algorithm round-robin --brokers 0,1,2 --partitions 6 --replication-factor 2",
-        "planner place orders.yaml --partitions 12 --replication-factor 3 --format replica-assignment",
+        "planner place orders.yaml --algorithm striped --partitions 12 --replication-factor 3 --java-random-seed 42 "
+        "--format replica-assignment",
     ),
     "seeds": ("planner seeds orders.yaml", "planner seeds topics-describe.txt --topic orders"),
 }

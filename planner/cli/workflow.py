@@ -61,11 +61,15 @@ class WhatifOptions(EngineOptions):
     seed: int | None = None
 
 
-def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
-    """The files of the specs, all of them valid; SpecError with every finding of all of them."""
+def validate(arguments: Sequence[Path], valid: Callable[[Path], None]) -> None:
+    """Tells the files of the specs that are `valid`; then SpecError with every finding of all others."""
     specs = fleet.specs(arguments)
-    fleet.each(specs, lambda number: reading.load(specs[number]))
-    return specs
+
+    def checked(number: int) -> None:
+        reading.load(specs[number])
+        valid(specs[number])
+
+    fleet.each(specs, checked)
 
 
 def whatif(path: Path, options: WhatifOptions, errors: Console) -> FleetPlan:

@@ -167,7 +167,11 @@ def replace_file(path: Path, content: bytes) -> None:
         goal.write_bytes(content)
         return
     with interrupts.held():
-        handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
+        try:
+            handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
+        except OSError as error:
+            # Nobody knows the name of the file beside it.
+            raise OSError(error.errno, error.strerror, str(path)) from None
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)

@@ -147,7 +147,9 @@ def _compose(text: str, file: str) -> Node:
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
         about = ", ".join(part for part in (error.context, error.problem) if part)
-        raise SpecError([Finding(place, "", f"not YAML: {about}")]) from None
+        # YAML allows no tabs at the beginning of a line.
+        spaces = "; allowed: spaces" if "'\\t'" in about else ""
+        raise SpecError([Finding(place, "", f"not YAML: {about}{spaces}")]) from None
     except yaml.reader.ReaderError as error:
         good = text[: error.position]
         place = Place(file, good.count("\n") + 1, len(good) - good.rfind("\n"))

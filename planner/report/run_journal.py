@@ -1,11 +1,12 @@
 """The journal of a run of the playbooks, which the role writes on the admin host, and what is shown of it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from planner.model.errors import Finding, Place, SpecError
 from planner.model.file_reading import Kind, json_value
+from planner.model.formats import counted
 from planner.report.view import SECONDS, Column, Lines, Name, Quantity, Section, Sentence, Table, View, told
 
 # A line a minute for a month makes 10 MB.
@@ -47,6 +48,9 @@ def entries(journal: bytes, name: str) -> tuple[Entry, ...]:
     lines = journal.split(b"\n")[:-1]
     found = [_entry(line, Place(name, number, 1)) for number, line in enumerate(lines, start=1)]
     wrong = [each for each in found if isinstance(each, Finding)]
+    if len(wrong) > 1 and len(wrong) == len(found):
+        count = counted(len(lines), "line")
+        raise SpecError([replace(wrong[0], message=f"{wrong[0].message}; {count}, and none is an entry")])
     if wrong:
         raise SpecError(wrong)
     return tuple(each for each in found if isinstance(each, Entry))

@@ -368,8 +368,8 @@ def _keys(count: GrownTopicRow) -> Iterator[str]:
         "change; whoever counts on a key's partition (joins, state by key, compaction) must know."
     )
     for key in count.keys:
-        verb = "stays in" if key.before == key.after else f"goes from {number(key.before)} to"
-        yield f"Key {key.key} {verb} partition {number(key.after)}."
+        goes = f"goes from partition {number(key.before)} to" if key.before != key.after else "stays in partition"
+        yield f"Key {key.key} {goes} {number(key.after)}."
 
 
 def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> Section:

@@ -308,7 +308,7 @@ def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
             words = ", ".join(f"{number(count)} {what}" for count, what in effects if count > 0)
             named.append(Joined((Name(row.topic, 60), f" {words}")))
         if len(hit) > _TOPICS_SHOWN:
-            named.append(f"and {len(hit) - _TOPICS_SHOWN} more topics")
+            named.append(f"and {counted(len(hit) - _TOPICS_SHOWN, 'more topic')}")
         if named:
             states.setdefault((state.worst.failed, Joined(tuple(named), "; ")), []).append(of)
     for (failed, topics), of_states in states.items():

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner import __version__
 from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force
-from planner.model.formats import counted, first_names, number, ranges
+from planner.model.formats import counted, first_names, ranges
 from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
@@ -210,7 +210,7 @@ class Judge:
 def view(document: RestartDocument) -> View:
     """The order, what each step does, and the topics that feel it."""
     brokers = sum(len(step.brokers) for step in document.steps)
-    scope = f"{counted(len(document.steps), 'step')} to restart {counted(brokers, 'broker')}, a rack after the other"
+    scope = f"{counted(len(document.steps), 'step')} to restart {counted(brokers, 'broker')}, one rack after another"
     blocks = told(
         Lines((Sentence(f"{scope}: {_verdict(document)}", _LONGEST),), bulleted=False),
         _table(document),
@@ -269,7 +269,7 @@ def _felt(document: RestartDocument) -> Iterator[Value]:
                     listed = first_names([*map(str, ids)], _PARTITIONS_SHOWN)
                     named.append(Joined((Name(each.topic, 60), f" {listed}")))
             if len(named) > _TOPICS_SHOWN:
-                named[_TOPICS_SHOWN:] = [f"and {number(len(named) - _TOPICS_SHOWN)} more topics"]
+                named[_TOPICS_SHOWN:] = [f"and {counted(len(named) - _TOPICS_SHOWN, 'more topic')}"]
             if named:
                 yield Joined((f"step {step.number}, {what}: ", Joined(tuple(named), "; ")))
         if step.apart and step not in document.refusing:  # else what it refuses says why it is alone

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from planner.cli.commands import COMMANDS, EXAMPLES, command, commands
 
+SPEC = str(Path(__file__).parents[2] / "examples" / "expand.yaml")
 LINES = [line for lines in EXAMPLES.values() for line in lines]
 
 
@@ -35,6 +37,12 @@ def test_each_parses(line: str) -> None:
 
     assert "planner" == program
     assert [] == context.args
+
+
+@pytest.mark.parametrize("line", [each.replace("orders.yaml", SPEC) for each in EXAMPLES["place"]])
+def test_each_of_place_runs(line: str) -> None:
+    """The placement's options go together."""
+    assert 0 == CliRunner().invoke(commands, shlex.split(line)[1:], standalone_mode=False).return_value
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

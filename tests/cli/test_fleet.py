@@ -253,6 +253,18 @@ def test_validate_takes_as_many_specs(clusters, capsys):
     assert [f"clusters/{name}.yaml: valid" for name in GOOD] == capsys.readouterr().out.splitlines()
 
 
+def test_validate_lists_the_valid_ones_beside_an_error(clusters, capsys):
+    """So that each is answered for."""
+    Path("clusters/bad.yaml").write_text("version: 2\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", f"clusters/{GOOD[0]}.yaml", "clusters/bad.yaml", f"clusters/{GOOD[1]}.yaml"])
+
+    shown = capsys.readouterr()
+    assert 1 == ended.value.code
+    assert [f"clusters/{name}.yaml: valid" for name in GOOD[:2]] == shown.out.splitlines()
+    assert "clusters/bad.yaml:1:1: version" in shown.err
+
+
 @pytest.mark.parametrize(
     ("errors", "kind", "code"),
     [

@@ -36,6 +36,13 @@ def test_what_is_no_file_takes_the_content_as_it_comes(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
+def test_a_folder_that_takes_no_file_is_told_by_the_name_that_was_given(tmp_path: Path) -> None:
+    """Not by that of the file beside it."""
+    with pytest.raises(FileNotFoundError) as caught:
+        replace_file(tmp_path / "gone" / "file", b"new")
+    assert str(tmp_path / "gone" / "file") == caught.value.filename
+
+
 def test_where_writing_fails_all_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new content lies beside the file until it is whole."""
     (tmp_path / "file").write_bytes(b"old")

@@ -77,6 +77,15 @@ def test_another_file_is_refused_with_its_line(line: bytes, said: str) -> None:
     assert [f"{said}; allowed: a line of a journal that the playbooks wrote"] == list(refused.value.lines)
 
 
+def test_a_file_that_is_no_journal_is_one_finding() -> None:
+    """However many lines it has."""
+    with pytest.raises(SpecError) as refused:
+        run_journal.entries(b"Topic: a\nTopic: b\n", "run.jsonl")
+    (said,) = refused.value.lines
+    assert said.startswith("run.jsonl:1:1: isn't JSON")
+    assert said.endswith("; 2 lines, and none is an entry")
+
+
 def test_a_journal_says_first_how_the_run_ended() -> None:
     """Why it stopped and what it did; or that it has no end, and what to do."""
     ends = (

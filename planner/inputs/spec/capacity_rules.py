@@ -84,10 +84,10 @@ def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
         if not document.get(key):
             continue
         if any(broker.rack is None for broker in target_brokers(document)):
-            message = "what crosses racks is unknown without a rack for every broker; allowed: racks, or without this"
+            message = f"what crosses racks is unknown without a rack for every broker; allowed: racks, or no {key}"
             yield document.finding((key,), message)
         if not knows_traffic(document, "network_in") and not knows_traffic(document, "network_out"):
-            message = "what crosses racks is unknown without rates; allowed: rates (cluster.load), or without this"
+            message = f"what crosses racks is unknown without rates; allowed: rates (cluster.load), or no {key}"
             yield document.finding((key,), message)
     shares = [share_ppm(share) for share in (document.get("traffic", "consumers") or {}).values()]
     if shares and sum(shares) != 1_000_000:

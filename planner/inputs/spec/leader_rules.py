@@ -79,13 +79,12 @@ def _others_can_lead(document: Document, assignment: Assignment) -> Iterator[Fin
                 fixed.append(f"{topic.name}-{row.id}")
     path = ("changes", "demote_brokers")
     if alone:
-        message = (
-            f"nobody else can lead {some(alone, 'partition')}, without a replica elsewhere; allowed: other brokers, "
-        )
-        yield document.finding(path, f"{message}or first a larger changes.set_replication_factor")
+        message = f"nobody else can lead {some(alone, 'partition')}, as only these brokers have replicas"
+        allowed = "other brokers, or first a larger changes.set_replication_factor"
+        yield document.finding(path, f"{message}; allowed: {allowed}")
     if fixed:
         message = (
-            f"{some(fixed, 'partition')} may not change by topics.include or topics.exclude, and is led by one of these"
+            f"one of these leads {some(fixed, 'partition')}, which may not change by topics.include or topics.exclude"
         )
         yield document.finding(path, f"{message}; allowed: topics that let them change")
 

@@ -296,7 +296,9 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
             where = place_of(document, ("placement",) if document.get("placement") else ("cluster", "brokers"))
             why = f"{where} leaves {there}, as no {unit} {'leads' if led else 'has'} two sides"
             message = f"needs {needed} {what}, {of_each}; {why}"
-            yield document.finding(path, f"{message}; allowed: more brokers, or fewer replicas")
+            spread = ", rack_aware: disabled" if unit == "rack" and not led and len(every) > 1 else ""
+            more = f"more {unit}s{spread}"
+            yield document.finding(path, f"{message}; allowed: {more}, or fewer replicas")
             continue
         for later, side in enumerate(sides):
             for other in sides[:later]:

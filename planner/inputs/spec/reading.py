@@ -198,7 +198,8 @@ def _read_sources(document: Document, folder: Path) -> _Parts:
         except file_reading.UnreadableError as error:
             findings.append(document.finding(source.keys, str(error)))
         except SpecError as error:
-            findings += error.findings
+            key = document.finding(source.keys, "").key
+            findings += (replace(each, key=each.key or key) for each in error.findings)
     return _Parts(tuple(parts), tuple(inputs), tuple(findings))
 
 

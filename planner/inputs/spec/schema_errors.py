@@ -20,6 +20,7 @@ from planner.model.amounts import AmountError, parse_amount
 from planner.model.cluster import TOPIC_CONFIGS
 from planner.model.errors import MOST_SHOWN, Finding, did_you_mean
 from planner.model.file_reading import resource
+from planner.model.formats import counted
 
 _TYPE_WORDS = {
     "integer": "a whole number",
@@ -136,7 +137,8 @@ def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
         # Text of the same characters might be possible.
         fits = re.search(fault.schema.get("pattern", ""), str(fault.value))
         quoted = f'; in quotes ("{fault.value}") it is text' if fits else ""
-    message = f"{shown(fault.value)} isn't possible here; allowed: {allowed(fault.schema)}{quoted}"
+    wrong = "has no value" if fault.value is None else f"{shown(fault.value)} isn't possible here"
+    message = f"{wrong}; allowed: {allowed(fault.schema)}{quoted}"
     yield document.finding(path, message)
 
 
@@ -177,7 +179,10 @@ def _tell_one_of(document: Document, fault: _Fault) -> Iterator[Finding]:
 
 @_tells("minItems")
 def _tell_empty_list(document: Document, fault: _Fault) -> Iterator[Finding]:
-    yield document.finding(fault.path, "an empty list isn't possible here; allowed: at least one item")
+    least = fault.schema["minItems"]
+    many = "at least one item" if least == 1 else f"at least {least} items"
+    found = counted(len(fault.value), "item") if fault.value else "an empty list"
+    yield document.finding(fault.path, f"{found} isn't {'enough' if fault.value else 'possible here'}; allowed: {many}")
 
 
 @_tells("uniqueItems")

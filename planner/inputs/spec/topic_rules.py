@@ -214,7 +214,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
     leaving = leaving_brokers(document)
     stuck = [topic.name for topic in fixed if any(leaving & set(partition.replicas) for partition in topic.partitions)]
     if stuck:
-        message = f"{some(stuck)} may not move, but has replicas on brokers that leave; allowed: let it move"
+        message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
         excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
         yield document.finding(next(excluded, ("topics", "include")), message)
     for at, change in enumerate(replication_factor_changes(document)):

@@ -219,18 +219,20 @@ def read_part(text: str, file: str, topic: str | None = None, expected: Expected
     for recognises, read in _READERS:
         if recognises(text):
             return _require(read(text, file, topic), expected)
-    raise _unknown(file, expected)
+    begin = text.strip().split("\n")[0][:60]
+    raise _unknown(file, expected, f"begins with {begin!r}" if begin else "is empty")
 
 
 def _require(part: StatePart, expected: Expected) -> StatePart:
     """The part, where it says what is expected of it: an assignment, sizes, or anything. Else ImportStateError."""
     if (expected == "assignment" and not part.entries) or (expected == "sizes" and part.sizes is None):
-        raise _unknown(part.file, expected)
+        has = "an assignment" if part.entries else "sizes" if part.sizes is not None else "neither"
+        raise _unknown(part.file, expected, f"has {has}")
     return part
 
 
-def _unknown(file: str, expected: Expected) -> ImportStateError:
-    message = f"no {expected} in a known format; allowed: {_ALLOWED[expected]}"
+def _unknown(file: str, expected: Expected, what: str) -> ImportStateError:
+    message = f"no {expected} in a known format: the file {what}; allowed: {_ALLOWED[expected]}"
     return ImportStateError([Finding(Place(file, 1, 1), "", message)])
 
 

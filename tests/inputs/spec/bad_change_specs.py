@@ -19,6 +19,12 @@ CHANGE_CASES: list[Case] = [
         "an empty list isn't possible here; allowed: at least one item",
     ),
     (
+        "apart_alone",
+        after("apart: [[orders]]\n"),
+        "11:9 apart[0]",
+        "1 item isn't enough; allowed: at least 2 items",
+    ),
+    (
         "remove_twice",
         after("changes: {add_brokers: [{id: 7, rack: a}], remove_brokers: [3, 3]}\n"),
         "11:64 changes.remove_brokers[1]",

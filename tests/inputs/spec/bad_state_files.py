@@ -14,9 +14,34 @@ MOVING = "\tTopic: orders\tPartition: 1\tLeader: 2\tReplicas: 2,3\tIsr: 2\tAddin
 
 # name, describe.txt, log-dirs.txt, "file:line:column key", a part of the message
 STATE_CASES = [
-    ("empty", "", LOG_DIRS, "describe.txt:1:1", "no assignment in a known format"),
-    ("other_tool", "Usage: kafka-topics\n", LOG_DIRS, "describe.txt:1:1", "no assignment in a known format"),
-    ("log_line", "WARN hello\n" + DESCRIBE, LOG_DIRS, "describe.txt:1:1", "isn't a topic or a partition"),
+    (
+        "empty",
+        "",
+        LOG_DIRS,
+        "describe.txt:1:1 cluster.state.assignment",
+        "no assignment in a known format: the file is empty; allowed: ",
+    ),
+    (
+        "other_tool",
+        "Usage: kafka-topics\n",
+        LOG_DIRS,
+        "describe.txt:1:1 cluster.state.assignment",
+        "format: the file begins with 'Usage: kafka-topics'",
+    ),
+    (
+        "swapped",
+        LOG_DIRS,
+        LOG_DIRS,
+        "describe.txt:1:1 cluster.state.assignment",
+        "no assignment in a known format: the file has sizes; allowed: ",
+    ),
+    (
+        "log_line",
+        "WARN hello\n" + DESCRIBE,
+        LOG_DIRS,
+        "describe.txt:1:1 cluster.state.assignment",
+        "isn't a topic or a partition",
+    ),
     ("no_heading", DESCRIBE.split("\n", 1)[1], LOG_DIRS, "describe.txt:1:2 orders", "has no heading"),
     (
         "cut",
@@ -51,7 +76,7 @@ STATE_CASES = [
         "replica_word",
         line(3, "\tTopic: orders\tPartition: 1\tLeader: 2\tReplicas: 2,x\tIsr: 2", DESCRIBE),
         LOG_DIRS,
-        "describe.txt:3:2",
+        "describe.txt:3:2 cluster.state.assignment",
         "Replicas has 'x'; allowed: brokers' ids",
     ),
     (
@@ -83,7 +108,13 @@ STATE_CASES = [
         "min.insync.replicas is 'two'",
     ),
     ("topic_name", DESCRIBE.replace("orders", "or/ders"), LOG_DIRS, "describe.txt:2:2 or/ders-0", "can't be a topic's"),
-    ("json_cut", '{"version":1,"partitions":[{"topic":"a"', LOG_DIRS, "describe.txt:1:40", "not JSON: Expecting ','"),
+    (
+        "json_cut",
+        '{"version":1,"partitions":[{"topic":"a"',
+        LOG_DIRS,
+        "describe.txt:1:40 cluster.state.assignment",
+        "not JSON: Expecting ','",
+    ),
     (
         "json_no_replicas",
         '{"partitions":[\n {"topic":"orders","partition":0,"replicas":[1]},\n {"topic":"orders","partition":1}]}',
@@ -95,18 +126,24 @@ STATE_CASES = [
         "json_version",
         '{"version":2,"partitions":[{"topic":"orders","partition":0,"replicas":[1]}]}',
         LOG_DIRS,
-        "describe.txt:1:1",
+        "describe.txt:1:1 cluster.state.assignment",
         "not a reassignment",
     ),
     (
         "json_key_twice",
         '{"partitions":[{"topic":"orders","partition":0,"partition":1,"replicas":[1]}]}',
         LOG_DIRS,
-        "describe.txt:1:1",
+        "describe.txt:1:1 cluster.state.assignment",
         "the key 'partition' is here twice among topic, partition, replicas",
     ),
-    ("sizes_format", DESCRIBE, DESCRIBE, "log-dirs.txt:1:1", "no sizes in a known format"),
-    ("sizes_cut", DESCRIBE, LOG_DIRS[:-3], "log-dirs.txt:1:100", "not JSON"),
+    (
+        "sizes_format",
+        DESCRIBE,
+        DESCRIBE,
+        "log-dirs.txt:1:1 cluster.state.sizes",
+        "no sizes in a known format: the file has an assignment; allowed: ",
+    ),
+    ("sizes_cut", DESCRIBE, LOG_DIRS[:-3], "log-dirs.txt:1:100 cluster.state.sizes", "not JSON"),
     (
         "size_negative",
         DESCRIBE,
@@ -132,7 +169,7 @@ STATE_CASES = [
         "sizes_twice",
         DESCRIBE,
         LOG_DIRS + "\n" + LOG_DIRS,
-        "log-dirs.txt:2:1",
+        "log-dirs.txt:2:1 cluster.state.sizes",
         "something follows the JSON; allowed: what kafka-log-dirs --describe prints for all brokers at once",
     ),
     (

@@ -84,8 +84,8 @@ CASES = [
         "ababa",
         "apart: [{topics: [orders, payments], by: rack}]\n",
         "s.yaml:9:10 apart[0].topics needs 4 racks, 2 for 'orders', apart[0].topics[0] (9:19) and 2 for 'payments', "
-        "apart[0].topics[1] (9:27); cluster.brokers (4:3) leaves 2, as no rack has two sides; allowed: more brokers, "
-        "or fewer replicas",
+        "apart[0].topics[1] (9:27); cluster.brokers (4:3) leaves 2, as no rack has two sides; allowed: more racks, "
+        "rack_aware: disabled, or fewer replicas",
     ),
     (
         "ababb",
@@ -105,7 +105,7 @@ CASES = [
         "aaa",
         "apart: [{topics: [orders, payments], by: rack_leaders}]\n",
         "s.yaml:9:10 apart[0].topics needs 2 racks, 1 for 'orders', apart[0].topics[0] (9:19) and 1 for 'payments', "
-        "apart[0].topics[1] (9:27); cluster.brokers (4:3) leaves 1, as no rack leads two sides; allowed: more brokers, "
+        "apart[0].topics[1] (9:27); cluster.brokers (4:3) leaves 1, as no rack leads two sides; allowed: more racks, "
         "or fewer replicas",
     ),
     (

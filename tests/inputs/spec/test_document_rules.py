@@ -244,7 +244,7 @@ CASES: list[Case] = [
         "variant_moves_what_may_not",
         variants("    - {name: b, changes: {replace_brokers: {1: 9}}}") + "topics: {exclude: [orders]}\n",
         "14:20 topics.exclude[0]",
-        "has replicas on brokers that leave; allowed: let it move (in sweep.variants[0].changes)",
+        "have replicas of topic orders, which may not move; allowed: let them move (in sweep.variants[0].changes)",
     ),
     # scenarios
     (

@@ -157,7 +157,7 @@ CASES: list[Case] = [
         "excluded_on_leaving_broker",
         after('changes: {replace_brokers: {3: 9}}\ntopics: {exclude: ["or?ers", "ord*"]}\n'),
         "12:20 topics.exclude[0]",
-        "topic orders may not move, but has replicas on brokers that leave",
+        "brokers that leave have replicas of topic orders, which may not move; allowed: let them move",
     ),
     # rates
     (

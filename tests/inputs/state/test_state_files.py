@@ -251,7 +251,11 @@ def test_the_format_is_told_from_the_content() -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"brokers": []}', "\x00", '{"version":1,"partitions":[]}'])
 def test_unknown_formats_name_the_file_and_what_is_known(text: str) -> None:
     """Neither importer guesses."""
-    with pytest.raises(ImportStateError, match=r"^f:1:1: no assignment in a known format; allowed: .*describe"):
+    with pytest.raises(
+        ImportStateError, match=r"^f:1:1: no assignment in a known format: the file [^;]*; allowed: .*describe"
+    ):
         read_topics(text, "f")
-    with pytest.raises(ImportStateError, match=r"^f:1:1: no sizes in a known format; allowed: .*kafka-log-dirs"):
+    with pytest.raises(
+        ImportStateError, match=r"^f:1:1: no sizes in a known format: the file [^;]*; allowed: .*kafka-log-dirs"
+    ):
         read_part(text, "f", expected="sizes")
