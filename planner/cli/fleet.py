@@ -4,6 +4,7 @@ Either every cluster of a fleet gets its plan, or none does.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -139,16 +140,22 @@ def view(rows: Sequence[SummaryRow]) -> View:
     column = Column[SummaryRow]
     columns = (
         column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
-        column("verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
-        column("copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
-        column("replicas", itemgetter("replicas_moved")),
-        column("leaders", itemgetter("leaders_changed")),
-        column("above least", _above_least),
-        column("candidates", itemgetter("candidates")),
-        column("folder", lambda row: Name(row["folder"]), numeric=False),
+        column("Verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
+        column("Copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
+        column("Replicas", itemgetter("replicas_moved")),
+        column("Leaders", itemgetter("leaders_changed")),
+        column("Above the minimum", _above_least),
+        column("Candidates tried", itemgetter("candidates")),
+        column("Folder", lambda row: Name(row["folder"]), numeric=False),
     )
     following = "Next: read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"
-    return View("", (Section("", (Table("", "", "cluster", rows, columns), Lines((following,)))),))
+    plans = Counter(row["cluster"] for row in rows)
+    again = [
+        Sentence(f"{name} has {count} plans, each made as if the others weren't: apply one of them", _LONGEST_VERDICT)
+        for name, count in plans.items()
+        if count > 1
+    ]
+    return View("", (Section("", (Table("", "", "cluster", rows, columns), Lines((*again, following)))),))
 
 
 def _above_least(row: SummaryRow) -> Quantity:

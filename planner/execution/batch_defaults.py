@@ -135,5 +135,4 @@ def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]
     network = f"broker {least}'s network"
     if known:
         return rate, f"{share} of the {size(left[least])}/s that clients and replication leave of {network}"
-    without = "with nothing taken off for clients, whose use is unknown (no cluster.rates)"
-    return rate, f"{share} of {network} of {size(left[least])}/s, {without}"
+    return rate, f"{share} of {network} of {size(left[least])}/s; what clients use is unknown (no cluster.rates)"

@@ -226,7 +226,7 @@ def notes(subject: Subject) -> Iterable[str]:
 def view(document: FailuresDocument) -> View:
     """The worst failure of each kind, the topics that it hits, each broker and rack by itself, and notes."""
     rows = list(_rows(document))
-    scope = ", ".join(f"{kind.of}: {kind.explained}" for kind in document.kinds)
+    scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in document.kinds)
     when = "today"
     if document.plan_id is not None:
         when += f", in {counted(document.batches, 'batch')} of plan {document.plan_id[:12]}, and after it"

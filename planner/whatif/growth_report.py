@@ -30,7 +30,7 @@ from planner.whatif.growth_forecast import MOST_TIMES, PLANNED, Case, Row, at_le
 
 FORMAT_VERSION = "1.0"
 _NEVER = FirstLimit(month=None, broker=None, limit=None)
-_TOO_MANY = f"not planned, as it is more than {MOST_TIMES} times as many, or than there are replicas for"
+_TOO_MANY = f"no plan was made for so many, as they are more than {MOST_TIMES} times today's, or more than replicas"
 _BROKERS_SHOWN = 24
 _TOPICS_SHOWN = 8
 _LONGEST_RACK = 20

@@ -71,7 +71,10 @@ def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
     assert ["expand.plan", "leaders-only.plan", "no-racks.plan"] == plans(clusters)
     table, _, following = shown.partition("\n\n")
     assert [line.split()[0] for line in table.splitlines()] == ["Cluster", "orders-eu", "orders-eu", "lab"]
-    assert following.startswith("Next: read report.html in each folder")
+    assert ["Verdict", "Copied", "Replicas", "Leaders"] == table.split()[1:5]
+    again, last = following.splitlines()
+    assert "orders-eu has 2 plans, each made as if the others weren't: apply one of them" == again
+    assert last.startswith("Next: read report.html in each folder")
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
         (
             {"networks": (125, 125, 125)},
             31,
-            "a quarter of broker 1's network of 125 MB/s, with nothing taken off for clients",
+            "a quarter of broker 1's network of 125 MB/s; what clients use is unknown (no",
         ),
         # Two partitions of 1 MB/s: each broker is written 2, and sends 1 to a follower.
         ({"networks": (125, 125, 125), "rate": 1}, 30, "a quarter of the 123 MB/s that clients and replication leave"),

@@ -155,7 +155,9 @@ def test_brokers_that_would_help_are_told_or_why_there_are_none():
     assert "at least" not in lasting
     short = page_of(made(classes=least, options=[tried]))
     assert "Class big: at least 2 more are needed; up to 2 don't last so long." in short
-    assert "Class big: at least 2 more are needed: not planned, as it is more than" in page_of(made(classes=least))
+    assert "Class big: at least 2 more are needed: no plan was made for so many, as they are more than" in page_of(
+        made(classes=least)
+    )
 
 
 def test_brokers_that_are_full_first_come_first():

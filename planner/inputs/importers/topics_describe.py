@@ -205,7 +205,7 @@ def _entry(fields: dict[str, str], place: Place) -> AssignmentEntry:
 def _number(fields: dict[str, str], label: str) -> int:
     value = fields.get(label, "")
     if not NUMBER.fullmatch(value):
-        raise _LineError(f"{label} is {shown(value)}; allowed: a whole number")
+        raise _LineError(f"{label} is {shown(value)}; allowed: a whole number from 0")
     return int(value)
 
 
