@@ -195,7 +195,7 @@ def _notes(spec: Spec, base: Case) -> Iterator[str]:
     """What the numbers rest on."""
     problem = base.forecast.problem
     if not spec.growth.rates:
-        yield "growth has no entry: no topic grows, beyond filling up what its retention allows"
+        yield "growth has no entry, nor is it known from cluster.load: it counts as 0 %, beyond what retention fills up"
     if not spec.cluster.sizes_known:
         yield "sizes are unknown (no cluster.state.sizes): they are what rates and retention make of them"
     idle = int(((problem.bytes_in_per_sec == 0) & (problem.replicas[:, 0] >= 0)).sum())

@@ -82,6 +82,7 @@ def test_what_the_numbers_rest_on_is_noted():
     assert [
         each for each in notes if each.startswith(("growth has no entry", "sizes are unknown", "1 partition without"))
     ] == notes[:3]
+    assert "counts as 0 %" in notes[0], "unknown growth is said to be no more than a default"
     assert {
         "brokers without capacity.disk have no disk limit",
         "brokers without capacity.network have no network limit",
