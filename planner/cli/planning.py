@@ -265,10 +265,16 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     most = _left(wish, broker, amount, spec)
     title = f"Written by planner drain for {spec.name}: all that broker {broker} may hold is its max_disk."
     output_folder.check(beside.with_suffix(".plan"))
+    found = beside.read_bytes() if beside.exists() else None
     output_folder.replace_file(beside, drained(spec.read_text("utf-8-sig"), broker, most, title).encode())
-    say(f"{beside}: written; its plan is made of it")
     options = workflow.WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
-    planned = workflow.whatif(beside, options, Console(stderr=True))
+    try:
+        planned = workflow.whatif(beside, options, Console(stderr=True))
+    except BaseException:
+        # Without a plan nothing is written.
+        beside.unlink() if found is None else output_folder.replace_file(beside, found)
+        raise
+    say(f"{beside}: written; its plan is made of it")
     show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 

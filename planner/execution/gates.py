@@ -123,8 +123,9 @@ def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:
         where = f"its log dir {path}" if path else "it"
         yield (
             f"{places[to]}: broker {to} is cordoned ({setting}), and the plan copies {counted(count, 'replica')} "
-            f"to {where}; allowed: changes that copy nothing there, or lift the cordon (kafka-configs.sh --entity-type "
-            f"brokers --entity-name {to} --alter --delete-config cordoned.log.dirs) and capture the state again"
+            f"to {where}; allowed: changes.rebalance: leaders or none, placement on other brokers, or lift the cordon "
+            f"(kafka-configs.sh --entity-type brokers --entity-name {to} --alter --delete-config cordoned.log.dirs) "
+            "and capture the state again"
         )
     if stuck := endless(costs.batches, spec.execution.throttle_bytes_per_sec):
         yield _never_complete(stuck, spec.execution.throttle_bytes_per_sec)

@@ -137,7 +137,7 @@ _TERMS = {
     "bytes_moved": "bytes copied",
     "least_bytes_moved": "proven minimum",
     "cross_rack_bytes": "copied across racks",
-    "peak_disk": "peak disk use",
+    "peak_disk": "peak disk, all at once",
     "replicas_moved": "replicas copied",
     "windows_relaxed": "targets not met",
     "gap": "above the proven minimum",

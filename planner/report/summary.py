@@ -265,7 +265,8 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             shares = f"shares of {_range([unlike.least, unlike.most], unit)}" if unlike else ""
             by_share = ruled or (bool(shares) and window not in missed)
             allowed = sentences.target(getattr(asked, window), by_share=by_share, shares=shares)
-            but = _MISSED * (window in missed)
+            but = sentences.missed_in_hours(plan, [row for row in relaxed if row.window == window])
+            but = but or _MISSED * (window in missed)
             if but and shares and not by_share and not getattr(asked, window).endswith("%"):
                 # A spread that fair shares don't allow.
                 but = f"missed, with {shares}"

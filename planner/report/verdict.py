@@ -83,15 +83,17 @@ def writes(plan: Plan) -> str:
     found = plan.risks
     unknown = "" if found.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
     refused = [(batch, count) for batch, count in zip(plan.batches, found.under_min_isr, strict=False) if count]
-    # Partitions without a leader are in batches of their own, and refuse all writes before the plan too.
-    already = sum(count for batch, count in refused if batch.leaderless)
+    # Partitions without a leader refuse all writes before the plan too; those that change are in batches of their own.
+    waiting = sum(count for batch, count in refused if batch.leaderless)
+    without = plan.terms_by_name.get("without_leader")
+    already = max(waiting, round(without.plan or 0) if without else 0)
     refuses = "refuses" if already == 1 else "refuse"
     too = f"; {counted(already, 'partition')} without a leader already {refuses} all writes"
     unknown += too if already else ""
     batches = [batch.number for batch, _ in refused if not batch.leaderless]
     if batches:
         where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
-        total = counted(sum(count for _, count in refused) - already, "partition")
+        total = counted(sum(count for _, count in refused) - waiting, "partition")
         return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
     worst, today = max(found.refused_by_failure, default=0), found.refused_by_failure_today
     if not worst:
@@ -153,7 +155,7 @@ def refused_next(plan: Plan) -> str:
     crossed = {gate.key for gate in plan.limits if gate.crossed}
     lifted = "do what is allowed (see Unsafe)" if plan.unsafe else ""
     if not crossed:
-        return f"nothing was written: {lifted}, then run planner whatif again"
+        return f"nothing was written: {lifted}, then run the same command again"
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
     faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
@@ -173,7 +175,7 @@ def refused_next(plan: Plan) -> str:
         f"broker {gate.broker}'s disk is too small; " for gate in plan.limits if gate.crossed and gate not in over
     )
     also = f"; {lifted}" if lifted else ""
-    return f"nothing was written: {smaller}{raises}ask for less{step}{also}; then run planner whatif again"
+    return f"nothing was written: {smaller}{raises}ask for less{step}{also}; then run the same command again"
 
 
 def _as_today(plan: Plan, gate: LimitRow) -> str:
@@ -293,8 +295,12 @@ def fullest(plan: Plan) -> str:
 
     today, after = held_most("before"), held_most("after")
     during, batch = _peak(plan)
-    # New partitions are empty when they are made, and count with the size that the YAML states for them.
-    filled = "after, new partitions with their stated sizes" if plan.new_topics else "after"
+    # New partitions are empty when they are made, and count with the size that the YAML states for them, if any.
+    sized = [bool(row.size) for row in plan.changes.create_topics]
+    sized += [bool(row.size) for row in plan.changes.add_partitions]
+    how = "with their stated sizes" if any(sized) else "counted as empty"
+    how += ", others counted as empty" if any(sized) and not all(sized) else ""
+    filled = f"after, new partitions {how}" if plan.new_topics else "after"
     during = during or (today if plan.new_topics else after)
     times = {today: ["today"]}
     times.setdefault(during, []).append("during the plan" if during in (today, after) else f"in batch {batch}")

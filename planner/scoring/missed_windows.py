@@ -136,8 +136,7 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
     if not window.outside[at]:
         return f"brokers in smaller racks hold more{_smallest_racks(problem)}"
     if problem.rebalance != "all":
-        or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""
-        return f"with rebalance: {problem.rebalance}, only what has to move{or_racks} does"
+        return _why_of_mode(problem, window)
     if problem.deferred is not None:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
@@ -153,6 +152,13 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
         return _why_not_led(problem)
     others = "" if problem.allowed is None else " and placement"
     return f"no plan tried meets it beside the other targets, the racks and the replication factors{others}"
+
+
+def _why_of_mode(problem: Problem, window: _Window) -> str:
+    if problem.rebalance == "leaders" and window.name in _OF_LEADERS:
+        return _why_not_led(problem)
+    or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""
+    return f"with rebalance: {problem.rebalance}, only what has to move{or_racks} does"
 
 
 def _smallest_racks(problem: Problem) -> str:
@@ -174,6 +180,8 @@ def _why_not_led(problem: Problem) -> str:
     if off is not None and (off & problem.targets).any():
         return f"{brokers(problem.broker_ids[off & problem.targets].tolist())} can't lead: in no ISR"
     rules = "" if problem.leader_ranks is None else ", and the rules on who leads"
+    if problem.rebalance == "leaders":
+        return f"not reached with the replicas where they are{rules}"
     return f"impossible with the replicas placed for the fewest bytes{rules}"
 
 

@@ -107,6 +107,7 @@ class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
 
 def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresSection:
     """Everything that is shown, of rows (failures.ROW_SCHEMA) by kind, scenario and stage."""
+    rows = _of_brokers_there(subject, rows)
     of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
     worst: dict[tuple[str, str], Row] = {}
     for kind, found in of_kind.items():
@@ -146,6 +147,28 @@ def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> Fa
     )
 
 
+def _of_brokers_there(subject: Subject, rows: pa.Table) -> pa.Table:
+    """The rows but those of brokers that aren't there: today the ones that come, after the plan the ones that left."""
+    if subject.plan is None:
+        return rows
+    ids, stays, known = subject.problem.broker_ids, subject.problem.targets, subject.spec.cluster.brokers
+    # A first step may leave replicas on a broker that is to leave.
+    held = [row.id for row in subject.plan.brokers if row.after.replicas]
+    absent = {
+        TODAY: np.setdiff1d(ids, [broker.id for broker in known]),
+        PLANNED: np.setdiff1d(ids[~stays], held),
+    }
+    lists, racks = rows["brokers"].combine_chunks(), pc.equal(rows["of"], RACKS).to_numpy()
+    of_row, sizes = pc.list_parent_indices(lists).to_numpy(), pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    there = np.ones(len(rows), dtype=bool)
+    for state, missing in absent.items():
+        gone = np.isin(pc.list_flatten(lists).to_numpy(), missing)
+        count = np.bincount(of_row[gone], minlength=len(rows))
+        # Of a rack the others fail.
+        there &= ~pc.equal(rows["state"], state).to_numpy() | (count < np.where(racks, sizes, 1))
+    return rows.filter(pa.array(there))
+
+
 Row = Mapping[str, Any]
 
 
@@ -154,7 +177,10 @@ def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -
     counts = {f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED}
     figures = {name: worst[name] for name in ("failed", *_SHOWN)}
     return FailureStateRow(
-        state=worst["state"], **counts, worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit or ())
+        state=worst["state"],
+        scenarios=len(rows),
+        **counts,
+        worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit or ()),
     )
 
 
@@ -277,7 +303,7 @@ def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
         column("State", lambda row: row.of, numeric=False),
         column(
             "Take any offline",
-            lambda row: f"{number(row.state.with_offline)} of {number(row.kind.scenarios)}",
+            lambda row: f"{number(row.state.with_offline)} of {number(row.state.scenarios or row.kind.scenarios)}",
             narrow="take any\noffline",
         ),
         column("Worst", lambda row: Sentence(row.state.worst.failed, _LONGEST_FAILED), numeric=False),

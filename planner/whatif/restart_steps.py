@@ -227,9 +227,12 @@ def _verdict(document: RestartDocument) -> str:
         return f"no partition refuses writes with acks=all or is without a leader{known}"
     steps = ", ".join(str(step.number) for step in document.refusing)
     lost = ", or lose records" if any(step.unclean for step in document.steps) else ""
+    # A partition without a leader has no replica left that could take writes, whatever min.insync.replicas is.
+    only_refused = any(_count(step.writes_refused) > _count(step.offline) for step in document.steps)
+    lower = ", and where only writes are refused a lower min.insync.replicas meanwhile" if only_refused else ""
     return (
         f"in {'step' if len(document.refusing) == 1 else 'steps'} {steps} partitions refuse writes with acks=all or "
-        f"have no leader{lost}; more replicas, or a lower min.insync.replicas meanwhile, would avoid it"
+        f"have no leader{lost}; more replicas in sync would avoid it{lower}"
     )
 
 

@@ -166,7 +166,13 @@ def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
     assert "capacity.max_disk: the plan needs 20.0 MB" in captured.err
     assert " on broker 1 (20000000 bytes), allowed: at most 15 MB" in captured.err
     assert captured.out.startswith("Refused: 1 of 1 limit is exceeded (capacity.max_disk: ")
-    assert not (tmp_path / "full-drain-1.plan").exists()
+    assert captured.err.count("written") == 1
+    assert ["full.yaml"] == [each.name for each in tmp_path.iterdir()]
+
+    (tmp_path / "mine.yaml").write_text("as it was\n")
+    with pytest.raises(SystemExit):
+        main(["drain", str(path), "--broker", "1", "--for", "disk=5MB", "-o", str(tmp_path / "mine.yaml")])
+    assert "as it was\n" == (tmp_path / "mine.yaml").read_text()
 
 
 @pytest.mark.parametrize(

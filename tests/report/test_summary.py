@@ -126,6 +126,25 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     assert facts(step)["Kafka's tool"] == f"{copied} for the whole change and be less even than this step{seeds}"
 
 
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((None, None), "counted as empty"),
+        ((5, 7), "with their stated sizes"),
+        ((5, None), "with their stated sizes, others counted as empty"),
+    ],
+)
+def test_new_partitions_count_with_what_is_stated_of_them(sizes: tuple[int | None, int | None], said: str) -> None:
+    """Nothing is said to be stated that isn't."""
+    new = {"topic": "n", "replicas": [[1, 2]], "replication_factor": 2, "partitions": 1, "replica_assignment": "1:2"}
+    plan = small(new_partitions={"topics": [new], "compared": [{"label": "this plan", "placements": 1}]})
+    plan["changes"] = plan["changes"] | {
+        "create_topics": [{"name": "n", "partitions": 1, "replication_factor": 2, "size": sizes[0]}],
+        "add_partitions": [{"topic": "x", "partitions": 9, "size": sizes[1]}],
+    }
+    assert facts(plan)["Fullest broker"].split("; ")[2].endswith(f" after, new partitions {said}")
+
+
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:
     """By the share of its disk where every broker states one, else by bytes, else by replicas."""
     plan = with_disks()

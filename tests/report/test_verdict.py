@@ -75,6 +75,8 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
         "Writes: acks=all keeps working, even if one broker fails meanwhile "
         "(replicas whose state is unknown are assumed to be in sync)." == risks(risks=known | {"isr_known": False})[0]
     )
+    waits = [term("safety", "without_leader", "partitions", 1, 1, None)]
+    assert risks(risks=known, terms=waits)[0].endswith("; 1 partition without a leader already refuses all writes.")
 
 
 def test_bytes_between_racks_are_told_with_their_share() -> None:
@@ -145,11 +147,11 @@ def test_a_plan_that_is_not_safe_is_refused() -> None:
     plan = small(unsafe=["broker 5 is cordoned"])
     told = verdict.verdict(typed(plan))
     assert told.startswith("Refused: it can't be applied safely; within the limit; ")
-    assert "nothing was written: do what is allowed (see Unsafe), then run planner whatif again" == (
+    assert "nothing was written: do what is allowed (see Unsafe), then run the same command again" == (
         verdict.refused_next(typed(plan))
     )
     both = verdict.refused_next(typed(plan | {"limits": [gate("gap", 2)]}))
-    assert both.endswith(", or ask for less; do what is allowed (see Unsafe); then run planner whatif again")
+    assert both.endswith(", or ask for less; do what is allowed (see Unsafe); then run the same command again")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_no_limit_beyond_the_whole_disk_is_offered() -> None:
     plan = small(limits=[{"key": "limits.disk_used", "limit": 40 * GB, "value": 49 * GB, "broker": 1}])
     plan["brokers"][0]["disk_bytes"] = 45 * GB
     told = verdict.refused_next(typed(plan))
-    assert told == "nothing was written: broker 1's disk is too small; ask for less; then run planner whatif again"
+    assert told == "nothing was written: broker 1's disk is too small; ask for less; then run the same command again"
     plan["brokers"][0]["disk_bytes"] = 100 * GB
     assert "raise limits.disk_used to 49 %, or ask for less" in verdict.refused_next(typed(plan))
 

@@ -65,6 +65,16 @@ def test_brokers_in_no_isr_are_the_reason() -> None:
     assert (Relaxed("leaders", None, "1", 2, "broker 3 can't lead: in no ISR"),) == found(problem, rows)
 
 
+def test_leaders_that_alone_may_change_depend_on_where_replicas_are() -> None:
+    """All changes are allowed that `rebalance: leaders` makes, and the replicas, and the rules, are the reason."""
+    problem = problem_of(
+        no_racks(1, 2, 3), {"x": [(1, 2), (1, 2), (2, 1)]}, balance=NARROW, changes=Changes(rebalance="leaders")
+    )
+    rows = [(1, 2), (1, 2), (2, 1)]
+    why = "not reached with the replicas where they are"
+    assert [why] == [each.why for each in found(problem, rows) if each.window == "leaders"]
+
+
 def test_windows_that_exclude_each_other() -> None:
     """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))

@@ -9,6 +9,7 @@ from clusters import no_racks, spec_of
 from failure_studies import NO_LIMITS, planned
 from msgspec import structs
 from plan_documents import row, typed
+from report_documents import broker
 from rich.console import Console
 
 from planner.model.cluster import Broker
@@ -74,6 +75,29 @@ def test_a_plan_has_a_state_for_each_batch():
 
     assert (typed({}).plan_id, 1) == (found["plan_id"], found["batches"])
     assert ["today", "batch 1", "planned"] == [state["state"] for state in found["kinds"][0]["states"]]
+
+
+def test_brokers_that_come_do_not_fail_today_and_those_that_left_not_afterwards():
+    """Neither counts among the failures of that state, nor is listed there; a rack fails with the brokers it has."""
+    spec = spec_of({1: "a", 2: "b", 3: "b"}, {"t": [[1], [2], [3]]})
+    changes = Changes(add_brokers=(Broker(4, "c"), Broker(5, "b")), remove_brokers=(3,))
+    spec = replace(spec, changes=changes)
+    _, steps = planned(spec, NO_LIMITS)
+    held = [
+        broker(3, "removed", (1, 1), (0, 0)),
+        broker(4, "added", (0, 0), (1, 1)),
+        broker(5, "added", (0, 0), (1, 1)),
+    ]
+    found = told(spec, ["brokers", "racks", "pairs"], structs.replace(typed({"brokers": held}), batches=steps))
+
+    count = {(kind["of"], each["state"]): each["scenarios"] for kind in found["kinds"] for each in kind["states"]}
+    assert {"brokers": 3, "racks": 2, "pairs": 3} == {of: rows for (of, when), rows in count.items() if when == "today"}
+    assert {"brokers": 5, "racks": 3, "pairs": 10} == {of: count[of, "batch 1"] for of in ("brokers", "racks", "pairs")}
+    assert {"brokers": 4, "racks": 3, "pairs": 6} == {of: count[of, "planned"] for of in ("brokers", "racks", "pairs")}
+    listed = {each["failed"]: [state["state"] for state in each["states"]] for each in found["scenarios"]}
+    assert "today" not in listed["broker 4"] + listed["rack c"]
+    assert "today" in listed["rack b"]
+    assert "planned" not in listed["broker 3"]
 
 
 FACTS = {"offline": 0, "writes_refused": 0, "at_risk": 1, "lost": 0, "lost_bytes": 0, "leaders_moved": 2}

@@ -13,6 +13,7 @@ from small_specs import SMALL
 from small_specs import spec_of as spec_of_text
 
 from planner.model.cluster import Partition
+from planner.report import markdown
 from planner.whatif import restart_steps
 
 TWO, THREE = ((("min.insync.replicas", each),) for each in ("2", "3"))
@@ -120,6 +121,12 @@ def test_what_no_order_can_avoid_is_foretold():
     ]
     assert {"single-0"} == names(document.steps[4].offline)
     assert "alone: strict-0 would refuse writes" == document.steps[1].apart
+    page, single = (
+        markdown.render(restart_steps.view(each))
+        for each in (document, restart_steps.document(spec_of(RACKS, {"single": [[6]]})))
+    )
+    assert "more replicas in sync would avoid it, and where only writes are refused a lower min.insync.replicas" in page
+    assert "more replicas in sync would avoid it\n" in single
 
 
 def test_brokers_without_racks_restart_one_by_one():

@@ -66,6 +66,9 @@ class FailureStateRow(Section, frozen=True, kw_only=True):
     with_lost: Annotated[Count, doc("Sets that lose data, if the disks are gone.")]
     with_over_capacity: Annotated[Count, doc("Sets that leave some broker with more than it can take.")]
     worst: Annotated[WorstFailure, doc("The worst set.")]
+    scenarios: Annotated[
+        Count | None, doc("Sets that were looked at of brokers that are there in this state; null where not told.")
+    ] = None
 
 
 class FailureKindRow(Section, frozen=True, kw_only=True):
