@@ -254,6 +254,8 @@ def proof(plan: Plan) -> str:
         return "none: the minimum is unknown"
     if bound.method == "target":
         return "finishes an approved plan, whose target assignment needs all of these copies"
+    if plan.cluster.sizes_known and not bound.least_bytes_moved:
+        return "none above 0 B: a plan that copies less may exist"
     less = f"less than {size(bound.least_bytes_moved)}"
     if not plan.cluster.sizes_known:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"

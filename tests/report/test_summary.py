@@ -68,6 +68,7 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
     ("bound", "said"),
     [
         ({"method": "none"}, "none: the minimum is unknown"),
+        ({"least_bytes_moved": 0}, "none above 0 B: a plan that copies less may exist"),
         ({"method": "target"}, "finishes an approved plan, whose target assignment needs all of these copies"),
         (
             {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
