@@ -13,6 +13,7 @@ from properties import examples
 
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
+from planner.model.cluster import Apart, ApartBy
 from planner.model.errors import StalePlanError
 from planner.model.spec import Spec, Sweep
 from planner.plan import bound_certificate, bound_file, build
@@ -59,6 +60,16 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
         stated["method"],
     )
     assert stated["gap_percent"] == checked.gap_percent
+
+
+@pytest.mark.parametrize(("by", "of_split"), [("broker", True), ("rack_leaders", False)])
+def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: bool) -> None:
+    """It doesn't say where replicas may be: no split of it copies less."""
+    made = planned(Balance())
+    assert made.bound is not None
+    certificate = bound_certificate.from_document(json.loads(made.bound))
+    said = bound_file.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
+    assert of_split == ("for this split of the brokers among topics that are apart" in said)
 
 
 @examples(30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from plan_documents import changes_asked, row, typed
 from report_documents import small
 
@@ -28,6 +29,24 @@ def test_changes_read_as_one_sentence() -> None:
         == requested.changes(section)
     )
     assert "add brokers 7–8 in rack a; and 7 more" == requested.changes(section, 1)
+
+
+@pytest.mark.parametrize(
+    ("by", "moved", "said"),
+    [
+        ("broker", 24, "x on brokers 1–2; y on brokers 3–4 (other splits of the brokers may copy less)"),
+        ("rack", 24, "x in rack r0; y in racks r0, r1 (other splits of the racks may copy less)"),
+        ("rack_leaders", 25, "x led in rack r0; y led in racks r0, r1 (other splits of the racks may copy less)"),
+        ("rack_leaders", 24, "x led in rack r0; y led in racks r0, r1"),
+    ],
+)
+def test_other_splits_may_copy_less_unless_the_plan_copies_the_least_of_all(by: str, moved: int, said: str) -> None:
+    """The least of a split of who leads is that of all plans, which no other split is below."""
+    plan = small()
+    plan["brokers"] = [{**each, "rack": f"r{each['id'] // 4}"} for each in plan["brokers"]]
+    plan["spec"] |= {"apart": [{"topics": ["x", "y"], "by": by, "sides": [[1, 2], [3, 4]], "proven": False}]}
+    plan["bound"] |= {"least_bytes_moved": 24, "bytes_moved": moved, "method": "flow"}
+    assert said == requested.apart(typed(plan))
 
 
 def test_reasons_are_counted() -> None:

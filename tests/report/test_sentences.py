@@ -102,6 +102,8 @@ def test_points_say_how_they_differ_from_the_plan() -> None:
         origin(point) for point in (nothing, this, looser)
     ]
     assert "replicas 5%, topic replicas none" == origin(open_ended)
+    balance = {**document["balance"], "asked": {**document["balance"]["wanted"], "disk": "90%"}}
+    assert f"the same targets with disk {balance['wanted']['disk']}" == origin(this, balance=balance)
     assert "scenarios all" == origin({**this, "scenarios": "all"}, scenarios=[{"name": "x", "feasible": True}])
     assert "six: unchanged" == origin({**nothing, "variant": "six"}, variants=[{"brokers": 1}])
 
