@@ -1,7 +1,5 @@
 """`planner whatif`, `adopt`, `drain`, `validate`, `render`, `external` and `spark warm`: make plans, write files."""
 
-import hashlib
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,17 +25,15 @@ from planner.cli.shown import (
     show_found,
     shows_refused,
 )
-from planner.export import output_folder
+from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import drained
 from planner.model.amounts import parse_bytes
-from planner.model.errors import PlannerError, SetupError, StalePlanError
-from planner.model.file_reading import SHORT, STATE_LINES, UnreadableError, json_value, read_bytes
+from planner.model.errors import PlannerError, SetupError
+from planner.model.file_reading import SHORT
 from planner.model.formats import exactly
-from planner.model.generated_text import json_text
 from planner.model.spec import Spec
-from planner.plan import headline, plan_file
-from planner.plan.document.plan_types import Plan
+from planner.plan import headline
 from planner.report.terminal import Detail
 
 _specs = click.argument("specs", metavar="SPEC...", type=FILE, nargs=-1, required=True)
@@ -103,69 +99,6 @@ def render(plan: Path, out: Path) -> int:
     return 0
 
 
-_QUERY = '{"plan": "path of a plan.json or its folder"} or {"spec": "path of a YAML whose plan lies beside it"}'
-
-
-def query(text: str) -> tuple[str, Path]:
-    """The query on stdin: `plan` or `spec`, and a path. PlannerError for anything else."""
-    try:
-        asked = json_value(text)
-    except ValueError as error:
-        raise PlannerError(f"stdin: can't be read as a query: {error}; allowed: {_QUERY}") from error
-    if not isinstance(asked, dict) or len(asked) != 1 or not asked.keys() <= {"plan", "spec"}:
-        seen = ", ".join(asked) or "nothing" if isinstance(asked, dict) else json.dumps(asked)[:60]
-        raise PlannerError(f"stdin: {seen} is asked for; allowed: {_QUERY}")
-    ((key, path),) = asked.items()
-    if not isinstance(path, str) or not Path(path).name or "\0" in path:
-        raise PlannerError(f"stdin: {key}: {json.dumps(path)[:60]} isn't a path; allowed: {_QUERY}")
-    return key, Path(path)
-
-
-def answer(text: str) -> dict[str, str]:
-    """The answer to a query; StalePlanError if a file that the plan of a `spec` was made from is missing or changed.
-
-    Source: the protocol of the provider hashicorp/external, 2.x. Terraform asks at every plan and apply.
-    """
-    key, path = query(text)
-    if key == "plan":
-        return described(plan_file.read(path))
-    plan = plan_file.read(path.with_suffix(".plan"))
-    for file in plan.inputs:
-        made_from = path.parent / file.path
-        try:
-            digest = hashlib.sha256(read_bytes(made_from, STATE_LINES)).hexdigest()
-        except UnreadableError as error:
-            raise StalePlanError(f"{made_from}: the plan was made from it, but {error}") from error
-        if digest != file.sha256:
-            allowed = f"the file with SHA-256 {file.sha256}, or a new plan (planner whatif)"
-            raise StalePlanError(f"{made_from}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")
-    return described(plan)
-
-
-def described(plan: Plan) -> dict[str, str]:
-    """The strings that Terraform gets: structured values are JSON, for `jsondecode`. `bytes_moved` is empty where sizes
-    are unknown.
-    """
-    chosen = plan.own_row
-    created = sorted(row.topic for row in plan.new_topics if not row.partitions_before)
-    return {
-        "plan_id": plan.plan_id,
-        "cluster": plan.cluster.name,
-        "complete": "false" if plan.unfinished else "true",
-        "created_topics": json_text(created, separators=(",", ":")),
-        "headline": headline.whole(plan),
-        "has_changes": "true" if headline.has_something_to_do(plan) else "false",
-        "bytes_moved": str(chosen.bytes_moved) if plan.cluster.sizes_known else "",
-        "replicas_moved": str(chosen.replicas_moved),
-        "leaders_changed": str(chosen.leaders_changed),
-        "partitions_changed": str(len(plan.partitions)),
-        "batches": str(len(plan.batches)),
-        "gap_percent": str(plan.bound.gap_percent),
-        "warnings": json_text(plan.warnings, separators=(",", ":")),
-        "kafka_topics": json_text(plan.declared_topics, separators=(",", ":")),
-    }
-
-
 @click.command()
 @reads_plan
 def external() -> int:
@@ -188,7 +121,7 @@ def external() -> int:
         raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
     if len(text) > SHORT.most_bytes:
         raise PlannerError(f"stdin: has more than {SHORT.most_bytes:,} characters; allowed: a query, which is short")
-    echo_json(answer(text))
+    echo_json(terraform_external.answer(text))
     return 0
 
 

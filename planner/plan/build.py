@@ -31,6 +31,7 @@ from planner.plan import (
     new_partitions,
     pareto_front,
     plan_warnings,
+    state_fingerprint,
     terms,
     traffic_sections,
 )
@@ -277,7 +278,7 @@ def asked(spec: Spec) -> Asked:
             partitions_without_size=spec.cluster.unsized or None,
             config_defaults=dict(spec.cluster.config_defaults) or None,
         ),
-        "state": brokers_topics_partitions.state(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
+        "state": state_fingerprint.section(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
         "inputs": tuple(InputRow(**asdict(file)) for file in spec.inputs),
         "validity": validity(spec.captured_at, spec.valid_for_seconds),
         "changes": brokers_topics_partitions.changes(spec.changes),

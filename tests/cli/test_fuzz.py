@@ -26,10 +26,10 @@ from rich.console import Console
 
 from planner.approval import plan_diff
 from planner.cli.importing import ImportOptions, import_state
-from planner.cli.planning import described
 from planner.cli.shown import reads_plan
 from planner.cli.workflow import WhatifOptions, markdown, whatif
 from planner.export import kafka_files
+from planner.export.terraform_external import described
 from planner.inputs.spec.reading import load
 from planner.inputs.state.cluster_yaml import is_as_written
 from planner.model.errors import PlannerError

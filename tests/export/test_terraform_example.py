@@ -117,7 +117,7 @@ def test_the_part_without_providers_is_valid_and_passes_its_own_tests(example: P
 @pytest.mark.terraform
 def test_the_part_without_providers_takes_what_planner_external_says(example: Path) -> None:
     """A golden plan's answer and tfvars agree; with one replication factor as before they don't, and it is named."""
-    from planner.cli.planning import described
+    from planner.export.terraform_external import described
     from planner.plan.plan_file import read
 
     case = ROOT / "tests" / "cases" / "raise-rf"

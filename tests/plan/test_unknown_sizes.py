@@ -20,8 +20,8 @@ from test_totals import plan_of, wishes
 from planner.approval import plan_diff
 from planner.cli import fleet, review
 from planner.cli.fleet import FleetPlan, Job
-from planner.cli.planning import described
 from planner.cli.workflow import rendered_files
+from planner.export.terraform_external import described
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
 from planner.report import choice_tables, markdown, terminal

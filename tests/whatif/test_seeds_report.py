@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from planner.cli.placing import seeds_document, seeds_view
 from planner.model.cluster import Partition, Topic
 from planner.report import markdown
 from planner.strategies import kafka_classic
-from planner.whatif import explain_seeds
+from planner.whatif import explain_seeds, seeds_report
 from planner.whatif.explain_seeds import Explanation
 
 BROKERS = tuple((broker, None) for broker in range(4))
@@ -24,7 +23,7 @@ def explained(*, edited: int | None) -> Explanation:
 
 def test_a_document_has_the_pair_and_what_differs() -> None:
     """The pair as numbers; each partition that isn't where the pair would put it, with both lists."""
-    document = seeds_document(explained(edited=3))
+    document = seeds_report.document(explained(edited=3))
 
     assert ("orders", "nearest", 1, [2]) == tuple(
         document[key] for key in ("topic", "verdict", "start_index", "next_replica_shifts")
@@ -36,7 +35,7 @@ def test_a_document_has_the_pair_and_what_differs() -> None:
 
 def test_a_table_counts_the_verdicts() -> None:
     """A row for each topic, a line for each partition that differs, and how many there are of each verdict."""
-    page = markdown.render(seeds_view([explained(edited=None), explained(edited=3)]))
+    page = markdown.render(seeds_report.view([explained(edited=None), explained(edited=3)]))
 
     assert "2 topics: 1 explained by a start index and a shift, 1 nearly explained by a start index and a shift" in page
     assert "where the seeds give" in page
