@@ -76,8 +76,8 @@ def act_when(planner: subprocess.Popen[str], phase: Callable[[Tree], bool], act:
 
 
 SWEEP = "whatif examples/expand.yaml --out {}/plan"
-# As many as keep a worker busy for longer than this process takes by itself.
-LONG_SWEEP = f"{SWEEP} --candidates 1000000"
+# With tasks asked for, workers do the work: else this process may be done before they are ready, and end Spark.
+LONG_SWEEP = f"{SWEEP} --candidates 10000000 --partitions 8"
 
 
 def start(folder: Path, typed: str = SWEEP, **options: object) -> subprocess.Popen[str]:
