@@ -8,12 +8,13 @@ import click
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
-from planner.cli.workflow import require_beside
+from planner.cli.workflow import require_beside, require_unchanged
 from planner.export.output_folder import replace_file, require_unread
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers
 from planner.model.balance import exact
 from planner.model.errors import PlannerError, SetupError
+from planner.model.formats import printable
 from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.plan.document.whatif_types import SizesDocument
@@ -88,10 +89,12 @@ def write_row(path: Path, number: int, out: Path) -> None:
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
     require_beside(out, path)
     require_unread("--output", out, reading.files_read(path, wish))
+    title = f"Written by planner size for {printable(path.name)}: the brokers of one row are under changes."
+    require_unchanged(out, f"planner size of {path}", title)
     of, used = wanted[number - 1], sizing.asked(wish).disk_used_ppm
     share = None if used == _WHOLE else f"{exact(used / 10_000)}%"
     try:
-        text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share)
+        text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share, title)
     except ValueError as error:
         raise SetupError(f"{path}: can't be rewritten: {error}; allowed: each key on a line of its own") from None
     replace_file(out, text.encode())

@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from planner.cli.shown import FILE, PATH, echo_line, echo_page, live_options
+from planner.cli.workflow import require_unchanged
 from planner.export.output_folder import replace_file
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
 from planner.inputs.spec.sections import PROFILES, REFUSED
 from planner.inputs.state.cluster_conditions import conditions
-from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
+from planner.inputs.state.cluster_yaml import TITLE, Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import read_all
@@ -187,10 +188,7 @@ def _require_ours(out: Path) -> None:
     """SetupError if `out` or the folder beside it isn't an unchanged earlier import: somebody has worked on it."""
     folder = out.with_name(f"{out.stem}.state")
     try:
-        if out.exists() and not (out.is_file() and is_as_written(out.read_bytes())):
-            raise SetupError(
-                f"{out}: isn't what planner import wrote; allowed: a new file, or an import nobody changed"
-            )
+        require_unchanged(out, "planner import", TITLE)
         strange = {entry.name for entry in folder.iterdir()} - set(_STATE_FILES) if folder.is_dir() else set()
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; nothing was changed") from error

@@ -31,7 +31,7 @@ from planner.inputs.state.cluster_yaml import drained
 from planner.model.amounts import parse_bytes
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import SHORT
-from planner.model.formats import exactly
+from planner.model.formats import exactly, printable
 from planner.model.spec import Spec
 from planner.plan import headline
 from planner.report.terminal import Detail
@@ -196,7 +196,8 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     workflow.require_beside(beside, spec)
     output_folder.require_unread("--output", beside, reading.files_read(spec, wish))
     most = _left(wish, broker, amount, spec)
-    title = f"Written by planner drain for {spec.name}: all that broker {broker} may hold is its max_disk."
+    title = f"Written by planner drain for {printable(spec.name)}: all that broker {broker} may hold is its max_disk."
+    workflow.require_unchanged(beside, f"planner drain --broker {broker} of {spec}", title)
     output_folder.check(beside.with_suffix(".plan"))
     found = beside.read_bytes() if beside.exists() else None
     output_folder.replace_file(beside, drained(spec.read_text("utf-8-sig"), broker, most, title).encode())

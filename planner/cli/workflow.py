@@ -34,6 +34,7 @@ from planner.cli.one_spec import (
 from planner.export import folder_check, output_folder
 from planner.export.folder_swap import Say
 from planner.inputs.spec import reading
+from planner.inputs.state.cluster_yaml import is_as_written
 from planner.model import interrupts
 from planner.model.errors import PlannerError, SetupError, UnsafePlanError
 from planner.model.file_reading import BOUND, read_bytes
@@ -209,6 +210,14 @@ def require_beside(out: Path, spec: Path) -> None:
     if out.resolve().parent != spec.resolve().parent:
         allowed = f"allowed: {spec.parent / out.name}"
         raise SetupError(f"--output {out}: isn't beside {spec}, whose paths are relative; {allowed}")
+
+
+def require_unchanged(out: Path, command: str, title: str) -> None:
+    """SetupError where `out` isn't what the command wrote under this title: somebody may have worked on it."""
+    if out.exists() and not (out.is_file() and is_as_written(out.read_bytes(), title)):
+        raise SetupError(
+            f"{out}: isn't what {command} wrote; allowed: a new file, or what it wrote and nobody has changed since"
+        )
 
 
 def _written(jobs: Sequence[Job], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:

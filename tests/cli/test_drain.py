@@ -140,6 +140,22 @@ def test_what_is_not_on_the_broker_stays_as_it_is(tmp_path):
     assert (1,) == plan.spec.topics.on_brokers
 
 
+def test_what_somebody_has_worked_on_is_not_replaced(tmp_path):
+    """Neither the spec that was written before nor any other; one as it was written is, also for another amount."""
+    (tmp_path / "small.yaml").write_text(STRAYED)
+    out = tmp_path / "small-drain-1.yaml"
+    for amount in ("disk=3MB", "disk=9MB"):
+        drain(tmp_path / "small.yaml", "--broker", "1", "--for", amount)
+    made, plan = out.read_text(), (tmp_path / "small-drain-1.plan" / "plan.json").read_bytes()
+
+    for mine in (made.replace("11000000", "12000000"), f"# Mine.\n{made}", made.replace("by planner", "by me"), "x\n"):
+        out.write_text(mine)
+        with pytest.raises(SetupError, match=r"small-drain-1.yaml: isn't what planner drain --broker 1 of .*small"):
+            drain(tmp_path / "small.yaml", "--broker", "1", "--for", "disk=3MB")
+        assert mine == out.read_text() != made
+        assert plan == (tmp_path / "small-drain-1.plan" / "plan.json").read_bytes()
+
+
 def test_brokers_of_the_filter_are_known(tmp_path, capsys):
     """By line, key and value."""
     (tmp_path / "small.yaml").write_text(STRAYED + "topics: {on_brokers: [1, 9]}\n")

@@ -31,7 +31,7 @@ from planner.cli.workflow import WhatifOptions, markdown, whatif
 from planner.export import kafka_files
 from planner.export.terraform_external import described
 from planner.inputs.spec.reading import load
-from planner.inputs.state.cluster_yaml import is_as_written
+from planner.inputs.state.cluster_yaml import TITLE, is_as_written
 from planner.model.errors import PlannerError
 from planner.plan import plan_file
 from planner.plan.document import codec
@@ -76,7 +76,7 @@ def imported_files(folder: Path, rng: random.Random) -> Step:
 
 def _imported(files: list[Path], options: ImportOptions, out: Path) -> None:
     import_state(files, options)
-    assert is_as_written(out.read_bytes())
+    assert is_as_written(out.read_bytes(), TITLE)
     # Racks that no source tells, names and numbers that Kafka wouldn't take, and wishes of Terraform's that can't come
     # true, are the reader's to mend.
     refusal = refused(lambda: load(out)) or ""

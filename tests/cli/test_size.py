@@ -73,6 +73,18 @@ def test_what_is_refused(example, capsys):
     assert not other.exists()
 
 
+def test_a_spec_that_somebody_has_worked_on_is_not_replaced(example, capsys):
+    """What the command wrote is, also for another row."""
+    out = example.parent / "out.yaml"
+    for row in (8, 1):
+        main_row = ["size", str(example), "--row", str(row), "-o", str(out)]
+        assert 0 == CliRunner().invoke(commands, main_row).exit_code
+    for mine in ("version: 1\n", out.read_text() + "# mine\n"):
+        out.write_text(mine)
+        assert "out.yaml: isn't what planner size of " in refused(capsys, "size", example, "--row", 8, "-o", out)
+        assert mine == out.read_text()
+
+
 @pytest.mark.parametrize("options", [("--html",), ("--row", 1, "-o")])
 def test_what_is_read_is_no_output(example, capsys, options):
     """Neither a page nor the spec of a row replaces the spec, or what that was read from."""

@@ -21,8 +21,8 @@ Key = tuple[str, int]
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _ENDLESS = sys.maxsize
 
-_MARK = "# Written by planner import; a part of a spec, to be completed with what is to change."
-# So that a later import replaces what nobody has worked on, and nothing else.
+TITLE = "Written by planner import; a part of a spec, to be completed with what is to change."
+# So that a command replaces what it wrote and nobody has worked on since, and nothing else.
 _DIGEST = "# SHA-256 of all below: "
 
 
@@ -44,17 +44,17 @@ class Imported:
 
 def text(imported: Imported) -> str:
     """The YAML, with a final newline; a sound spec by itself."""
-    return _marked("\n".join(_lines(imported)) + "\n")
+    return _marked(TITLE, "\n".join(_lines(imported)) + "\n")
 
 
-def is_as_written(content: bytes) -> bool:
-    """Whether this is what an import wrote, to the last byte."""
+def is_as_written(content: bytes, title: str) -> bool:
+    """Whether this is what the command of this title wrote, to the last byte."""
     body = content.split(b"\n", 2)[-1].decode(errors="replace")
-    return content == _marked(body).encode()
+    return content == _marked(title, body).encode()
 
 
-def _marked(body: str) -> str:
-    return f"{_MARK}\n{_DIGEST}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+def _marked(title: str, body: str) -> str:
+    return f"# {title}\n{_DIGEST}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
 
 
 def _lines(imported: Imported) -> Iterator[str]:
@@ -194,11 +194,12 @@ _OF_TOPICS = ("set_replication_factor", "create_topics", "add_partitions")
 
 
 def with_brokers(
-    text: str, added: Sequence[Broker], removed: Sequence[int], of_class: str, disk_used: str | None
+    text: str, added: Sequence[Broker], removed: Sequence[int], of_class: str, disk_used: str | None, title: str
 ) -> str:
     """A spec's YAML with other changes of its brokers, and without `sizing`; all else stays as it is written.
 
-    `disk_used` becomes `limits.disk_used` where there is no `limits`. ValueError where the keys aren't one a line.
+    `title` is its first comment. `disk_used` becomes `limits.disk_used` where there is no `limits`. ValueError where
+    the keys aren't one a line.
     """
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
@@ -227,7 +228,7 @@ def with_brokers(
         block.append(f"limits: {{disk_used: {disk_used}}}\n")
     if kept and not kept[-1].endswith("\n"):
         kept[-1] += "\n"
-    return "".join([*kept, *block])
+    return _marked(title, "".join([*kept, *block]))
 
 
 # What asks for another change, or for an evenness that copies more; the rules and limits stay.
@@ -258,4 +259,4 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
         "balance": dict.fromkeys(("replicas", "leaders", "topic_replicas", "disk"), "none"),
         "sweep": {"candidates": 30},
     }
-    return f"# {title}\n" + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120)
+    return _marked(title, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120))

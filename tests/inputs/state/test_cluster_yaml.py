@@ -10,6 +10,7 @@ import yaml
 from planner.inputs.importers.state_parts import TopicTarget
 from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.state.cluster_yaml import (
+    TITLE,
     Imported,
     describe,
     drained,
@@ -49,10 +50,10 @@ def test_what_terraform_declares_is_a_change() -> None:
 def test_a_file_that_somebody_has_worked_on_is_told_apart() -> None:
     """By its digest: a later import may replace the one, and nothing else."""
     written = text(WRITTEN).encode()
-    assert is_as_written(written)
-    assert not is_as_written(written.replace(b"size: 5", b"size: 6"))
-    assert not is_as_written(written + b"\n")
-    assert not is_as_written(b"version: 1\n")
+    assert is_as_written(written, TITLE)
+    for changed in (written.replace(b"size: 5", b"size: 6"), written + b"\n", b"version: 1\n", b"# Mine: " + written):
+        assert not is_as_written(changed, TITLE)
+    assert not is_as_written(written, "Written by planner drain")
 
 
 PRINTED = (
@@ -105,8 +106,9 @@ balance: {disk: 5%}
 
 def test_brokers_are_exchanged_in_a_text() -> None:
     """Changes of topics and every other line stay as they are; `sizing` goes."""
-    changed = with_brokers(SPEC, [Broker(7, "r 1"), Broker(8)], [2, 3], "big one", "75%")
-    assert changed.startswith("# A cluster.\nversion: 1\n")
+    changed = with_brokers(SPEC, [Broker(7, "r 1"), Broker(8)], [2, 3], "big one", "75%", "Of eight.")
+    assert is_as_written(changed.encode(), "Of eight.")
+    assert "\n# A cluster.\nversion: 1\n" in changed
     assert "\n# How even.\nbalance: {disk: 5%}\n" in changed
     assert {
         "version": 1,
@@ -122,7 +124,8 @@ def test_brokers_are_exchanged_in_a_text() -> None:
 
 def test_limits_that_are_stated_stay() -> None:
     """And a cluster that needs no other brokers is balanced."""
-    changed = yaml.safe_load(with_brokers(SPEC.replace("balance: {disk: 5%}", "limits: {eta: 3h}"), [], [], "x", "75%"))
+    given = SPEC.replace("balance: {disk: 5%}", "limits: {eta: 3h}")
+    changed = yaml.safe_load(with_brokers(given, [], [], "x", "75%", "Of eight."))
     assert {"eta": "3h"} == changed["limits"]
     assert "add_brokers" not in changed["changes"]
 
@@ -130,7 +133,7 @@ def test_limits_that_are_stated_stay() -> None:
 def test_a_file_in_braces_is_not_rewritten() -> None:
     """Its keys have no lines of their own."""
     with pytest.raises(ValueError, match="in braces"):
-        with_brokers("{version: 1}", [], [], "x", None)
+        with_brokers("{version: 1}", [], [], "x", None, "Of eight.")
 
 
 def test_a_drains_broker_sets_keep_todays_brokers() -> None:
