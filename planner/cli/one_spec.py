@@ -7,7 +7,7 @@ said at once. What was read and what was planned lies in files meanwhile, so mem
 """
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -76,12 +76,15 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
     }
 
 
-def files_of(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
-    """A plan's files, by relative path, those of its bound and of the candidates' `rows` too."""
-    others = {candidates_file.FILE: candidates_file.encoded(rows)}
-    if planned.bound is not None:
-        others[bound_file.FILE] = planned.bound
-    return folder_check.with_sums(rendered_files(planned.plan) | others)
+def of_making(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
+    """The files that only a plan's making knows, by relative path: its bound, and the candidates' `rows`."""
+    bound = {} if planned.bound is None else {bound_file.FILE: planned.bound}
+    return {candidates_file.FILE: candidates_file.encoded(rows), **bound}
+
+
+def files_of(plan: Plan, others: Mapping[str, bytes]) -> dict[str, bytes]:
+    """All files of a plan's folder, by relative path: those rendered from it, the `others`, and the digests of all."""
+    return folder_check.with_sums({**rendered_files(plan), **others})
 
 
 def value(found: T | PlannerError) -> T:
@@ -127,7 +130,7 @@ def planned(read: ReadSpec) -> bytes | PlannerError:
         plan = with_sections(read.spec, swept[0].spec, build.planned(swept))
     except PlannerError as error:
         return error
-    return pickle.dumps(Made(plan.plan, files_of(plan, choice.scores(swept))))
+    return pickle.dumps(Made(plan.plan, files_of(plan.plan, of_making(plan, choice.scores(swept)))))
 
 
 @dataclass(frozen=True)

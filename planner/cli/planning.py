@@ -8,23 +8,9 @@ import click
 from rich.console import Console
 
 from planner.approval import adopted_plan
-from planner.cli import fleet, one_spec, workflow
+from planner.cli import fleet, one_spec, shown, workflow
 from planner.cli.engine import engine_options
-from planner.cli.shown import (
-    FILE,
-    FOLDER,
-    PATH,
-    Format,
-    detail_options,
-    echo_json,
-    echo_line,
-    format_option,
-    reads_plan,
-    say,
-    show,
-    show_found,
-    shows_refused,
-)
+from planner.cli.shown import Format
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import drained
@@ -36,14 +22,14 @@ from planner.model.spec import Spec
 from planner.plan import headline
 from planner.report.terminal import Detail
 
-_specs = click.argument("specs", metavar="SPEC...", type=FILE, nargs=-1, required=True)
+_specs = click.argument("specs", metavar="SPEC...", type=shown.FILE, nargs=-1, required=True)
 
 
 @click.command()
 @_specs
 @click.option(
     "--out",
-    type=FOLDER,
+    type=shown.FOLDER,
     help="Folder to write; with several specs, the parent of their folders. [default: SPEC's name with .plan]",
 )
 @click.option(
@@ -51,10 +37,10 @@ _specs = click.argument("specs", metavar="SPEC...", type=FILE, nargs=-1, require
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of all random choices.")
 @engine_options("spark")
-@format_option
-@detail_options
+@shown.format_option
+@shown.detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plan changes something.")
-@shows_refused
+@shown.shows_refused
 def whatif(
     specs: tuple[Path, ...], form: Format, detail: Detail | None, detailed_exitcode: bool, **options: Any
 ) -> int:
@@ -67,14 +53,14 @@ def whatif(
     asked, errors = workflow.WhatifOptions(**options), Console(stderr=True)
     if not fleet.is_fleet(specs):
         only = workflow.whatif(specs[0], asked, errors)
-        show(only.plan, form, detail, only.job.folder, len(only.files))
+        shown.show(only.plan, form, detail, only.job.folder, len(only.files))
         todo = headline.has_something_to_do(only.plan)
     else:
         told = workflow.whatif_fleet(
             specs, asked, errors, lambda each: (fleet.summary(each), headline.has_something_to_do(each.plan))
         )
         rows, todo = [row for row, _ in told], any(changes for _, changes in told)
-        show_found(form, lambda: {"clusters": rows}, lambda: fleet.view(rows))
+        shown.show_found(form, lambda: {"clusters": rows}, lambda: fleet.view(rows))
     return 2 if detailed_exitcode and todo else 0
 
 
@@ -84,23 +70,23 @@ def validate(specs: tuple[Path, ...]) -> int:
     """Check each SPEC and the files it names; write nothing.
 
     Reports every fault at once."""
-    workflow.validate(specs, lambda spec: echo_line(f"{spec}: valid"))
+    workflow.validate(specs, lambda spec: shown.echo_line(f"{spec}: valid"))
     return 0
 
 
 @click.command()
-@click.argument("plan", type=PATH)
-@click.option("--out", type=FOLDER, required=True, help="Folder to write.")
-@reads_plan
+@click.argument("plan", type=shown.PATH)
+@click.option("--out", type=shown.FOLDER, required=True, help="Folder to write.")
+@shown.reads_plan
 def render(plan: Path, out: Path) -> int:
     """Write all files of PLAN again, byte for byte."""
-    for name in workflow.render(plan, out, say):
-        echo_line(name)
+    for name in workflow.render(plan, out, shown.say):
+        shown.echo_line(name)
     return 0
 
 
 @click.command()
-@reads_plan
+@shown.reads_plan
 def external() -> int:
     """Answer Terraform's `external` data source.
 
@@ -121,7 +107,7 @@ def external() -> int:
         raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
     if len(text) > SHORT.most_bytes:
         raise PlannerError(f"stdin: has more than {SHORT.most_bytes:,} characters; allowed: a query, which is short")
-    echo_json(terraform_external.answer(text))
+    shown.echo_json(terraform_external.answer(text))
     return 0
 
 
@@ -137,23 +123,23 @@ def warm() -> int:
     Makes an archive of its classes.
 
     Run it once on each machine."""
-    echo_line(str(workflow.warm_spark(Console(stderr=True))))
+    shown.echo_line(str(workflow.warm_spark(Console(stderr=True))))
     return 0
 
 
 @click.command()
-@click.argument("reassignment", type=PATH)
-@click.argument("spec", type=FILE)
+@click.argument("reassignment", type=shown.PATH)
+@click.argument("spec", type=shown.FILE)
 @click.option(
     "--out",
-    type=FOLDER,
+    type=shown.FOLDER,
     help="Folder to write. [default: REASSIGNMENT without its ending, with .adopted.plan, in the current folder]",
 )
-@format_option
-@detail_options
+@shown.format_option
+@shown.detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
-@reads_plan
-@shows_refused
+@shown.reads_plan
+@shown.shows_refused
 def adopt(
     reassignment: Path, spec: Path, out: Path | None, form: Format, detail: Detail | None, detailed_exitcode: bool
 ) -> int:
@@ -170,19 +156,20 @@ def adopt(
     output_folder.check(folder)
     made = adopted_plan.adopted(adopted_plan.read(reassignment), wish, spec.as_posix())
     planned = one_spec.with_sections(spec, wish, made.planned)
-    plan, files = planned.plan, workflow.write_planned(folder, planned, made.rows, say)
-    show(plan, form, detail, folder, len(files))
+    plan = planned.plan
+    files = one_spec.files_of(plan, one_spec.of_making(planned, made.rows))
+    shown.show(plan, form, detail, folder, len(workflow.write(folder, files, shown.say)))
     return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=FILE)
+@click.argument("spec", metavar="SPEC", type=shown.FILE)
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
 @click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
-@click.option("-o", "--output", "out", type=FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
-@format_option
-@detail_options
-@shows_refused
+@click.option("-o", "--output", "out", type=shown.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
+@shown.format_option
+@shown.detail_options
+@shown.shows_refused
 def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
     """Plan to free disk space on a broker of SPEC with the fewest bytes.
 
@@ -208,8 +195,8 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
         # Without a plan nothing is written.
         beside.unlink() if found is None else output_folder.replace_file(beside, found)
         raise
-    say(f"{beside}: written; its plan is made of it")
-    show(planned.plan, form, detail, planned.job.folder, len(planned.files))
+    shown.say(f"{beside}: written; its plan is made of it")
+    shown.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 
 

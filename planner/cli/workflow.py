@@ -10,28 +10,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from rich.console import Console
 
 from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now, with_load
-from planner.cli import fleet
+from planner.cli import fleet, one_spec
 from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_shown, workers_here
 from planner.cli.fleet import FleetPlan, Job
-from planner.cli.one_spec import (
-    Asked,
-    Made,
-    Steps,
-    Told,
-    alternatives,
-    files_of,
-    planned,
-    rendered_files,
-    search,
-    value,
-    with_sections,
-)
-from planner.export import folder_check, output_folder
+from planner.cli.one_spec import Asked, Made, Steps, Told, planned
+from planner.export import output_folder
 from planner.export.folder_swap import Say
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import is_as_written
@@ -119,7 +106,7 @@ def _made(
         if spark:
             sweep = partial(_swept_on, stack.enter_context(opened(options)), options, phase)
         phase.begin("reading the state")
-        tried = fleet.each([job.spec for job in jobs], lambda number: alternatives(jobs[number], asked))
+        tried = fleet.each([job.spec for job in jobs], lambda number: one_spec.alternatives(jobs[number], asked))
         yield from _planned(jobs, tried, sweep, phase)
 
 
@@ -127,15 +114,15 @@ def _planned(
     jobs: Sequence[Job], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
 ) -> Generator[Made, None, None]:
     """All alternatives of all specs swept in one go; all plans are made before the first one is given."""
-    wanted = [search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
+    wanted = [one_spec.search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
     _require_different([each.scores.path for each in wanted if each.scores is not None])
     results, specs = iter(sweep(wanted)), [job.spec for job in jobs]
     swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
     phase.begin("choosing the plan and proving its bound")
-    plans = fleet.each(specs, lambda at: with_sections(specs[at], swept[at][0].spec, build.planned(swept[at])))
+    plans = fleet.each(specs, lambda at: one_spec.with_sections(specs[at], swept[at][0].spec, build.planned(swept[at])))
     phase.begin("writing the files")
     for each, of_job in zip(plans, swept, strict=True):
-        yield Made(each.plan, files_of(each, choice.scores(of_job)))
+        yield Made(each.plan, one_spec.files_of(each.plan, one_spec.of_making(each, choice.scores(of_job))))
 
 
 def _made_by_workers(
@@ -155,7 +142,7 @@ def _made_by_workers(
             progress=partial(phase.count, "planning specs"),
             helps=not (options.master or options.partitions),
         )
-        fleet.each([job.spec for job in jobs], lambda at: value(refused[at]))
+        fleet.each([job.spec for job in jobs], lambda at: one_spec.value(refused[at]))
         phase.begin("writing the files")
         yield from steps.made()
 
@@ -187,14 +174,14 @@ def _made_on_cluster(
         session.submit(plan)
         refused |= {number: steps.plan(number) for number in numbers if read[number].only_here}
         session.result()
-        fleet.each([job.spec for job in jobs], lambda at: value(refused[at]))
+        fleet.each([job.spec for job in jobs], lambda at: one_spec.value(refused[at]))
         phase.begin("writing the files")
         yield from steps.made()
 
 
 def _checked(jobs: Sequence[Job], found: Sequence[Told | PlannerError]) -> tuple[Told, ...]:
     """What is told of each spec; one error that says all that is wrong with any of them."""
-    told = fleet.each([job.spec for job in jobs], lambda at: value(found[at]))
+    told = fleet.each([job.spec for job in jobs], lambda at: one_spec.value(found[at]))
     _require_different([path for each in told for path in each.scores])
     return told
 
@@ -225,7 +212,7 @@ def _written(jobs: Sequence[Job], made: Iterable[Made], say: Say, told: Callable
     found, done = list[T](), list[str]()
     for job, (plan, files) in zip(jobs, made, strict=True):
         try:
-            found.append(told(FleetPlan(job, plan, _write(job.folder, files, say))))
+            found.append(told(FleetPlan(job, plan, write(job.folder, files, say))))
         except SetupError as error:
             before = f"; written before that: {', '.join(done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
@@ -233,23 +220,12 @@ def _written(jobs: Sequence[Job], made: Iterable[Made], say: Say, told: Callable
     return tuple(found)
 
 
-def write_planned(folder: Path, planned: build.Planned, rows: pa.Table, say: Say) -> tuple[str, ...]:
-    """Write a plan's files, those of its bound and of the candidates' `rows` too; the paths written."""
-    return _write(folder, files_of(planned, rows), say)
-
-
-def write_plan(
-    folder: Path, plan: Plan, others: Mapping[str, bytes], say: Say = output_folder.quiet
-) -> tuple[str, ...]:
-    """Write a plan's files, others that only its making knows, and the digests of all; the paths written.
+def write(folder: Path, files: Mapping[str, bytes], say: Say) -> tuple[str, ...]:
+    """Write the files of a plan's folder; the paths written.
 
     `say` gets a line where another writer is waited for, and where an earlier one was killed.
     """
-    return _write(folder, folder_check.with_sums(rendered_files(plan) | dict(others)), say)
-
-
-def _write(folder: Path, files: Mapping[str, bytes], say: Say) -> tuple[str, ...]:
-    output_folder.write(folder, dict(files), say)
+    output_folder.write(folder, files, say)
     return tuple(str(folder / name) for name in sorted(files))
 
 
@@ -257,7 +233,7 @@ def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, 
     """Write a plan's files into a folder; the paths written."""
     beside = {name: _beside(path, name) for name in (bound_file.FILE, candidates_file.FILE)}
     others = {name: read_bytes(file, BOUND) for name, file in beside.items() if file.is_file()}
-    return write_plan(out, plan_file.read(path), others, say)
+    return write(out, one_spec.files_of(plan_file.read(path), others), say)
 
 
 def check_bound(path: Path) -> bound_file.CheckedBound:
@@ -339,11 +315,13 @@ def resume(
     if not sources.any:
         raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")
     plan_check.parse_now(captured_at)
-    checked = plan_check.check(path, Sources(), rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC)))
+    checked = plan_check.check(
+        path, Sources(), one_spec.rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC))
+    )
     checked.require_approved()
     output_folder.check(out)
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan.partitions))
     if load is not None:
         now = with_load(now, load)
     rest = remaining_plan.resumed(checked.plan, now, captured_at=captured_at, leave_moved=leave_moved)
-    return rest, write_plan(out, rest, {}, say)
+    return rest, write(out, one_spec.files_of(rest, {}), say)

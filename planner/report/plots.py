@@ -288,17 +288,13 @@ def hours(of: HoursSection) -> Drawing:
         most = formats.amount(of.highest * level // 9, "bytes/s")
         return f"at most {most}, first on {hour_name(week.index(str(level)), of.time_zone)}" if level else "no traffic"
 
-    for axes, (side, when) in zip(panels, (("today", "today"), ("plan", "plan")), strict=True):
+    for axes, side in zip(panels, ("today", "plan"), strict=True):
         weeks = [getattr(row, side) for row in rows]
         axes.set_xlim(0, HOURS_OF_WEEK)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for level in range(1, 10):
             # Neighboring hours of the same level are one stroke.
-            runs = [
-                (at, found.start(), found.end())
-                for at, week in enumerate(weeks)
-                for found in re.finditer(f"{level}+", week)
-            ]
+            runs = [(at, *found.span()) for at, week in enumerate(weeks) for found in re.finditer(f"{level}+", week)]
             strength = _FAINTEST + (_STRONGEST - _FAINTEST) * (level - 1) / 8
             plot_axes.strokes(axes, runs, COLOUR["heat"], round(strength, 3), _WEEK_POINTS - 2)
         # What a pointer is told is about a broker's whole week.
@@ -306,7 +302,7 @@ def hours(of: HoursSection) -> Drawing:
         # Without any fill a box isn't found by a pointer.
         plot_axes.boxes(axes, side, corners, COLOUR["heat"], [0.001] * len(rows))
         marks[side] = [
-            Mark(f"{side}-{at + 1}", f"broker {row.id}, {when}: {peak(week)}")
+            Mark(f"{side}-{at + 1}", f"broker {row.id}, {side}: {peak(week)}")
             for at, (row, week) in enumerate(zip(rows, weeks, strict=True))
         ]
         plot_axes.beside_axis(axes, [(at, str(row.id)) for at, row in enumerate(rows)])

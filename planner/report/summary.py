@@ -169,29 +169,27 @@ def _changes(plan: Plan) -> Value:
     def named(row: PartitionRow, before: str, after: str) -> Value:
         return Joined((Name(row.name, 60), " ", Change(before, after)))
 
-    def named_new(name: str, replicas: Sequence[int]) -> Value:
-        return Joined((Name(name, 60), f" on {','.join(map(str, replicas))}"))
-
     moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
     examples, kind = list[Value](), "largest" if not moved else "most copied" if plan.cluster.sizes_known else "first"
-    for row in moved[:_MOVES_NAMED]:
-        before, after = (",".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas))
-        examples.append(named(row, before, after))
+    examples += [named(row, _listed(row.replicas_before), _listed(row.replicas)) for row in moved[:_MOVES_NAMED]]
     if not moved and not (examples := cluster_tables.largest_log_dir_moves(plan, _MOVES_NAMED)):
         kind = "new leaders"
         for row in [row for row in plan.partitions if row.leader_before != row.replicas[0]][:_MOVES_NAMED]:
-            examples.append(
-                named(row, "none" if row.leader_before is None else str(row.leader_before), str(row.replicas[0]))
-            )
+            before = "none" if row.leader_before is None else str(row.leader_before)
+            examples.append(named(row, before, str(row.replicas[0])))
     reasons = requested.reasons(plan)
     if not plan.partitions:
         # Where new partitions are placed, of each topic the first one.
-        new = [
-            named_new(f"{topic.topic}-{topic.partitions_before}", topic.replicas[0])
+        new = tuple(
+            Joined((Name(f"{topic.topic}-{topic.partitions_before}", 60), f" on {_listed(topic.replicas[0])}"))
             for topic in plan.new_topics[:_MOVES_NAMED]
-        ]
-        return Joined(("the first new ones: ", Joined(tuple(new), "; "))) if new else ""
+        )
+        return Joined(("the first new ones: ", Joined(new, "; "))) if new else ""
     return Joined((reasons, f"; {kind}: ", Joined(tuple(examples), "; "))) if examples else reasons
+
+
+def _listed(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas))
 
 
 def measures(plan: Plan) -> Table[Measure]:

@@ -74,16 +74,15 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
     unions = (len({*step.replicas_before, *step.replicas}) for batch in batches for step in batch.partitions)
     settled = _today(spec, problem, max([problem.replicas.shape[1], *unions]))
     yield Stage(TODAY, 0, every, settled, settled)
-    at = _Finder(problem) if batches else None
+    if not batches:
+        return
+    at = _Finder(problem)
     last: LongArray = every[:0]
     for batch in batches:
-        assert at is not None
-        changed, copying, complete = _batch(settled, at, batch)
-        first, settled = _patched(settled, changed, copying), _patched(settled, changed, complete)
-        yield Stage(f"batch {batch.number}", batch.number, np.union1d(last, changed), first, settled)
+        changed, copying, settled = _batch(settled, at, batch)
+        yield Stage(f"batch {batch.number}", batch.number, np.union1d(last, changed), copying, settled)
         last = changed
-    if batches:
-        yield Stage(PLANNED, None, last, settled, settled)
+    yield Stage(PLANNED, None, last, settled, settled)
 
 
 class _Finder:
@@ -134,82 +133,49 @@ def _today(spec: Spec, problem: Problem, width: int) -> Rows:
 
 
 def _batch(settled: Rows, at: _Finder, batch: BatchRow) -> tuple[LongArray, Rows, Rows]:
-    """The partitions that a batch changes, (n,) ascending, while they are copied and when all is done."""
+    """The partitions that a batch changes, (n,) ascending; and all of them while those are copied, and afterwards."""
     steps = {at.row(step): step for step in batch.partitions}
     elected = {at.row(item) for item in batch.elect}
-    changed = np.array(sorted(steps.keys() | elected), dtype=np.int64)
-    copying, complete = _Draft(settled, changed), _Draft(settled, changed)
-    for number, row in enumerate(changed.tolist()):
+    changed = sorted(steps.keys() | elected)
+    copying, complete = _copied(settled), _copied(settled)
+    for row in changed:
         if row in steps:
             before, after = (at.brokers(of) for of in (steps[row].replicas_before, steps[row].replicas))
-            _move(copying, complete, number, before, after, steps[row])
-        if row in elected:
-            complete.elect(number)
-    return changed, copying.rows(), complete.rows()
+            _move(copying, complete, row, before, after, steps[row])
+        # Nothing happens in a preferred election where the preferred leader isn't in sync.
+        if row in elected and complete.in_sync[row, 0]:
+            complete.leaders[row] = complete.replicas[row, 0]
+    return np.array(changed, dtype=np.int64), copying, complete
 
 
-def _move(
-    copying: "_Draft", complete: "_Draft", number: int, before: list[int], after: list[int], step: StepRow
-) -> None:
-    """One step of a reassignment in both drafts."""
-    if copying.held(number) != before:
+def _copied(rows: Rows) -> Rows:
+    """The same partitions, where replicas and leaders can be written over."""
+    moving = ("replicas", "in_sync", "holding", "leaders")
+    return replace(rows, **{name: getattr(rows, name).copy() for name in moving})
+
+
+def _move(copying: Rows, complete: Rows, row: int, before: list[int], after: list[int], step: StepRow) -> None:
+    """One step of a reassignment in both conditions."""
+    if [broker for broker in copying.replicas[row].tolist() if broker >= 0] != before:
         raise StalePlanError(
             f"{step.name}: the plan takes it from replicas {list(step.replicas_before)}, which "
             "it doesn't have then; allowed: a plan that was made from this state"
         )
-    old, adding = copying.synced(number), [broker for broker in after if broker not in before]
-    union = [*after, *(broker for broker in before if broker not in after)]
-    copying.place(number, union, old, before)
-    complete.place(number, after, {*old, *adding} if old else set(), after)
-    if complete.leaders[number] >= 0 and complete.leaders[number] not in after:
-        complete.lead(number)
+    old = set(copying.replicas[row][copying.in_sync[row]].tolist())
+    adding = [broker for broker in after if broker not in before]
+    _place(copying, row, [*after, *(broker for broker in before if broker not in after)], old, before)
+    _place(complete, row, after, {*old, *adding} if old else set(), after)
+    if complete.leaders[row] >= 0 and complete.leaders[row] not in after:
+        # Kafka elects the first in-sync replica where the leader isn't kept.
+        first = complete.replicas[row][complete.in_sync[row]]
+        complete.leaders[row] = first[0] if len(first) else -1
 
 
-class _Draft:
-    """The changed partitions of one condition, while it is being written down."""
-
-    def __init__(self, settled: Rows, changed: LongArray) -> None:
-        self._rest = settled, changed
-        self.replicas, self.in_sync = settled.replicas[changed], settled.in_sync[changed]
-        self.holding, self.leaders = settled.holding[changed], settled.leaders[changed]
-
-    def held(self, number: int) -> list[int]:
-        return [broker for broker in self.replicas[number].tolist() if broker >= 0]
-
-    def synced(self, number: int) -> set[int]:
-        return set(self.replicas[number][self.in_sync[number]].tolist())
-
-    def place(self, number: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
-        pad = [-1] * (self.replicas.shape[1] - len(brokers))
-        self.replicas[number] = brokers + pad
-        self.in_sync[number] = [broker in in_sync for broker in brokers] + [False] * len(pad)
-        self.holding[number] = [broker in holding for broker in brokers] + [False] * len(pad)
-
-    def lead(self, number: int) -> None:
-        """The first in-sync replica leads: that is whom Kafka elects where the leader isn't kept."""
-        first = self.replicas[number][self.in_sync[number]]
-        self.leaders[number] = first[0] if len(first) else -1
-
-    def elect(self, number: int) -> None:
-        """A preferred election: nothing happens where the preferred leader isn't in sync."""
-        if self.in_sync[number, 0]:
-            self.leaders[number] = self.replicas[number, 0]
-
-    def rows(self) -> Rows:
-        settled, changed = self._rest
-        rest = {field.name: getattr(settled, field.name)[changed] for field in fields(settled)}
-        return Rows(**rest | {name: getattr(self, name) for name in _MOVING})
-
-
-_MOVING = ("replicas", "in_sync", "holding", "leaders")
-
-
-def _patched(settled: Rows, changed: LongArray, part: Rows) -> Rows:
-    """All partitions, with those that changed in their new condition."""
-    arrays = {name: getattr(settled, name).copy() for name in _MOVING}
-    for name, array in arrays.items():
-        array[changed] = getattr(part, name)
-    return replace(settled, **arrays)
+def _place(rows: Rows, row: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
+    pad = [-1] * (rows.replicas.shape[1] - len(brokers))
+    rows.replicas[row] = brokers + pad
+    rows.in_sync[row] = [broker in in_sync for broker in brokers] + [False] * len(pad)
+    rows.holding[row] = [broker in holding for broker in brokers] + [False] * len(pad)
 
 
 # offline: no leader. unclean: led by a replica that was behind. writes_refused: fewer live in-sync replicas than

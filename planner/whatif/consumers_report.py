@@ -28,21 +28,7 @@ from planner.report.view import Column, Joined, Lines, Name, Quantity, Section, 
 from planner.whatif import assignors, group_events
 from planner.whatif.assignors import Ownership, TopicPartition
 from planner.whatif.consumers_sweep import Combination, ConsumersSweep, SweptGroup
-from planner.whatif.group_events import (
-    COOPERATIVE,
-    Group,
-    Loads,
-    Measure,
-    Racks,
-    Replicas,
-    differing,
-    events,
-    moved_share,
-    partition_of,
-    paused,
-    reassigned,
-    spread,
-)
+from planner.whatif.group_events import Group, Loads, Measure, Racks, Replicas, spread
 
 _IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
 _NAMES_SHOWN = 6
@@ -152,12 +138,12 @@ def _group_row(group: Group, facts: _Facts) -> GroupRow:
         group=group.name,
         assignor=group.assignor,
         observed=group.observed,
-        as_assigned=in_order(reassigned(group).owners) == in_order(group.owners),
+        as_assigned=in_order(group_events.reassigned(group).owners) == in_order(group.owners),
         topics=dict(group.counts),
-        differing=differing(group),
+        differing=group_events.differing(group),
         members=tuple(_member(group, member, facts) for member in group.members),
         spread=spread(group.owners, facts.loads),
-        events=events(group, facts.grown, facts.loads),
+        events=group_events.events(group, facts.grown, facts.loads),
         assignors=tuple(_assignor(group, name, facts.loads) for name in tried),
         rebalances=_rebalances(group, facts),
     )
@@ -183,13 +169,13 @@ def _assignor(group: Group, name: str, loads: Loads) -> AssignorRow:
     """The group under another assignor, from its beginning: how even, and what its worst event moves."""
     owners = group_events.assigned(group, name, None)
     other = replace(group, assignor=name, owners=owners, observed=False)
-    happened = [each for each in events(other, {}, loads) if each.what.endswith((" leaves", " joins"))]
+    happened = [each for each in group_events.events(other, {}, loads) if each.what.endswith((" leaves", " joins"))]
     return AssignorRow(
         assignor=name,
         spread=spread(owners, loads),
         most_moved=max((each.moved for each in happened), default=0),
         most_paused=max((each.paused for each in happened), default=0),
-        cooperative=name in COOPERATIVE,
+        cooperative=name in group_events.COOPERATIVE,
     )
 
 
@@ -198,12 +184,12 @@ def _rebalances(group: Group, facts: _Facts) -> RebalancesSection:
     seen = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
     moving = sorted(each for each in seen if each[0] in group.counts)
     more = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
-    then = reassigned(replace(group, counts={**group.counts, **more}))
+    then = group_events.reassigned(replace(group, counts={**group.counts, **more}))
     return RebalancesSection(
         partitions_in_other_racks=tuple(PartitionName(topic=topic, partition=number) for topic, number in moving),
         topics_with_more_partitions=tuple(sorted(more)),
         rebalances=bool(moving or more),
-        paused=paused(group, then.owners) if moving or more else 0,
+        paused=group_events.paused(group, then.owners) if moving or more else 0,
     )
 
 
@@ -218,9 +204,13 @@ def _partition_counts(spec: Spec, grown: Mapping[str, int], keys: Sequence[str])
             topic=topic,
             before=before,
             after=after,
-            keys_moved_percent=round(float(100 * moved_share(before, after)), 3),
+            keys_moved_percent=round(float(100 * group_events.moved_share(before, after)), 3),
             keys=tuple(
-                KeyRow(key=key, before=partition_of(data[key], before), after=partition_of(data[key], after))
+                KeyRow(
+                    key=key,
+                    before=group_events.partition_of(data[key], before),
+                    after=group_events.partition_of(data[key], after),
+                )
                 for key in keys
             ),
         )

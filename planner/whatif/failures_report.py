@@ -40,15 +40,7 @@ FORMAT_VERSION = "1.0"
 # What makes one failure worse than another, most important first.
 _WORSE = ("offline", "lost", "writes_refused", "over_capacity", "at_risk", "leaders_moved", "leaders_most")
 _COUNTED = ("offline", "writes_refused", "lost", "over_capacity")
-_SHOWN = (
-    *FACTS,
-    "leaders_most",
-    "leaders_most_broker",
-    "network_in_most",
-    "network_out_most",
-    "size_bytes_most",
-    "over_capacity",
-)
+_SHOWN = FailureFigures.__struct_fields__
 _OF_TOPICS = ("offline", "writes_refused", "lost")
 _SCENARIOS_SHOWN = 12
 _TOPICS_SHOWN = 5

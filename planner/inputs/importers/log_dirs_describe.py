@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from json import JSONDecoder
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from planner.inputs.importers.state_parts import (
     decoder,
     is_id,
     items,
-    largest_sizes,
     place_of,
     read_object,
     refuse_rest,
@@ -70,8 +68,10 @@ def parse(text: str, file: str) -> dict[tuple[str, int], int]:
         for at, item in enumerate(items(log_dir, "partitions"))
         if item is not _COUNTED
     )
-    others = ((key, size_bytes) for key, size_bytes, moving in replicas if not moving)
-    return largest_sizes(chain(sizes.items(), others))
+    for key, size_bytes, moving in replicas:
+        if not moving:
+            sizes[key] = max(size_bytes, sizes.get(key, 0))
+    return sizes
 
 
 _KEYS = ("partition", "size", "offsetLag", "isFuture")
