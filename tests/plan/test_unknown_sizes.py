@@ -20,7 +20,7 @@ from test_totals import plan_of, wishes
 from planner.approval import plan_diff
 from planner.cli import fleet, review
 from planner.cli.fleet import FleetPlan, Job
-from planner.cli.workflow import rendered_files
+from planner.cli.one_spec import rendered_files
 from planner.export.terraform_external import described
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
