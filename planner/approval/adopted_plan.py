@@ -32,7 +32,7 @@ from planner.model.errors import (
     capped,
     did_you_mean,
 )
-from planner.model.formats import counted, exactly, ranges, stated
+from planner.model.formats import counted, ranges
 from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Budget, Spec
 from planner.plan import bound_file, build, pareto_front, plan_file
@@ -345,9 +345,7 @@ def _require_budget(spec: Spec, row: Row) -> None:
     for term in budget_steps.TERMS:
         allowed = getattr(spec.budget, term)
         if allowed is not None and row[term] > allowed:
-            found, most = str(row[term]), str(allowed)
-            if term == "bytes_moved":
-                found, most = exactly(row[term]), stated(allowed)
+            found, most = budget_steps.amounts(term, row[term], allowed)
             lines.append(f"budget.{term}: the reassignment takes {found}, allowed by the budget: {most}")
     if lines:
         raise UnsafePlanError("nothing was written: the reassignment doesn't keep within the budget:", *lines)

@@ -206,10 +206,9 @@ class Since:
     def _kinds(self) -> str:
         kinds = []
         for keys, what in ((self.replicas, "other replicas"), (self.leaders, "another leader")):
-            names = [f"{topic}-{partition}" for topic, partition in keys[:_SHOWN]] + (
-                ["…"] if len(keys) > _SHOWN else []
-            )
-            kinds += [f"{len(keys):,} with {what} ({', '.join(names)})"] if keys else []
+            names = [f"{topic}-{partition}" for topic, partition in keys[:_SHOWN]]
+            more = ["…"] if len(keys) > _SHOWN else []
+            kinds += [f"{len(keys):,} with {what} ({', '.join([*names, *more])})"] if keys else []
         kinds += [f"{self.more:,} new"] if self.more else []
         kinds += [f"{self.fewer:,} gone"] if self.fewer else []
         return "; ".join([*kinds, *(["something that the plan's checksums can't name"] if self.unnamed else [])])

@@ -266,12 +266,8 @@ def document(checked: CheckedPlan | CheckedRestart) -> dict[str, object]:
         made_by, checked_id = checked.restart.planner_version, checked.restart.restart_id
     else:
         plan = checked.plan
-        made_by, checked_id, step, until = (
-            plan.planner_version,
-            plan.plan_id,
-            headline.first_step(plan),
-            plan.valid_until,
-        )
+        made_by, checked_id, until = plan.planner_version, plan.plan_id, plan.valid_until
+        step = headline.first_step(plan)
         state = None if checked.fit is None or checked.since is None else _state(checked.fit, checked.since)
     return {
         "format_version": FORMAT_VERSION,

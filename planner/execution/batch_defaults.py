@@ -35,25 +35,13 @@ MOVES_PER_BROKER = 10
 _MEGABYTE = 10**6
 
 
-# The limits of a batch that apply where they are left out: the key, the field in BatchRules, the value, how it reads in
-# YAML, and what is said of it.
+# The limits of a batch that apply where they are left out: the key, the value, and what is said of it.
+_FROM_OR_TO = "replicas copied to or from a broker in a batch, as not all sizes are known"
 _LIMITS = (
-    ("duration", "seconds", SECONDS, "1h", "that the busiest broker of a batch copies, at the throttle"),
-    (
-        "moves_per_broker",
-        "moves_per_broker",
-        MOVES_PER_BROKER,
-        str(MOVES_PER_BROKER),
-        "replicas copied to or from a broker in a batch, as not all sizes are known",
-    ),
-    (
-        "replicas_per_partition",
-        "replicas_per_partition",
-        REPLICAS_PER_PARTITION,
-        str(REPLICAS_PER_PARTITION),
-        "replica of a partition added in a batch",
-    ),
-    ("elections", "elections", ELECTIONS, str(ELECTIONS), "preferred leaders elected in a batch"),
+    ("duration", SECONDS, "that the busiest broker of a batch copies, at the throttle"),
+    ("moves_per_broker", MOVES_PER_BROKER, _FROM_OR_TO),
+    ("replicas_per_partition", REPLICAS_PER_PARTITION, "replica of a partition added in a batch"),
+    ("elections", ELECTIONS, "preferred leaders elected in a batch"),
 )
 
 
@@ -65,8 +53,9 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
     stated, throttle, rules = spec.execution, spec.execution.throttle_bytes_per_sec, spec.execution.batches
     sized = spec.cluster.sizes_known and not spec.cluster.unsized
     derived = []
-    for key, field, value, text, why in _LIMITS:
+    for key, value, why in _LIMITS:
         if f"batches.{key}" in stated.unset and not (sized and key == "moves_per_broker"):
+            field, text = ("seconds", "1h") if key == "duration" else (key, str(value))
             rules = replace(rules, **{field: value})
             derived.append(Derived(f"execution.batches.{key}", text, why))
     if "throttle" in stated.unset:

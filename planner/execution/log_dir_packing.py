@@ -6,7 +6,7 @@ two differ, CP-SAT closes the gap or makes it smaller. It stops by its own deter
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -208,8 +208,8 @@ class _Choices(NamedTuple):
     model: Any
     variables: dict[tuple[int, int], Any]
 
-    @staticmethod
-    def of(dirs: Dirs, places: IntArray) -> "_Choices":
+    @classmethod
+    def of(cls, dirs: Dirs, places: IntArray) -> Self:
         """The model, with a packing to begin at."""
         model, count = _cp_model().CpModel(), len(dirs.settled)
         rows = np.flatnonzero(dirs.sizes).tolist()
@@ -218,7 +218,7 @@ class _Choices(NamedTuple):
             model.add_exactly_one(variables[row, at] for at in range(count))
         for (row, at), variable in variables.items():
             model.add_hint(variable, int(places[row]) == at)
-        return _Choices(model, variables)
+        return cls(model, variables)
 
     def outside(self, dirs: Dirs, at_most: int) -> Any:
         """Bytes outside the windows, `at_most` so many on each side of one, as an expression."""

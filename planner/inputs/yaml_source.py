@@ -9,7 +9,7 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -46,7 +46,7 @@ class Document:
     findings: tuple[Finding, ...] = ()
     moved: tuple[Path, Path] = ((), ())
 
-    def instead(self, path: Path, other: Path) -> "Document":
+    def instead(self, path: Path, other: Path) -> Self:
         """The document as it reads where the value at `other` is the one at `path`, a key of the top.
 
         Places and keys are told as they are written: a path under `path` is one under `other`.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, Self
 
 
 def exact(number: float) -> str:
@@ -22,15 +22,15 @@ class Tolerance:
     kind: Literal["spread", "percent", "none"]
     value: float = 0
 
-    @staticmethod
-    def parse(text: str | int) -> "Tolerance":
+    @classmethod
+    def parse(cls, text: str | int) -> Self:
         """`1`, `"1"`, `"2.5%"` or `"none"`; ValueError for anything else."""
         word = str(text).strip()
         if word == "none":
-            return Tolerance("none")
+            return cls("none")
         if word.endswith("%"):
-            return Tolerance("percent", float(word[:-1]))
-        return Tolerance("spread", int(word))
+            return cls("percent", float(word[:-1]))
+        return cls("spread", int(word))
 
     def __str__(self) -> str:
         match self.kind:

@@ -19,6 +19,7 @@ from planner.plan.document.cluster_types import (
     LogDirsSection,
 )
 from planner.plan.document.comparison_types import RelaxedRow, TermRow
+from planner.plan.terms import term
 
 _SHOWN = 3
 
@@ -108,28 +109,13 @@ def with_terms(terms: Sequence[TermRow], planned: DirPlan | None) -> tuple[TermR
     if planned is None:
         return tuple(terms)
     now, then = _fullest_above_share(planned, after=False), _fullest_above_share(planned, after=True)
-    fullest = TermRow(
-        group="fairness",
-        name="fullest_log_dir",
-        unit="% above share",
-        today=now,
-        if_nothing_moves=now,
-        plan=then,
-        limit=None,
-        meaning="how far the fullest log dir is above its share",
+    moved = sum(each.packed.bytes_moved for each in planned.brokers)
+    of_dirs = (
+        term("fairness", "fullest_log_dir", "% above share", (now, now, then)),
+        term("movement", "bytes_inside_brokers", "bytes", (0, 0, moved)),
     )
-    moved = TermRow(
-        group="movement",
-        name="bytes_inside_brokers",
-        unit="bytes",
-        today=0,
-        if_nothing_moves=0,
-        plan=sum(each.packed.bytes_moved for each in planned.brokers),
-        limit=None,
-        meaning="bytes that brokers move between their log dirs, not over the network",
-    )
-    groups = list(dict.fromkeys(term.group for term in terms))
-    return tuple(sorted([*terms, fullest, moved], key=lambda term: groups.index(term.group)))
+    groups = list(dict.fromkeys(each.group for each in terms))
+    return tuple(sorted([*terms, *of_dirs], key=lambda each: groups.index(each.group)))
 
 
 def warnings(spec: Spec, planned: DirPlan | None) -> Iterator[str]:

@@ -6,7 +6,7 @@ Kafka's two rules place the new partitions on the same brokers, with every exist
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -90,15 +90,15 @@ class Board:
     replicas: LongArray
     leaders: LongArray
 
-    @staticmethod
-    def of(problem: Problem, assignment: IntArray, asked: Sequence[NewPartitions]) -> "Board":
+    @classmethod
+    def of(cls, problem: Problem, assignment: IntArray, asked: Sequence[NewPartitions]) -> Self:
         """The counts of an assignment (P, W)."""
         targets = np.flatnonzero(problem.targets).tolist()
         ids, racks = problem.broker_ids.tolist(), problem.broker_racks.tolist()
         topics = {new.topic: number for number, new in enumerate(asked)}
         groups = np.array([topics.get(name, len(asked)) for name in problem.topic_names])[problem.topic_of]
         placed, led = (each[~problem.is_new] for each in (assignment, leaders_after(problem, assignment)[:, None]))
-        return Board(
+        return cls(
             asked=asked,
             brokers=[(ids[at], problem.rack_names[racks[at]] if problem.racks_matter else None) for at in targets],
             topics=topics,

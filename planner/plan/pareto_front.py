@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 from msgspec import structs
@@ -123,11 +123,11 @@ class Goal:
     waiting: int
     excess: int
 
-    @staticmethod
-    def of(tried: Swept) -> "Goal":
+    @classmethod
+    def of(cls, tried: Swept) -> Self:
         """The goal of a sweep's own rows."""
         waiting = tried.problem.deferred
-        return Goal(0 if waiting is None else int(waiting.sum()), tried.result.top["excess"][0].as_py())
+        return cls(0 if waiting is None else int(waiting.sum()), tried.result.top["excess"][0].as_py())
 
 
 def asked_of(spec: Spec, problem: Problem) -> Problem:

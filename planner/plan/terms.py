@@ -7,7 +7,7 @@ and without those that leave. `plan` is what the plan leads to, partitions that 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -34,13 +34,13 @@ class _Column:
     scores: Mapping[str, int]
     above_ppm: LongArray
 
-    @staticmethod
-    def of(judged: Problem, replicas: IntArray, leaders: IntArray) -> "_Column":
+    @classmethod
+    def of(cls, judged: Problem, replicas: IntArray, leaders: IntArray) -> Self:
         basis = ScoringBasis.of(judged)
         everything = np.zeros_like(judged.topic_of)
         held = broker_loads.by_group(judged, replicas, leaders, everything, 1, basis.measures)
         found = _scores(basis, replicas, leaders)
-        return _Column(judged, replicas, leaders, found, score.above_shares(basis, held)[0])
+        return cls(judged, replicas, leaders, found, score.above_shares(basis, held)[0])
 
     @property
     def racks_known(self) -> bool:
@@ -105,6 +105,8 @@ _MEANINGS = {
     "peak_disk": "how full the fullest broker is while everything is copied, with what it drops afterwards",
     "replicas_moved": "replicas that brokers copy",
     "leaders_changed": "partitions that get another leader",
+    "fullest_log_dir": "how far the fullest log dir is above its share",
+    "bytes_inside_brokers": "bytes that brokers move between their log dirs, not over the network",
 }
 
 
@@ -123,7 +125,7 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
         of_sets |= asked.leader_ranks is not None and name == "leader_spread"
         alike = len(np.unique(capacities[asked.targets])) < 2 and not of_sets
         limit = int(tolerance.value) if tolerance.kind == "spread" and alike else None
-        yield _term("fairness", name, unit, values, limit)
+        yield term("fairness", name, unit, values, limit)
     brokers, brokers_after = (int(column.problem.targets.sum()) for column in columns[::2])
     unlike = f"; shares are by {brokers} brokers today, else by the {brokers_after} afterwards"
     shares_by = "" if brokers == brokers_after else unlike
@@ -131,20 +133,20 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
         if what != "bytes" or asked.sizes_known:
             values = tuple(_percent(column.above_ppm[at]) if at < len(column.above_ppm) else 0.0 for column in columns)
             meaning = f"how far the broker furthest above its share of {what.replace('_', ' ')} is above it"
-            yield _term("fairness", f"{what}_above_share", "%", values, meaning=meaning + shares_by)
+            yield term("fairness", f"{what}_above_share", "%", values, meaning=meaning + shares_by)
 
 
 def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
     asked = columns[1].problem
     before, after = (left_to_change(asked, column.replicas) + waiting for column in columns[1:])
-    yield _term("safety", "left_to_change", "partitions", (before, before, after), 0)
+    yield term("safety", "left_to_change", "partitions", (before, before, after), 0)
     leaderless = int(((asked.leaders < 0) & ~asked.is_new).sum())
-    yield _term("safety", "without_leader", "partitions", (leaderless, leaderless, leaderless))
+    yield term("safety", "without_leader", "partitions", (leaderless, leaderless, leaderless))
     counts = [(column.replicas >= 0).sum(axis=1) for column in columns]
     least = [column.problem.min_insync for column in columns]
     under = [int(((count > 0) & (count < few)).sum()) for count, few in zip(counts, least, strict=True)]
-    yield _term("safety", "under_min_insync", "partitions", under)
-    yield _term("safety", "single_replica", "partitions", [int((count == 1).sum()) for count in counts])
+    yield term("safety", "under_min_insync", "partitions", under)
+    yield term("safety", "single_replica", "partitions", [int((count == 1).sum()) for count in counts])
 
 
 def _resilience(spec: Spec, columns: Columns) -> Iterator[TermRow]:
@@ -153,14 +155,14 @@ def _resilience(spec: Spec, columns: Columns) -> Iterator[TermRow]:
         int(problem.uneven_racks(column.problem, column.replicas).sum()) if column.problem.racks_matter else None
         for column in columns
     ]
-    yield _term("resilience", "rack_spread_broken", "partitions", broken, 0)
+    yield term("resilience", "rack_spread_broken", "partitions", broken, 0)
     one_rack = [_on_one_rack(column) if column.racks_known else None for column in columns]
-    yield _term("resilience", "on_one_rack", "partitions", one_rack)
+    yield term("resilience", "on_one_rack", "partitions", one_rack)
     for name in _FAILURES:
         values = [None if name in _OF_RACKS and not column.racks_known else column.scores[name] for column in columns]
-        yield _term("resilience", name, "partitions", values, getattr(spec.limits, name))
+        yield term("resilience", name, "partitions", values, getattr(spec.limits, name))
     of_rack = [_rack_leaders(column) if column.racks_known else None for column in columns]
-    yield _term("resilience", "rack_leaders", "leaders", of_rack)
+    yield term("resilience", "rack_leaders", "leaders", of_rack)
 
 
 def _movement(spec: Spec, columns: Columns) -> Iterator[TermRow]:
@@ -171,17 +173,18 @@ def _movement(spec: Spec, columns: Columns) -> Iterator[TermRow]:
         ("cross_rack_bytes", "cross_rack_bytes", sized and racks, limits.cross_rack_bytes),
         ("busiest_broker", "busiest_bytes", sized, None),
     ):
-        yield _term("movement", name, "bytes", (0, 0, plan[key]) if known else (None, None, None), limit)
+        yield term("movement", name, "bytes", (0, 0, plan[key]) if known else (None, None, None), limit)
     if sized:
         room = "% of its disk" if (asked.disk_limit_bytes[asked.targets] >= 0).all() else "% of its share"
-        yield _term("movement", "peak_disk", room, tuple(_percent(each.scores["peak_disk_ppm"]) for each in columns))
+        yield term("movement", "peak_disk", room, tuple(_percent(each.scores["peak_disk_ppm"]) for each in columns))
     for name, unit in (("replicas_moved", "replicas"), ("leaders_changed", "leaders")):
-        yield _term("movement", name, unit, (0, 0, plan[name]), getattr(limits, name))
+        yield term("movement", name, unit, (0, 0, plan[name]), getattr(limits, name))
 
 
-def _term(
+def term(
     group: Group, name: str, unit: str, values: Sequence[Value], limit: Value = None, meaning: str = ""
 ) -> TermRow:
+    """The row of a term; `values` are today's, those if nothing moves, and the plan's."""
     today, if_nothing_moves, plan = values
     return TermRow(
         group=group,

@@ -6,6 +6,7 @@ fetches. The leader sends that to each follower, and sends consumers what they r
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
@@ -93,13 +94,13 @@ class Week:
     problem: Problem
     hours: FloatArray
 
-    @staticmethod
-    def of(problem: Problem) -> "Week | None":
+    @classmethod
+    def of(cls, problem: Problem) -> Self | None:
         """None where the hours aren't known."""
         if problem.week is None:
             return None
         parts = problem.week.reshape(2 * problem.rows, HOURS_OF_WEEK // _HOURS_AT_ONCE, _HOURS_AT_ONCE)
-        return Week(problem, np.ascontiguousarray(parts.swapaxes(0, 1), dtype=np.float64))
+        return cls(problem, np.ascontiguousarray(parts.swapaxes(0, 1), dtype=np.float64))
 
     def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
         """(2, B, 168): bytes/s in and out of every broker of the problem under an assignment (P, W), led so (P,)."""
@@ -158,8 +159,8 @@ class _Carried:
     times: scipy.sparse.csc_array
     whole: int
 
-    @staticmethod
-    def of(problem: Problem, assignment: IntArray, leaders: IntArray) -> "_Carried":
+    @classmethod
+    def of(cls, problem: Problem, assignment: IntArray, leaders: IntArray) -> Self:
         """Of an assignment (P, W), led so (P,)."""
         count, replicas = len(problem.broker_ids), assignment.T
         sources, parts, whole = read_from(problem, assignment, leaders)
@@ -176,7 +177,7 @@ class _Carried:
         data, rows = (np.concatenate(each) for each in zip(*cells, strict=True))
         starts = np.concatenate(ends).cumsum()
         arrays = data.astype(np.float64), rows.astype(np.int32), starts.astype(np.int32)
-        return _Carried(scipy.sparse.csc_array(arrays, shape=(3 * count, 2 * problem.rows)), whole)
+        return cls(scipy.sparse.csc_array(arrays, shape=(3 * count, 2 * problem.rows)), whole)
 
     def loads(self, hours: FloatArray) -> LongArray:
         """(2, B, n): bytes/s in and out of every broker in these hours (2P, n)."""

@@ -7,6 +7,7 @@ counts are additive over topics and are packed into one number, so that a sum ta
 
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 
@@ -25,15 +26,15 @@ class Fragile:
     rows: LongArray
     width: int
 
-    @staticmethod
-    def of(problem: Problem) -> "Fragile":
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
         """Those with one replica, or with no more than `min.insync.replicas`, today or after the change."""
         felt = np.zeros(problem.rows, dtype=bool)
         for factors in (problem.replication_factors, (problem.replicas >= 0).sum(axis=1)):
             felt |= (factors == 1) | (factors == problem.min_insync)
         # A broker that leaves holds partitions today, and goes on to where a budget leaves some for a later step.
         brokers = len(problem.broker_ids) if felt.any() else 0
-        return Fragile(np.flatnonzero(felt), len(problem.rack_names) + brokers)
+        return cls(np.flatnonzero(felt), len(problem.rack_names) + brokers)
 
 
 def by_group(problem: Problem, fragile: Fragile, assignment: IntArray, groups: IntArray, count: int) -> LongArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import gcd, lcm
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,10 +104,10 @@ class Shares:
     count: ExactArray
     parts: ExactArray
 
-    @staticmethod
-    def of(fractions: list[Fraction], dtype: type) -> "Shares":
+    @classmethod
+    def of(cls, fractions: list[Fraction], dtype: type) -> Self:
         """Shares (1, Bt) of one total."""
-        return Shares(
+        return cls(
             np.array([[each.numerator for each in fractions]], dtype=dtype),
             np.array([[each.denominator for each in fractions]], dtype=dtype),
         )

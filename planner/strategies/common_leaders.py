@@ -9,7 +9,7 @@ brokers (see `common_brokers`). A plan that copies no more than the bound is pro
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -170,8 +170,8 @@ class _Moves:
     caps: LongArray | None
     likely: dict[int, IntArray]
 
-    @staticmethod
-    def of(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> "_Moves":
+    @classmethod
+    def of(cls, problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> Self:
         """What is held before any replica moves."""
         brokers, targets = len(problem.targets), problem.targets
         of_bytes = zip((wanted.disk, wanted.network_in), (problem.size_bytes, problem.bytes_in_per_sec), strict=True)
@@ -194,7 +194,7 @@ class _Moves:
             np.add.at(load, broker_of, of[rows])
         lead_most = np.full(brokers, np.inf)
         lead_most[targets] = wanted.leaders[1] * np.count_nonzero(problem.slot_of >= 0) / max(problem.rows, 1)
-        return _Moves(
+        return cls(
             problem=problem,
             placed=placed,
             on=on,

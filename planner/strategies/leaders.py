@@ -11,6 +11,7 @@ the flow gives it. No data is copied for that.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from ortools.graph.python import max_flow
@@ -230,8 +231,8 @@ class Choices:
     rows: int
     fixed: LongArray
 
-    @staticmethod
-    def of(problem: Problem, placed: IntArray, free: BoolArray, able: BoolArray) -> "Choices":
+    @classmethod
+    def of(cls, problem: Problem, placed: IntArray, free: BoolArray, able: BoolArray) -> Self:
         """The choices for the rows of the mask, of the replicas that are able to lead (P, W)."""
         rows = np.flatnonzero(free)
         at, slots = np.nonzero(able[rows])
@@ -242,7 +243,7 @@ class Choices:
         costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
         settled = np.where(free, -1, problem.leaders)[:, None]
         fixed = counts_by_group(problem, settled, problem.topic_of, len(problem.topic_names))
-        return Choices(
+        return cls(
             at.astype(np.int32), problem.topic_of[of], here[brokers], targets, costs.astype(np.int64), len(rows), fixed
         )
 

@@ -6,7 +6,7 @@ Each limit says what it limits and what it buys. Percentages of bytes are what p
 as `python -m benchmarks --ablate` shows; seconds are of two cores. Where no figure stands, none was measured.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class Worth(NamedTuple):
@@ -119,10 +119,10 @@ class Effort:
     def __init__(self, columns: int, whole: "Effort | None" = None) -> None:
         self._left, self._whole = columns, whole
 
-    @staticmethod
-    def of(worth: Worth, columns: int) -> "Effort":
+    @classmethod
+    def of(cls, worth: Worth, columns: int) -> Self:
         """The account of a solve whose programs have so many columns."""
-        return Effort(max(worth.columns, worth.programs * columns))
+        return cls(max(worth.columns, worth.programs * columns))
 
     @property
     def left(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.errors import InfeasibleError
+from planner.model.formats import exactly, stated
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
 from planner.model.together import without_waiting
@@ -36,6 +37,11 @@ _OPEN = Balance(*[NO_TOLERANCE] * 7)
 def asked(budget: Budget) -> bool:
     """True where anything is limited."""
     return any(getattr(budget, term) is not None for term in TERMS)
+
+
+def amounts(term: str, taken: int, allowed: int) -> tuple[str, str]:
+    """What is taken of a term, exactly, and what is allowed, as it is written."""
+    return (exactly(taken), stated(allowed)) if term == "bytes_moved" else (str(taken), str(allowed))
 
 
 def ladder(balance: Balance, budget: Budget) -> tuple[Balance, ...]:

@@ -297,9 +297,7 @@ def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], altern
     """A line on one term: the least that any of these plans takes, and of several alternatives, whose plan that is."""
     name, row = min(sound, key=lambda each: int(each[1][term]))
     who, whose = ("the changes", "") if alternatives == 1 else ("the alternatives", f" ({name})")
-    least, most = str(row[term]), str(allowed)
-    if term == "bytes_moved":
-        least, most = exactly(row[term]), stated(allowed)
+    least, most = budget_steps.amounts(term, row[term], allowed)
     return f"budget.{term}: in these plans {who} take at least {least}{whose}; the budget allows {most}"
 
 

@@ -8,6 +8,7 @@ them, partition by partition: no mix that can be met is worse.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 
@@ -41,11 +42,11 @@ class Rows:
     bytes_in: LongArray
     bytes_out: LongArray
 
-    def take(self, rows: LongArray) -> "Rows":
+    def take(self, rows: LongArray) -> Self:
         """Some of the partitions, with no more columns than they need."""
         taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         width = max(int((taken["replicas"] >= 0).sum(axis=1).max(initial=1)), 1)
-        return Rows(**{name: each[:, :width] if each.ndim == 2 else each for name, each in taken.items()})
+        return replace(self, **{name: each[:, :width] if each.ndim == 2 else each for name, each in taken.items()})
 
 
 @dataclass(frozen=True, eq=False)

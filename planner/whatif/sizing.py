@@ -8,7 +8,7 @@ a rack is down. What all brokers together can't hold even today isn't planned.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse  # sums of whole numbers, the same on every machine
@@ -113,11 +113,11 @@ class SizingStudy:
     hour_names: tuple[str, ...]
     hours: LongArray | None
 
-    @staticmethod
-    def of(spec: Spec) -> "SizingStudy":
+    @classmethod
+    def of(cls, spec: Spec) -> Self:
         """The study of a spec with `sizing`."""
         problem = build(spec_of(spec, _NOTHING))
-        return SizingStudy(replace(spec, week=None), problem.scenario_names, problem.scenario_hours)
+        return cls(replace(spec, week=None), problem.scenario_names, problem.scenario_hours)
 
 
 _NOTHING = Combination(0, "", 0, True, (), ())
@@ -216,8 +216,8 @@ class _Question:
     bytes_in: LongArray
     bytes_out: LongArray
 
-    @staticmethod
-    def of(study: SizingStudy, combination: Combination) -> "_Question":
+    @classmethod
+    def of(cls, study: SizingStudy, combination: Combination) -> Self:
         """The loads of a combination in all months."""
         wish = asked(study.spec)
         case = case_of(spec_of(study.spec, combination), "", "", 0, wish.months)
@@ -232,7 +232,7 @@ class _Question:
                 hours = np.rint(built.scenario_hours[:, way].T[:, None, :] * factors).astype(np.int64)
                 rates = np.concatenate([rates, hours], axis=2)
             ways.append(rates.reshape(len(rates), -1))
-        return _Question(wish, case, built, sizes, *ways)
+        return cls(wish, case, built, sizes, *ways)
 
     def with_end(self) -> Problem:
         """The problem whose windows also hold at the end of all months."""

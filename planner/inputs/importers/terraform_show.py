@@ -10,7 +10,7 @@ Source: Terraform's JSON output format, major version 1; providers Mongey/kafka,
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from planner.inputs.importers.state_parts import (
     TOPIC_NAME,
@@ -149,12 +149,12 @@ class Msk:
     nodes: tuple[dict[str, Any], ...]
     zones: dict[Any, Any]
 
-    @staticmethod
-    def of(value: dict[str, Any]) -> "Msk":
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> Self:
         """Of a state, or of the state that a plan begins from."""
         there = _of_state(value if "values" in value else value.get("prior_state"))
         found = [(str(each.get("type")), each["values"]) for each in there if isinstance(each.get("values"), dict)]
-        return Msk(
+        return cls(
             tuple(each for of, each in found if of == "aws_msk_cluster" and "broker_node_group_info" in each),
             tuple(each for of, each in found if of == "aws_msk_broker_nodes"),
             {each.get("id"): each.get("availability_zone_id") for of, each in found if of == "aws_subnet"},

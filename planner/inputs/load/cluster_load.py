@@ -143,15 +143,9 @@ def _with_rates(topic: Topic, whole: StatedRate | None, own: Mapping[tuple[str, 
         share = total // count + (of.id < total % count) if total else getattr(of, name)
         return int(share if alone is None else alone)
 
-    return replace(
-        topic,
-        partitions=tuple(
-            replace(
-                each, bytes_in_per_sec=rate(each, "bytes_in_per_sec"), bytes_out_per_sec=rate(each, "bytes_out_per_sec")
-            )
-            for each in topic.partitions
-        ),
-    )
+    rows = ((each, rate(each, "bytes_in_per_sec"), rate(each, "bytes_out_per_sec")) for each in topic.partitions)
+    rated = (replace(each, bytes_in_per_sec=written, bytes_out_per_sec=read) for each, written, read in rows)
+    return replace(topic, partitions=tuple(rated))
 
 
 def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
@@ -162,12 +156,8 @@ def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
 
 def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
     """Why a profile can't be this cluster's, with what is allowed; None where it can."""
-    rows = [
-        (partition, load.partitions.get((topic.name, partition.id)))
-        for topic in topics
-        for partition in topic.partitions
-    ]
-    both = [(partition, found) for partition, found in rows if found is not None]
+    rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
+    both = [(each, found) for topic, each in rows if (found := load.partitions.get((topic, each.id))) is not None]
     if rows and not both:
         return "has none of the cluster's partitions; allowed: a profile of the same cluster"
     ratios = [

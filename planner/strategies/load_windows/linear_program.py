@@ -8,7 +8,7 @@ be outside of them as some plan is.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
@@ -138,11 +138,11 @@ class _Columns:
     enter: IntArray
     cells: IntArray
 
-    @staticmethod
-    def of(layout: Layout) -> "_Columns":
+    @classmethod
+    def of(cls, layout: Layout) -> Self:
         """Rows and slots of today's replicas, rows and racks, topics and brokers; each (2, K)."""
         topics, brokers = np.unique(layout.topics), np.arange(len(layout.targets))
-        return _Columns(
+        return cls(
             np.stack(np.nonzero(layout.home >= 0)),
             np.stack(np.nonzero(layout.most > 0)),
             np.stack([np.repeat(topics, len(brokers)), np.tile(brokers, len(topics))]),

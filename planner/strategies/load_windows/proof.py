@@ -4,7 +4,7 @@ An attempt to bring loads into their windows comes to a plan, a bound, or both. 
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -153,10 +153,10 @@ class PlacedPlan(NamedTuple):
     outside: int
     cost: int
 
-    @staticmethod
-    def of(placement: Placement) -> "PlacedPlan":
+    @classmethod
+    def of(cls, placement: Placement) -> Self:
         """The placement as it is now."""
-        return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
+        return cls(placement, int(placement.outside().sum()), placement.cost)
 
 
 class Bound(NamedTuple):
@@ -178,7 +178,7 @@ class Best(NamedTuple):
             return False
         return self.plan.cost - self.bound.least <= part * self.plan.cost
 
-    def copy(self) -> "Best":
+    def copy(self) -> Self:
         """The same with a placement of its own."""
         plan = self.plan
         return self if plan is None else self._replace(plan=plan._replace(placement=plan.placement.copy()))

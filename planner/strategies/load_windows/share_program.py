@@ -12,7 +12,7 @@ the program is solved again, which comes closer.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from ortools.linear_solver import pywraplp
@@ -68,10 +68,10 @@ class Fits:
     most: Allowed | None = None
     only_loads: bool = False
 
-    @staticmethod
-    def of(layout: Layout, wanted: Windows, loads: ByteLoads) -> "Fits":
+    @classmethod
+    def of(cls, layout: Layout, wanted: Windows, loads: ByteLoads) -> Self:
         """The windows of a layout, which are asked of what may move."""
-        return Fits(*bounds(layout, wanted), loads.windows, loads.scales)
+        return cls(*bounds(layout, wanted), loads.windows, loads.scales)
 
 
 class Duals(NamedTuple):
