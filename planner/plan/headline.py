@@ -104,7 +104,10 @@ def _none_meets_all(plan: Plan) -> str:
     excess = plan.bound.excess
     if excess and (excess.least_replicas or excess.least_loads):
         return "no plan meets all targets (proven)"
-    return "no plan tried meets all targets" + (" and survives as much" if plan.spec.survive != "none" else "")
+    return f"no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
+
+
+_SURVIVES = {"none": "", **dict.fromkeys(("broker", "rack"), " and survives as much (resilience.survive)")}
 
 
 def racks(plan: Plan) -> Iterator[str]:
@@ -209,6 +212,8 @@ _BETTER = {
 def _why_nothing(plan: Plan) -> str:
     if plan.adopted:
         return printable(f"all that {plan.adopted.file} names is as it wants it", 300)
+    if plan.resumes:
+        return "of the approved plan nothing is left to move or elect"
     if plan.unfinished:
         return "none of the plans tried is within the budget and more even than today; raise the budget"
     match plan.choice.rule:
@@ -220,15 +225,13 @@ def _why_nothing(plan: Plan) -> str:
     stays = [*racks(plan)]
     if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):
         return "with rebalance: none, only replicas that must move are moved, and none must"
-    if stays:
-        return stays[0]
-    if not plan.balance.relaxed:
-        return "the cluster is already as asked"
+    if stays or not plan.balance.relaxed:
+        return stays[0] if stays else "the cluster is already as asked"
     mode = plan.changes.rebalance
     if mode == "racks":
         return "no partition breaks the rack rule"
     only = f" (rebalance: {mode})" if mode != "all" else ""
-    return f"no allowed move would bring the balance closer to the targets{only}"
+    return f"no plan tried comes closer to the targets{_SURVIVES[plan.spec.survive]}{only}"
 
 
 def _moved(plan: Plan) -> str:

@@ -311,7 +311,7 @@ def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
         return
     if rule.rule == "fewest_bytes_lasting_months":
         raise UnsafePlanError(
-            f"nothing was written: sweep.choose.{rule.rule}: any valid plan has a full disk before month {rule.value}; "
+            f"nothing was written: sweep.choose.{rule.rule}: plans tried have a full disk before month {rule.value}; "
             f"allowed: at most {max(row['months_until_full'] for row in rows)}"
         )
     # What is allowed is not rounded: it is to be copied into the YAML.
@@ -319,7 +319,9 @@ def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
     limit, least = stated(rule.value), exactly(least_of := min(row[column] for row in rows))
     if column == "imbalance_ppm":
         limit, least = percent(rule.value / 10_000), f"{exact(least_of / 10_000)}%"
+    elif column == "worst_hour":
+        limit, least = f"{limit}/s", f"{size(least_of)}/s ({least_of} bytes/s)"
     raise UnsafePlanError(
-        f"nothing was written: sweep.choose.{rule.rule}: {limit} is below what any valid plan needs; "
+        f"nothing was written: sweep.choose.{rule.rule}: {limit} is below what each plan tried needs; "
         f"allowed: at least {least}"
     )

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from planner.model.build_problem import topics_after
 from planner.model.cluster import in_force
-from planner.model.formats import counted, duration, size
+from planner.model.formats import counted, duration, ranges, size
 from planner.model.sizes_ahead import Forecast, per_month_ppm, retention
 from planner.model.spec import Spec
 from planner.plan import headline
@@ -238,15 +238,25 @@ def _verdicts(document: GrowthDocument) -> Iterator[str]:
         else:
             limit = f"when broker {each.broker} reaches its {each.limit} limit"
             yield f"{name} lasts until month {each.month}, {limit}{moved}."
-    fewest = [each for each in document.options if each.fewest]
-    for option in fewest:
+    if not any(each.assignment == PLANNED and each.feasible and each.month is None for each in document.assignments):
+        yield from _helped(document)
+
+
+def _helped(document: GrowthDocument) -> Iterator[str]:
+    """Of each class how many more make the cluster last, or what was tried and what can't do."""
+    fewest = {option.broker_class: option for option in document.options if option.fewest}
+    for option in fewest.values():
         copied = size(option.bytes_moved)
         yield f"With {option.option} more it lasts all {document.months} months; its plan copies {copied}."
     for kind in document.classes:
-        if kind.broker_class not in {option.broker_class for option in fewest} and kind.at_least > 0:
-            tried = [option.added for option in document.options if option.broker_class == kind.broker_class]
-            how = f"; up to {max(tried)} don't last so long" if tried else f": {_TOO_MANY}"
-            yield f"Class {kind.broker_class}: at least {kind.at_least:,} more are needed{how}."
+        tried = [option.added for option in document.options if option.broker_class == kind.broker_class]
+        if kind.broker_class in fewest:
+            continue
+        if tried:
+            fewer = f", and fewer than {kind.at_least:,} can't" if kind.at_least > 1 else ""
+            yield f"Class {kind.broker_class}: no plan made with {ranges(tried)} more lasts so long{fewer}."
+        elif kind.at_least > 0:
+            yield f"Class {kind.broker_class}: at least {kind.at_least:,} more are needed: {_TOO_MANY}."
 
 
 def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:

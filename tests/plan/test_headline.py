@@ -176,8 +176,12 @@ def test_the_headline_without_sizes_or_moves() -> None:
         typed(plan | {"partitions": reorder})
     )
     still = plan | {"partitions": []}
-    closer = "no allowed move would bring the balance closer to the targets"
+    closer = "no plan tried comes closer to the targets"
     assert f"Nothing to do: {closer}." == said(still)
     assert f"{closer} (rebalance: leaders)." in said(still | {"changes": {"rebalance": "leaders"}})
+    survivor = still | {"spec": {**plan["spec"], "survive": "rack"}}
+    assert f"Nothing to do: {closer} and survives as much (resilience.survive)." == said(survivor)
+    rest = {"plan_id": "0" * 64, "partitions_there": 3, "dropped": []}
+    assert "Nothing to do: of the approved plan nothing is left to move or elect." == said(still | {"resumes": rest})
     even = still | {"balance": {**plan["balance"], "relaxed": []}}
     assert "Nothing to do: the cluster is already as asked." == said(even)

@@ -217,6 +217,14 @@ def test_the_hours_choose(choice: Choice, moved: int) -> None:
     assert "in or out of any broker in any hour of the week" in plan.choice.why
 
 
+def test_an_hour_that_no_plan_tried_keeps_is_refused_with_its_unit() -> None:
+    """The least that would do is a rate, for reading and as the YAML takes it."""
+    spec = asked(network=3000)
+    told = r"1 B/s is below what each plan tried needs; allowed: at least 2\.19 kB/s \(2194 bytes/s\)"
+    with pytest.raises(UnsafePlanError, match=told):
+        plan_of(replace(spec, sweep=replace(spec.sweep, choice=Choice("fewest_bytes_within_worst_hour", 1))))
+
+
 def test_hours_above_capacity_are_a_gate() -> None:
     """The plan for the mean leaves two hours of brokers above; without hours or capacities it can't be judged."""
     of_mean = replace(asked(network=3000), limits=Limits(hours_above_capacity=1))

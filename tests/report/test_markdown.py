@@ -239,7 +239,7 @@ def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
     """No batches, no lists, nothing for Terraform."""
     written = markdown.report(typed(small(partitions=[], batches=[], topics=[])))
 
-    assert "\nNothing to do: no allowed move would bring the balance closer to the targets.\n" in written
+    assert "\nNothing to do: no plan tried comes closer to the targets.\n" in written
     assert [
         "Racks",
         "Brokers",

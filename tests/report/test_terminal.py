@@ -239,7 +239,7 @@ def test_an_empty_plan_says_so() -> None:
     text = shown(small(partitions=[], batches=[]))
 
     assert "Nothing to apply: " in text
-    assert "Nothing to do: no allowed move would bring the balance closer to the targets." in text
+    assert "Nothing to do: no plan tried comes closer to the targets." in text
     assert "Duration" not in text
     assert "\nreplicas per broker " in text
 

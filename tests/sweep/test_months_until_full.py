@@ -119,7 +119,7 @@ def test_disks_that_last_are_told_and_what_is_too_much_is_refused() -> None:
     """A rule may look further ahead than the report does; no month is promised that no plan reaches."""
     slow = asked(Rate("*", 0), choice=Choice("fewest_bytes_lasting_months", 20))
     assert "no disk is full within 20 months" in plan_of(slow).choice.why
-    with pytest.raises(UnsafePlanError, match="a full disk before month 20; allowed: at most 4"):
+    with pytest.raises(UnsafePlanError, match="plans tried have a full disk before month 20; allowed: at most 4"):
         plan_of(asked(choice=Choice("fewest_bytes_lasting_months", 20)))
 
 

@@ -155,7 +155,11 @@ def test_brokers_that_would_help_are_told_or_why_there_are_none():
     assert "With 2 of big more it lasts all 6 months; its plan copies " in lasting
     assert "at least" not in lasting
     short = page_of(made(classes=least, options=[tried]))
-    assert "Class big: at least 2 more are needed; up to 2 don't last so long." in short
+    assert "Class big: no plan made with 2 more lasts so long, and fewer than 2 can't." in short
+    uneven = page_of(made(classes=[{"class": "big", "at_least": 0}], options=[tried]))
+    assert "Class big: no plan made with 2 more lasts so long.\n" in uneven
+    planned = {**LASTS, "assignment": "as planned"}
+    assert "more it lasts" not in page_of(made(assignments=[planned], classes=least, options=[OPTION]))
     assert "Class big: at least 2 more are needed: no plan was made for so many, as they are more than" in page_of(
         made(classes=least)
     )

@@ -173,6 +173,9 @@ def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
 
 @_tells("minProperties", "maxProperties")
 def _tell_one_of(document: Document, fault: _Fault) -> Iterator[Finding]:
+    if "properties" not in fault.schema:  # keys of one's own
+        yield document.finding(fault.path, "an empty mapping isn't possible here; allowed: at least one key")
+        return
     allowed = f"exactly one of {', '.join(fault.schema['properties'])}"
     yield document.finding(fault.path, f"{len(fault.value)} keys aren't possible here; allowed: {allowed}")
 

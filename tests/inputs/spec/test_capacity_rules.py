@@ -80,6 +80,11 @@ CASES = [
         ("7:11 traffic.consumers", "the shares of all racks together are 99.5%; allowed: 100%"),
     ),
     (
+        "traffic_of_no_racks",
+        RATED + "traffic: {consumers: {}}\n",
+        ("7:11 traffic.consumers", "an empty mapping isn't possible here; allowed: at least one key"),
+    ),
+    (
         "traffic_without_rates",
         HEAD + "traffic: {fetch_from: nearest replica}\n",
         ("7:1 traffic", "what crosses racks is unknown without rates; allowed: rates"),
