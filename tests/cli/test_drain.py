@@ -78,7 +78,7 @@ def test_the_spec_that_is_written_gives_the_same_plan(spec, tmp_path):
     assert 0 == ended.exit_code, ended.stderr
     assert {"rebalance": "all"} == written["changes"]
     assert {"bytes_moved": "300MB", "leaders_changed": 60} == written["limits"]
-    assert [None] * 3 + [{"max_disk": 59_853_928}] + [None] * 2 == [
+    assert [None] * 3 + [{"max_disk": "59853928B"}] + [None] * 2 == [
         each.get("capacity") for each in written["cluster"]["brokers"]
     ]
     assert (tmp_path / "relieve.plan" / "plan.json").read_bytes() == (
@@ -111,6 +111,23 @@ def test_what_is_copied_is_less_than_a_partition_above_the_least(sizes, freed):
 
     least = min(each for each in every if each >= freed)
     assert solved.least_bytes <= least <= copied < least + max(sizes)
+
+
+@pytest.mark.parametrize("freed", [1, 9_000, 30_000_000])
+def test_an_amount_far_below_a_partition_copies_the_smallest_that_may_leave(freed):
+    """Not a large one: on each other broker it would be the only replica of its partition."""
+    lists = [[2, 1], [2, 3], [2, 3], [1, 2], [3, 1], [2, 1], [1, 3], [1, 3]]
+    sizes = [20_159, 23_751, 26_714, 23_402, 2_138, 18_075, 25_789, 11_900]
+    spec = spec_of(
+        {1: None, 2: None, 3: None}, {"t": lists}, sizes={"t": [each * 10**6 for each in sizes]}, balance=ONLY_BYTES
+    )
+    problem = build(spec)
+    held = sum(size for size, row in zip(problem.size_bytes.tolist(), lists, strict=True) if 1 in row)
+    problem.disk_limit_bytes[0] = held - freed
+    solved = optimum.solve(problem, ONLY_BYTES)
+
+    assert [4] == (solved.assignment != problem.replicas).any(axis=1).nonzero()[0].tolist()
+    assert {0} == set(problem.replicas[4].tolist()) - set(solved.assignment[4].tolist())
 
 
 STRAYED = """\
@@ -148,7 +165,12 @@ def test_what_somebody_has_worked_on_is_not_replaced(tmp_path):
         drain(tmp_path / "small.yaml", "--broker", "1", "--for", amount)
     made, plan = out.read_text(), (tmp_path / "small-drain-1.plan" / "plan.json").read_bytes()
 
-    for mine in (made.replace("11000000", "12000000"), f"# Mine.\n{made}", made.replace("by planner", "by me"), "x\n"):
+    for mine in (
+        made.replace("11000000B", "12000000B"),
+        f"# Mine.\n{made}",
+        made.replace("by planner", "by me"),
+        "x\n",
+    ):
         out.write_text(mine)
         with pytest.raises(SetupError, match=r"small-drain-1.yaml: isn't what planner drain --broker 1 of .*small"):
             drain(tmp_path / "small.yaml", "--broker", "1", "--for", "disk=3MB")

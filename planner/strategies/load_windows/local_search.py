@@ -39,6 +39,8 @@ from planner.strategies.work_limits import (
 # What a byte outside its window weighs against a byte copied (less the prices): at first only what costs next to
 # nothing mends windows, at last anything.
 _WEIGHTS = (0.02, 0.1, 0.5, 2.0, 10.0, 100.0)
+# Where windows are caps alone: a broker that is one byte above its cap may give away a terabyte.
+_OF_CAPS = 1e12
 
 
 class _Exchange(NamedTuple):
@@ -81,7 +83,10 @@ def repair(
     taken further outside, whatever that saves. `or_not_at_all` leaves it at the first broker that can't be helped.
     """
     fruitless: _Fruitless = {}
-    for weight in _WEIGHTS[-1:] if nearly else _WEIGHTS:
+    weights = _WEIGHTS[-1:] if nearly else _WEIGHTS
+    if (placement.search.load_windows[:, 0] <= 0).all():
+        weights = (*weights, _OF_CAPS)
+    for weight in weights:
         _mend(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
         if placement.settled():
             return
