@@ -184,7 +184,7 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
             rule = f"{' and '.join(limits)}, and a segment" if limits else "all that was ever written"
         yield GrowthTopicRow(
             topic=topic.name,
-            per_month_percent=growth[at] / 10_000,
+            per_month_percent=growth[at] / 10_000 if spec.growth.rates else None,
             size=rule,
             size_bytes=int(today_bytes[at]),
             size_bytes_then=int(bytes_then[at]),

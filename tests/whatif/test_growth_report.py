@@ -178,6 +178,14 @@ def test_brokers_that_are_full_first_come_first():
     assert "16 brokers left out here: see --format json." in page
 
 
+def test_growth_that_nobody_knows_is_not_said_to_be_none():
+    """Without `growth`, and without a load profile."""
+    found = told(spec_of(RACKS, {"t": [[1], [2]]}, sizes=1000, changes=Changes()))
+
+    assert [None] == [each["per_month_percent"] for each in found["topics"]]
+    assert "| – | today's bytes |" in page_of(row(GrowthDocument, found))
+
+
 def test_topics_that_grow_by_most_bytes_come_first():
     """Names are no markup."""
     topics = [

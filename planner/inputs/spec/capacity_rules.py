@@ -125,6 +125,32 @@ def _throttle_has_its_unit(document: Document) -> Iterator[Finding]:
         yield document.finding(("execution", "throttle"), message)
 
 
+# What is stated in bytes, or bytes per second: without a unit less than this is a number whose unit is missing.
+_LEAST_BYTES = 1_000_000
+_SIZES, _RATES = (
+    ("disk", "max_disk", "size", "bytes_moved", "cross_rack_bytes", "bytes"),
+    ("network", "worst_hour", "p99_hour"),
+)
+
+
+@CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches")
+def _amounts_have_their_units(document: Document) -> Iterator[Finding]:
+    """No disk has 500 bytes. 0 is a limit, and `500B` says that it is meant."""
+    others: list[tuple[Path, Any]] = [
+        (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
+    ]
+    for path, stated in [*_capacities(document), *others]:
+        for keys, least, unit, such in (
+            (_SIZES, _LEAST_BYTES, "B", "500GB"),
+            (_RATES, _LEAST_THROTTLE, "B/s", "1Gbit/s"),
+        ):
+            for key in (key for key in keys if key in stated):
+                bare = str(stated[key]).strip()
+                if bare.isdecimal() and 0 < int(bare) < least:
+                    message = f"{stated[key]!r} is {int(bare)} {unit}; allowed: with its unit, such as {such}"
+                    yield document.finding((*path, key), f"{message}, or {bare}{unit} if that is meant")
+
+
 @CAPACITY_RULES.reads("cluster.profile")
 def _profile_is_known(document: Document) -> Iterator[Finding]:
     name = document.get("cluster", "profile")
@@ -139,12 +165,7 @@ def _profile_is_known(document: Document) -> Iterator[Finding]:
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "cluster.state", "cluster.load")
 def _caps_matter(document: Document) -> Iterator[Finding]:
     """No broker leads more partitions than it holds."""
-    classes: list[tuple[Path, Any]] = [
-        ((*_CLASSES, name), each) for name, each in (document.get(*_CLASSES) or {}).items()
-    ]
-    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
-        classes += [((*path, "capacity"), item.get("capacity") or {}) for path, item in document.items(*prefix)]
-    for path, stated in classes:
+    for path, stated in _capacities(document):
         replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
         if replicas is not None and leaders is not None and leaders >= replicas:
             message = f"{leaders} changes nothing beside {place_of(document, (*path, 'max_replicas'))} of {replicas}"
@@ -155,6 +176,17 @@ def _caps_matter(document: Document) -> Iterator[Finding]:
         elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
             message = f"{most!r} changes nothing beside {place_of(document, (*path, 'disk'))} of {stated['disk']!r}"
             yield document.finding((*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk")
+
+
+def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
+    """What is stated of each class, each broker and each of its log dirs, behind its path."""
+    for name, each in (document.get(*_CLASSES) or {}).items():
+        yield (*_CLASSES, name), each
+    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
+        for path, item in document.items(*prefix):
+            yield (*path, "capacity"), item.get("capacity") or {}
+            for place, log_dir in document.items(*path, "log_dirs"):
+                yield place, log_dir if isinstance(log_dir, dict) else {}
 
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "changes.add_partitions", "rack_aware")

@@ -244,7 +244,7 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
     for item in stated["cluster"]["brokers"]:
         if item["id"] == broker:
             item["capacity"] = (item.get("capacity") or classes.get(item.pop("class", "")) or {}) | {
-                "max_disk": most_bytes
+                "max_disk": f"{most_bytes}B"
             }
     kept = {key: value for key, value in stated.items() if key not in _NOT_OF_DRAIN}
     for name, given in (stated.get("broker_sets") or {}).items():

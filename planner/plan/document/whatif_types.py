@@ -244,7 +244,7 @@ class GrowthTopicRow(Section, frozen=True, kw_only=True):
     """One topic that grows."""
 
     topic: TopicName
-    per_month_percent: Annotated[Number, doc("Growth a month, in percent.")]
+    per_month_percent: Annotated[Number | None, doc("Growth a month, in percent; null where unknown, counted as none.")]
     size: Annotated[str, doc("What its size follows: its traffic, its retention and so on.")]
     size_bytes: Annotated[Count, doc("Bytes of one copy today.")]
     size_bytes_then: Annotated[Count, doc("Bytes of one copy after all months.")]

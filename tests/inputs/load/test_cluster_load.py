@@ -208,7 +208,7 @@ def test_hours_above_capacity_are_limited_where_every_broker_states_its_network(
     assert "broker 2 has no capacity.network" in second
 
     path.write_text(
-        path.read_text().replace("}, {id: 2}", ", capacity: {network: 1}}, {id: 2, capacity: {network: 2}}")
+        path.read_text().replace("}, {id: 2}", ", capacity: {network: 1B/s}}, {id: 2, capacity: {network: 2B/s}}")
     )
     assert 3 == reading.load(path).limits.hours_above_capacity
 

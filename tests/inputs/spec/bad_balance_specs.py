@@ -38,6 +38,44 @@ BALANCE_CASES: list[Case] = [
         "allowed: a percentage above -100% and below 10000%",
     ),
     # capacities and classes
+    *(
+        (
+            f"{key}_without_a_unit",
+            brokers(f"{{id: 1, rack: a, capacity: {{{key}: {stated}}}}}"),
+            f"4:41 {place}.{key}",
+            said,
+        )
+        for place in ("cluster.brokers[0].capacity",)
+        for key, stated, said in (
+            ("disk", "500", "500 is 500 B; allowed: with its unit, such as 500GB, or 500B if that is meant"),
+            ("max_disk", "'60'", "'60' is 60 B; allowed: with its unit, such as 500GB, or 60B if that is meant"),
+            ("network", "999", "999 is 999 B/s; allowed: with its unit, such as 1Gbit/s, or 999B/s if that is meant"),
+        )
+    ),
+    (
+        "disk_of_a_class_without_a_unit",
+        brokers("{id: 1, rack: a, class: big}", "  broker_classes: {big: {disk: 4}}\n"),
+        "5:26 cluster.broker_classes.big.disk",
+        "4 is 4 B; allowed: with its unit, such as 500GB",
+    ),
+    (
+        "log_dir_without_a_unit",
+        brokers("{id: 1, rack: a, log_dirs: [{path: /d, size: 4}]}"),
+        "4:52 cluster.brokers[0].log_dirs[0].size",
+        "4 is 4 B; allowed: with its unit, such as 500GB",
+    ),
+    (
+        "budget_without_a_unit",
+        after("budget: {bytes_moved: 200}\n"),
+        "11:10 budget.bytes_moved",
+        "200 is 200 B; allowed: with its unit, such as 500GB",
+    ),
+    (
+        "batch_without_a_unit",
+        after("execution: {batches: {bytes: 999999}}\n"),
+        "11:23 execution.batches.bytes",
+        "999999 is 999999 B; allowed: with its unit, such as 500GB",
+    ),
     (
         "capacity_network_zero",
         brokers("{id: 1, rack: a, capacity: {network: 0}}"),

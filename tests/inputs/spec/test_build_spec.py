@@ -55,7 +55,7 @@ cluster:
         - {replicas: [1], size: 1, bytes_out: 7}
         - {replicas: [1], size: 1}
     - {name: orders, partitions: [{replicas: [2], size: 1}]}
-changes: {add_brokers: [{id: 7, capacity: {disk: 9}}], replace_brokers: {3: 8, 2: 9}}
+changes: {add_brokers: [{id: 7, capacity: {disk: 9B}}], replace_brokers: {3: 8, 2: 9}}
 limits: {eta: 6h}
 execution: {throttle: 5MB/s}
 """

@@ -276,9 +276,9 @@ CASES: list[Case] = [
     *(
         (
             f"limit_without_racks_{key}",
-            line(4, "  brokers: [{id: 1}, {id: 2}, {id: 3}]") + f"limits: {{{key}: 1}}\n",
+            line(4, "  brokers: [{id: 1}, {id: 2}, {id: 3}]") + f"limits: {{{key}: 0}}\n",
             f"11:10 limits.{key}",
-            "1 can't be judged, no broker has a rack; allowed: racks, or no such limit",
+            "0 can't be judged, no broker has a rack; allowed: racks, or no such limit",
         )
         for key in ("cross_rack_bytes", "rack_offline", "rack_refused")
     ),

@@ -146,4 +146,4 @@ def test_a_drains_broker_sets_keep_todays_brokers() -> None:
     )
     written = yaml.safe_load(drained(given, 4, 5, "relieved"))
     assert {"of_class": [4, 5], "of_ids": [1], "of_rack": {"rack": "r2"}} == written["broker_sets"]
-    assert {"id": 4, "capacity": {"disk": "1GB", "max_disk": 5}} == written["cluster"]["brokers"][1]
+    assert {"id": 4, "capacity": {"disk": "1GB", "max_disk": "5B"}} == written["cluster"]["brokers"][1]
