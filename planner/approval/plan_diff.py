@@ -113,10 +113,13 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
     wanted = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
     changes = {key: value for key, value in to_builtins(plan.changes).items() if value}
     of_spec = to_builtins(plan.spec)
-    rules = {key: of_spec[key] for key in ("placement", "leader_racks", "apart", "together") if of_spec.get(key)}
+    rules = {key: of_spec[key] for key in _OF_SPEC if of_spec.get(key)}
     for rule in rules.get("apart", ()):
         # What is known of other sides isn't asked for.
         del rule["proven"]
+    rules["balance.at"] = "busiest hours" if plan.hours and plan.hours.planned else "mean"
+    rules["resilience.survive"], rules["sweep.aims"] = plan.spec.survive, list(plan.spec.aims)
+    rules["sweep.choose"] = {"rule": plan.choice.rule, "value": plan.choice.value}
     of_topic = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
     return {
         "gates": {row.key: {"limit": row.limit, "value": row.value} for row in plan.limits},
@@ -127,6 +130,9 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
             new.topic: to_builtins({key: getattr(new, key) for key in of_topic}) for new in plan.new_topics
         },
     }
+
+
+_OF_SPEC = ("topics", "placement", "leader_racks", "apart", "together", "traffic")
 
 
 def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Document]:

@@ -12,7 +12,7 @@ from msgspec import structs, to_builtins
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.shown import FILE, PATH, Format, format_option, show_found
 from planner.inputs.spec import reading
-from planner.model.errors import PlannerError, did_you_mean
+from planner.model.errors import PlannerError, StalePlanError, did_you_mean
 from planner.model.spec import Spec
 from planner.plan import headline, plan_file
 from planner.whatif import consumers_report, consumers_sweep, group_events
@@ -40,6 +40,9 @@ def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
     if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     plan = None if options.plan is None else plan_file.read(options.plan)
+    if plan is not None and not plan_file.of_same_files(plan, wish):
+        said = f"made from other files than {path} and its state are now; make the plan again"
+        raise StalePlanError(f"{options.plan}: {said}")
     replicas = None if plan is None else consumers_report.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
         groups = group_events.resolve(wish.consumers, wish.cluster.topics)
@@ -127,6 +130,8 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
 
     Groups are listed in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
     """
+    if options["consumers"] and not options["sweep"]:
+        raise click.UsageError("--consumers says what --sweep tries; allowed: with --sweep")
     found = answer(spec, ConsumersOptions(**options))
     # Not by the codec: a key needn't be text.
     show_found(

@@ -94,7 +94,7 @@ def _spec_of(path: Path) -> Path:
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     """The spec with its plan. One `found` beside it is left out, with a note, if it was made from other files."""
     wish, made = reading.load(path), plan_file.read(plan)
-    if [(each.path, each.sha256) for each in made.inputs] == [(each.path, each.sha256) for each in wish.inputs]:
+    if plan_file.of_same_files(made, wish):
         return Subject.of(wish, made)
     if found is None:
         raise StalePlanError(f"{plan}: made from other files than {path} and its state are now; make the plan again")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import click
 
 from planner.cli.shown import FILE, PATH, Format, echo_json, format_option, show_found, show_view
+from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
@@ -155,8 +156,12 @@ def place(
     first = options["start_partition"]
     match form:
         case "json":
-            if not topic:
-                raise click.UsageError("--format json needs --topic; allowed: the topic's name")
+            if not TOPIC_NAME.fullmatch(topic or ""):
+                said = f"--topic {topic!r} isn't possible" if topic else "--format json needs --topic"
+                allowed = (
+                    "allowed: the topic's name, 1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
+                )
+                raise click.UsageError(f"{said}; {allowed}")
             rows = [{"topic": topic, "partition": first + n, "replicas": list(each)} for n, each in enumerate(lists)]
             echo_json({"version": 1, "partitions": rows})
         case "replica-assignment":

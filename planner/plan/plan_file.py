@@ -6,6 +6,7 @@ from typing import Any
 
 from planner.model import file_reading
 from planner.model.errors import StalePlanError
+from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.partition_types import PartitionRow
@@ -20,6 +21,12 @@ def read(path: Path) -> Plan:
     if wrong is not None:
         raise StalePlanError(f"{file}: {wrong}: the plan was changed after it was made")
     return plan
+
+
+def of_same_files(plan: Plan, spec: Spec) -> bool:
+    """Whether the plan was made from the files that the spec is read from, as they are now."""
+    made, now = ([(file.path, file.sha256) for file in inputs] for inputs in (plan.inputs, spec.inputs))
+    return made == now
 
 
 def contradictions(plan: Plan) -> Iterator[str]:

@@ -125,16 +125,21 @@ def _own(
     function: Assignor, counts: dict[str, int], members: dict[str, list[str]], owned: Owned, assignor: str
 ) -> Ownership:
     """What a user's own assignor gives, checked: each partition has one owner, who subscribes to its topic."""
-    given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
+    try:
+        given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
+        pairs = [(member, topic, partition) for member, held in given.items() for topic, partition in held]
+    except Exception as error:  # a user's own function may raise anything, and give anything
+        reason = f"{type(error).__name__}: {error}"
+        takes = "allowed: a function of topics, subscriptions and owned that gives each member its partitions"
+        raise PlannerError(f"assignor {assignor!r} doesn't assign: {reason}; {takes}") from error
     allowed = "allowed: each partition once, with a member that subscribes to its topic"
     left = {(topic, partition) for topic, count in counts.items() for partition in range(count)}
     owners: Ownership = {member: [] for member in members}
-    for member, held in given.items():
-        for topic, partition in held:
-            if (topic, partition) not in left or topic not in members.get(member, ()):
-                raise PlannerError(f"assignor {assignor!r} gives {topic}-{partition} to {member!r}; {allowed}")
-            left.remove((topic, partition))
-            insort(owners[member], (topic, partition))
+    for member, topic, partition in pairs:
+        if (topic, partition) not in left or topic not in members.get(member, ()):
+            raise PlannerError(f"assignor {assignor!r} gives {topic}-{partition} to {member!r}; {allowed}")
+        left.remove((topic, partition))
+        insort(owners[member], (topic, partition))
     if left:
         topic, partition = min(left)
         raise PlannerError(f"assignor {assignor!r} gives {topic}-{partition} to nobody; {allowed}")

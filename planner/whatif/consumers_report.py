@@ -133,6 +133,7 @@ def _group_row(group: Group, facts: _Facts) -> GroupRow:
         return {member: sorted(held) for member, held in owners.items()}
 
     shared = group.assignor == assignors.SHARE_ASSIGNOR
+    carried = group_events.carried(group.owners, facts.loads)
     tried = dict.fromkeys((group.assignor,) if shared else (*assignors.ASSIGNORS, group.assignor))
     return GroupRow(
         group=group.name,
@@ -141,7 +142,7 @@ def _group_row(group: Group, facts: _Facts) -> GroupRow:
         as_assigned=in_order(group_events.reassigned(group).owners) == in_order(group.owners),
         topics=dict(group.counts),
         differing=group_events.differing(group),
-        members=tuple(_member(group, member, facts) for member in group.members),
+        members=tuple(_member(group, member, carried.get(member, 0), facts) for member in group.members),
         spread=spread(group.owners, facts.loads),
         events=group_events.events(group, facts.grown, facts.loads),
         assignors=tuple(_assignor(group, name, facts.loads) for name in tried),
@@ -149,14 +150,14 @@ def _group_row(group: Group, facts: _Facts) -> GroupRow:
     )
 
 
-def _member(group: Group, member: str, facts: _Facts) -> MemberRow:
+def _member(group: Group, member: str, load: int, facts: _Facts) -> MemberRow:
     held = sorted(group.owners.get(member, ()))
     return MemberRow(
         id=member,
         rack=group.racks.get(member),
         topics=tuple(group.members[member]),
         partitions=len(held),
-        load=sum(facts.loads.get(each, 0) for each in held),
+        load=load,
         read_in_rack=group_events.read_in_rack(group, member, *facts.today),
         owns=tuple(
             OwnedRow(topic=topic, partitions=tuple(partition for _, partition in of_topic))

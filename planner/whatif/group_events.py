@@ -142,22 +142,24 @@ _MOST_LEAVERS = 32
 
 
 def spread(owners: Ownership, loads: Loads) -> MemberSpread:
-    """How even ownership is: partitions and load of the members that have most and least.
-
-    Members that share a partition carry equal parts of it.
-    """
-    sharing = Counter(partition for each in owners.values() for partition in each)
+    """How even ownership is: partitions and load of the members that have most and least."""
     held = [len(each) for each in owners.values()] or [0]
-    carried = [sum(loads.get(one, 0) // sharing[one] for one in each) for each in owners.values()] or [0]
-    total = sum(carried)
+    loaded = [*carried(owners, loads).values()] or [0]
+    total = sum(loaded)
     return MemberSpread(
         most_partitions=max(held),
         fewest_partitions=min(held),
-        most_load=max(carried),
-        fewest_load=min(carried),
+        most_load=max(loaded),
+        fewest_load=min(loaded),
         total_load=total,
-        above_share_percent=round(100 * (max(carried) * len(owners) / total - 1) if total else 0.0, 3),
+        above_share_percent=round(100 * (max(loaded) * len(owners) / total - 1) if total else 0.0, 3),
     )
+
+
+def carried(owners: Ownership, loads: Loads) -> dict[str, int]:
+    """The load of each member; members that share a partition carry equal parts of it."""
+    sharing = Counter(partition for each in owners.values() for partition in each)
+    return {member: sum(loads.get(one, 0) // sharing[one] for one in each) for member, each in owners.items()}
 
 
 def events(group: Group, grown: Mapping[str, int], loads: Loads) -> tuple[GroupEventRow, ...]:

@@ -167,6 +167,18 @@ def test_rules_on_brokers() -> None:
     ] == lines(diff(old, new))["Asked for"]
 
 
+def test_what_decides_which_plan_is_made() -> None:
+    """Which topics may move, what has to survive, and which plan is chosen are asked for as the targets are."""
+    old, new = plan([A0]), plan([A0], number=1)
+    new["spec"] = {**old["spec"], "survive": "rack", "topics": {"include": ["*"], "exclude": ["logs*"]}}
+    new["choice"] = {**old["choice"], "rule": "most_even_within_bytes", "value": 5}
+    assert [
+        'topics: {"exclude": []} → {"exclude": ["logs*"]}',
+        'resilience.survive: "none" → "rack"',
+    ] == lines(diff(old, new))["Asked for"][:2]
+    assert lines(diff(old, new))["Asked for"][2].endswith('→ {"rule": "most_even_within_bytes", "value": 5}')
+
+
 def test_new_partitions() -> None:
     """Of a topic that only one makes, in another number, or placed otherwise."""
 

@@ -167,6 +167,17 @@ def test_a_plan_tells_which_partitions_change_racks(planner, answer, tmp_path):
     assert "make it rebalance: replicas of 1 partition move to other racks, and it has client.rack: audit-1." in text
 
 
+def test_a_plan_of_another_spec_is_refused(planner, answer, tmp_path):
+    """As `planner failures` does: whose partitions change racks it can't say."""
+    answer("  - {group: g, members: 2, topics: [orders]}")
+    out = tmp_path / "plan"
+    assert 0 == planner("whatif", tmp_path / "spec.yaml", "--engine", "local", "--candidates", 20, "--out", out)[0]
+    (tmp_path / "spec.yaml").write_text((tmp_path / "spec.yaml").read_text() + "# another one\n")
+    code, text, err = planner("consumers", tmp_path / "spec.yaml", "--plan", out)
+    assert (1, "") == (code, text)
+    assert "made from other files than" in err
+
+
 def test_owners_as_the_cluster_tells_them(answer, tmp_path):
     """A state file's owners are shown as they are, with the assignor of the file; the declared one outranks it."""
     (tmp_path / "group.txt").write_text(
@@ -255,6 +266,7 @@ def test_the_sweep_on_spark_is_the_same(planner):
             "'orders' isn't a topic and its partitions",
         ),
         ("  - {group: g, members: 1, topics: [orders]}", ("--consumers", "5-2"), "'5-2' isn't a range of consumers"),
+        ("  - {group: g, members: 1, topics: [orders]}", ("--consumers", "2-5"), "--consumers says what --sweep tries"),
     ],
 )
 def test_what_is_wrong_is_said(planner, tmp_path, groups, arguments, said):

@@ -140,6 +140,7 @@ def test_a_spec_gives_brokers_and_racks(planner):
         (("--brokers", "0,1,2", *PAIR, "--java-random-seed", 1), "no --java-random-seed"),
         (("--brokers", "0,1,2", "--algorithm", "striped"), "striped needs --java-random-seed"),
         (("--brokers", "0,1,2", *PAIR, "--format", "json"), "--format json needs --topic"),
+        (("--brokers", "0,1,2", *PAIR, "--format", "json", "--topic", "a b"), "--topic 'a b' isn't possible; allowed"),
         ((EXAMPLES / "state" / "seeds" / "tp_re_01.txt", *PAIR), "a state file doesn't list the brokers"),
     ],
 )

@@ -88,6 +88,8 @@ def test_the_examples_assignor(monkeypatch):
         ("gives_twice", "return {'a': [('t', 0), ('t', 0)]}", "gives t-0 to 'a'"),
         ("gives_a_stranger", "return {'c': [('t', 0)]}", "gives t-0 to 'c'"),
         ("gives_unread", "return {'b': [('t', 0)]}", "gives t-0 to 'b'"),
+        ("raises", "return topics['x']", "doesn't assign: KeyError: 'x'; allowed: a function of topics"),
+        ("gives_nothing", "return None", "doesn't assign: AttributeError"),
     ],
 )
 def test_an_own_assignor_is_checked(own, module, body, said):

@@ -75,6 +75,15 @@ def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor
     assert (True, 0) == (group["rebalances"]["rebalances"], group["rebalances"]["paused"])
 
 
+def test_members_that_share_a_partition_each_carry_their_part():
+    """The loads of the members are those that their spread is made of, and add up to what there is."""
+    members = tuple(ConsumerMember(f"m{number}", ("a",)) for number in range(8))
+    shared = resolve([ConsumerGroup("g", "simple", members)], SPEC.cluster.topics)
+    (group,) = as_json(document(ConsumersQuestion(SPEC, shared, {})))["groups"]
+    loads, spread = [member["load"] for member in group["members"]], group["spread"]
+    assert (spread["fewest_load"], spread["most_load"], spread["total_load"]) == (min(loads), max(loads), sum(loads))
+
+
 def test_more_partitions_move_keys():
     """Those of the spec's changes, and those that are asked for; half of all keys where the number doubles."""
     changes = Changes(new_partitions=(NewPartitions("a", 4, 8, 1), NewPartitions("new", 0, 3, 1)))
