@@ -22,7 +22,7 @@ from planner.inputs.importers.state_parts import AssignmentEntry, StatePart, rep
 from planner.inputs.yaml_source import decode
 from planner.model import build_problem, file_reading
 from planner.model.balance import Balance
-from planner.model.cluster import Partition
+from planner.model.cluster import Partition, PartitionKey
 from planner.model.errors import (
     Finding,
     ImportStateError,
@@ -48,8 +48,6 @@ from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidates, Ru
 from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
 
-Key = tuple[str, int]
-
 # Kafka's reassignment JSON has "partitions", as a plan.json does; only a plan has this key.
 _PLAN_KEY = '"plan_id"'
 _ALLOWED = (
@@ -71,7 +69,7 @@ class Given:
     sha256: str
     title: str
     wanted: tuple[AssignmentEntry, ...]
-    found: Mapping[Key, tuple[int, ...]]
+    found: Mapping[PartitionKey, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +177,11 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
     return placed
 
 
-def _strange(given: Given, problem: Problem, rows: Mapping[Key, int]) -> Iterator[Finding]:
+def _strange(given: Given, problem: Problem, rows: Mapping[PartitionKey, int]) -> Iterator[Finding]:
     """Findings on topics, partitions and brokers that the spec lacks, on duplicates, and on invalid replica lists."""
     brokers, topics = set(problem.broker_ids.tolist()), set(problem.topic_names)
     counts = dict(zip(problem.topic_names, np.bincount(problem.topic_of).tolist(), strict=True))
-    seen: dict[Key, AssignmentEntry] = {}
+    seen: dict[PartitionKey, AssignmentEntry] = {}
     for entry in given.wanted:
         key, number = (entry.topic, entry.partition.id), entry.partition.id
         first = seen.setdefault(key, entry)

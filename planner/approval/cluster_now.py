@@ -18,7 +18,7 @@ from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import read_all
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
-from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, Topic, in_force, merged
+from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, PartitionKey, Topic, in_force, merged
 from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
 from planner.model.load_history import WeekOfLoad
@@ -26,8 +26,6 @@ from planner.model.spec import InputFile
 from planner.plan import state_fingerprint
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.plan.document.plan_types import Plan
-
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,14 @@ class Now:
     """
 
     topics: Mapping[str, Topic]
-    moving: frozenset[Key] = frozenset()
+    moving: frozenset[PartitionKey] = frozenset()
     racks: Mapping[int, str | None] | None = None
-    sizes: Mapping[Key, int] | None = None
+    sizes: Mapping[PartitionKey, int] | None = None
     log_dirs: LogDirs = NO_LOG_DIRS
     inputs: tuple[InputFile, ...] = field(default=())
     config_defaults: Config = ()
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    rates: Mapping[Key, tuple[int, int]] = field(default_factory=dict)
+    rates: Mapping[PartitionKey, tuple[int, int]] = field(default_factory=dict)
     week: WeekOfLoad | None = None
 
 
@@ -158,8 +156,8 @@ class Since:
     are of all topics, those of the plan included.
     """
 
-    replicas: tuple[Key, ...] = ()
-    leaders: tuple[Key, ...] = ()
+    replicas: tuple[PartitionKey, ...] = ()
+    leaders: tuple[PartitionKey, ...] = ()
     more: int = 0
     fewer: int = 0
     topics_new: tuple[str, ...] = ()

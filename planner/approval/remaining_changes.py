@@ -5,15 +5,26 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import asdict
 
-from planner.approval.cluster_now import Key, Now
-from planner.approval.staleness import PlanOnCluster, Standing, name_of, path_of, standing_of_new
-from planner.export.ansible_vars import text_of
+from planner.approval.cluster_now import Now
+from planner.approval.staleness import PlanOnCluster, Standing, path_of, standing_of_new
 from planner.export.folder_check import digest
 from planner.inputs.load.cluster_load import with_rates
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import ANY, Apart, Broker, Cluster, Partition, PartitionChange, Reason, StatedRate, Topic
+from planner.model.cluster import (
+    ANY,
+    Apart,
+    Broker,
+    Cluster,
+    Partition,
+    PartitionChange,
+    PartitionKey,
+    Reason,
+    StatedRate,
+    Topic,
+    partition_name,
+)
 from planner.model.errors import StalePlanError
-from planner.model.formats import counted, first_lines, printable
+from planner.model.formats import counted, first_lines, printable, replica_list
 from planner.model.spec import (
     OF_HOURS,
     BatchRules,
@@ -56,8 +67,8 @@ class Rest:
     """
 
     changes: tuple[PartitionChange, ...]
-    targets: dict[Key, tuple[int, ...]]
-    made: dict[Key, tuple[int, ...]]
+    targets: dict[PartitionKey, tuple[int, ...]]
+    made: dict[PartitionKey, tuple[int, ...]]
     dropped: tuple[Dropped, ...]
     there: int
     notes: tuple[str, ...]
@@ -72,10 +83,10 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     _require_known(plan, now)
     strangers = dict(_strangers(held))
     new_strangers = [name for name, new in held.made.items() if standing_of_new(new, now.topics.get(name)) is None]
-    foreign = sorted(now.moving - held.rows.keys())
-    _refuse([f"{name_of(key)} is being reassigned, which isn't the plan's doing; wait for it" for key in foreign])
+    foreign = [partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
+    _refuse([f"{name} is being reassigned, which isn't the plan's doing; wait for it" for name in foreign])
     if not leave_moved:
-        _refuse([f"{name_of(key)} {why}" for key, why in strangers.items()])
+        _refuse([f"{partition_name(*key)} {why}" for key, why in strangers.items()])
         _refuse([f"{name} has other partitions than the plan wants to make" for name in new_strangers])
     gone = {key: "it is gone" for key, standing in held.standings.items() if standing is Standing.GONE}
     left = {key: row for key, row in held.rows.items() if key not in gone and key not in strangers}
@@ -114,13 +125,13 @@ def _require_known(plan: Plan, now: Now) -> None:
         raise StalePlanError(f"not live: broker {who}; the plan's target needs all of its brokers; plan anew")
 
 
-def _strangers(held: PlanOnCluster) -> Iterator[tuple[Key, str]]:
+def _strangers(held: PlanOnCluster) -> Iterator[tuple[PartitionKey, str]]:
     """The partitions whose brokers are those of no step of the plan; the right brokers in any order are fine."""
     for key, standing in held.standings.items():
         found = held.partition(key)
         if standing is Standing.ELSEWHERE and found is not None:
             moving = "is being reassigned to" if key in held.now.moving else "has replicas"
-            yield key, f"{moving} {text_of(found.replicas)}; the plan's lists are {path_of(held.states[key])}"
+            yield key, f"{moving} {replica_list(found.replicas)}; the plan's lists are {path_of(held.states[key])}"
 
 
 def _change(held: PlanOnCluster, row: PartitionRow) -> PartitionChange:
@@ -158,9 +169,9 @@ def _log_dirs(held: PlanOnCluster, row: PartitionRow, found: Partition) -> tuple
     )
 
 
-def _unmade(held: PlanOnCluster, strangers: Sequence[str]) -> tuple[dict[Key, tuple[int, ...]], list[Dropped]]:
+def _unmade(held: PlanOnCluster, strangers: Sequence[str]) -> tuple[dict[PartitionKey, tuple[int, ...]], list[Dropped]]:
     """The lists of the new partitions that are still to be made, and the topics that get none any more."""
-    made: dict[Key, tuple[int, ...]] = {}
+    made: dict[PartitionKey, tuple[int, ...]] = {}
     dropped: list[Dropped] = []
     for name, new in held.made.items():
         found = held.now.topics.get(name)

@@ -15,10 +15,10 @@ from msgspec import convert, structs
 
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
-from planner.approval.staleness import name_of
 from planner.execution import gates
 from planner.execution.batch_costs import Costs
 from planner.model import build_problem
+from planner.model.cluster import partition_name
 from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
@@ -171,7 +171,7 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
     """What the plan finishes and drops, then the warnings of any plan."""
     there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} in place already"
     dropped = [
-        f"{topic if partition is None else name_of((topic, partition))} is dropped: {why}"
+        f"{topic if partition is None else partition_name(topic, partition)} is dropped: {why}"
         for topic, partition, why in rest.dropped
     ]
     unjudged = (

@@ -12,11 +12,10 @@ from enum import Enum
 from functools import cached_property
 from itertools import chain
 
-from planner.approval.cluster_now import Key, Now
+from planner.approval.cluster_now import Now
 from planner.export import ansible_vars
-from planner.export.ansible_vars import text_of
-from planner.model.cluster import ANY, Partition, Topic
-from planner.model.formats import counted, printable
+from planner.model.cluster import ANY, Partition, PartitionKey, Topic, partition_name
+from planner.model.formats import counted, printable, replica_list
 from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.partition_types import NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
@@ -54,7 +53,7 @@ class Fit:
     """
 
     differences: tuple[Difference, ...]
-    standings: Mapping[Key, Standing]
+    standings: Mapping[PartitionKey, Standing]
     moving: int
     brokers_known: bool
 
@@ -94,12 +93,12 @@ class PlanOnCluster:
     now: Now
 
     @cached_property
-    def rows(self) -> dict[Key, PartitionRow]:
+    def rows(self) -> dict[PartitionKey, PartitionRow]:
         """The plan's partitions."""
         return {row.key: row for row in self.plan.partitions}
 
     @cached_property
-    def states(self) -> dict[Key, list[tuple[int, ...]]]:
+    def states(self) -> dict[PartitionKey, list[tuple[int, ...]]]:
         """The replica lists that each of them passes through; a single one where only a leader is elected."""
         passed = ansible_vars.states(self.plan)
         return {key: passed.get(key, [row.replicas]) for key, row in self.rows.items()}
@@ -121,7 +120,7 @@ class PlanOnCluster:
         return {(each.topic, each.partition, each.broker): each.path for each in known if not each.moving}
 
     @cached_property
-    def standings(self) -> dict[Key, Standing]:
+    def standings(self) -> dict[PartitionKey, Standing]:
         """Where each of the plan's partitions is."""
         return {key: self._standing(key) for key in self.rows}
 
@@ -130,19 +129,19 @@ class PlanOnCluster:
         """How many partitions are being reassigned by the plan."""
         return sum(self.own(key) for key in self.now.moving)
 
-    def partition(self, key: Key) -> Partition | None:
+    def partition(self, key: PartitionKey) -> Partition | None:
         """A partition as it is now; None where there is none, or its topic is about to be deleted."""
         topic = self.now.topics.get(key[0])
         if topic is None or topic.deleting or key[1] >= len(topic.partitions):
             return None
         return topic.partitions[key[1]]
 
-    def own(self, key: Key) -> bool:
+    def own(self, key: PartitionKey) -> bool:
         """True if a partition has, or is being reassigned to, the brokers of one of the plan's own steps."""
         found, states = self.partition(key), self.states.get(key, [])
         return found is not None and any(set(found.replicas) == set(replicas) for replicas in states)
 
-    def _standing(self, key: Key) -> Standing:
+    def _standing(self, key: PartitionKey) -> Standing:
         found, states = self.partition(key), self.states[key]
         if found is None:
             return Standing.GONE
@@ -161,12 +160,7 @@ class PlanOnCluster:
 
 def path_of(states: Iterable[tuple[int, ...]]) -> str:
     """The distinct replica lists that a partition passes through, in a message: `1,2 → 1,2,3 → 2,3`."""
-    return " → ".join(dict.fromkeys(map(text_of, states)))
-
-
-def name_of(key: Key) -> str:
-    """A partition as Kafka's tools print it."""
-    return f"{key[0]}-{key[1]}"
+    return " → ".join(dict.fromkeys(map(replica_list, states)))
 
 
 def _brokers(held: PlanOnCluster) -> Iterator[Difference]:
@@ -190,23 +184,23 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
     for key in sorted(held.now.moving):
         if not held.own(key):
             found = held.partition(key)
-            to = f" to {text_of(found.replicas)}" if found else ""
-            yield Difference("reassignment", name_of(key), f"is being reassigned{to}, which isn't the plan's doing")
+            to = f" to {replica_list(found.replicas)}" if found else ""
+            why = f"is being reassigned{to}, which isn't the plan's doing"
+            yield Difference("reassignment", partition_name(*key), why)
     for key, standing in held.standings.items():
-        found = held.partition(key)
+        found, name = held.partition(key), partition_name(*key)
         if found is None or (key in held.now.moving and not held.own(key)):
             continue
-        text, states, was = text_of(found.replicas), held.states[key], held.rows[key].leader_before
+        text, states, was = replica_list(found.replicas), held.states[key], held.rows[key].leader_before
         if standing is Standing.ELSEWHERE:
-            yield Difference(
-                "replicas", name_of(key), f"has replicas {text}; the plan was made from {text_of(states[0])}"
-            )
+            why = f"has replicas {text}; the plan was made from {replica_list(states[0])}"
+            yield Difference("replicas", name, why)
         elif standing is Standing.REORDERED:
             why = f"has its replicas in the order {text}; the plan's lists are {path_of(states)}"
-            yield Difference("order", name_of(key), why)
+            yield Difference("order", name, why)
         elif standing is Standing.FOUND and found.leader != was:
             leads, led = ("nobody" if leader is None else f"broker {leader}" for leader in (found.leader, was))
-            yield Difference("leader", name_of(key), f"is led by {leads}, not by {led}", refuses=False)
+            yield Difference("leader", name, f"is led by {leads}, not by {led}", refuses=False)
 
 
 def _made(held: PlanOnCluster) -> Iterator[Difference]:
@@ -279,8 +273,8 @@ def _behind(held: PlanOnCluster) -> Iterator[Difference]:
             if each.isr is None or len(each.isr) == len(each.replicas):
                 continue
             if set(each.replicas) - set(each.isr) - held.leaving:
-                in_sync = text_of(each.isr) or "none"
-                why = f"has replicas {text_of(each.replicas)}, in sync are {in_sync}: wait for the others"
+                in_sync = replica_list(each.isr) or "none"
+                why = f"has replicas {replica_list(each.replicas)}, in sync are {in_sync}: wait for the others"
                 yield Difference("isr", f"{topic.name}-{each.id}", why)
 
 

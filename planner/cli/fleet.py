@@ -155,7 +155,7 @@ def view(rows: Sequence[SummaryRow]) -> View:
         for name, count in plans.items()
         if count > 1
     ]
-    return View("", (Section("", (Table("", "", "cluster", rows, columns), Lines((*again, following)))),))
+    return View("", (Section("", (Table("cluster", rows, columns), Lines((*again, following)))),))
 
 
 def _above_least(row: SummaryRow) -> Quantity:

@@ -17,7 +17,7 @@ from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
 from planner.model.cluster import LARGEST_ID, NUMBER, Topic
 from planner.model.errors import InfeasibleError, did_you_mean
-from planner.model.formats import counted, replica_assignment
+from planner.model.formats import counted, replica_assignment, replica_list
 from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View
 from planner.strategies import kafka_classic, kafka_striped
 from planner.whatif import explain_seeds, seeds_report
@@ -231,11 +231,11 @@ def _placement_view(first: int, lists: Lists, racks: dict[int, str | None]) -> V
     racked = any(rack is not None for rack in racks.values())
     columns = (
         column("Partition", lambda row: str(row[0])),
-        column("Replicas", lambda row: ",".join(map(str, row[1])), numeric=False),
+        column("Replicas", lambda row: replica_list(row[1]), numeric=False),
         *((column("Racks", lambda row: named(row[1]), numeric=False),) if racked else ()),
     )
     option = f"--replica-assignment {replica_assignment(lists)}"
-    table = Table("", "", "partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
+    table = Table("partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
     return View("", (Section("", (table, Lines((Name(option, len(option)),), bulleted=False))),))
 
 

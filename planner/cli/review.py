@@ -70,7 +70,7 @@ def diff_view(difference: dict[str, Any]) -> View:
         figure("after", itemgetter(2)),
         figure("", itemgetter(3), numeric=False),
     )
-    figures = Table("", "", "figure", plan_diff.figure_rows(difference), columns)
+    figures = Table("figure", plan_diff.figure_rows(difference), columns)
     lists = (
         # A line holds names from the cluster, so all of it is written as a name.
         Section(f"{title} ({number(count)})", (Lines([Name(line, _LONGEST_LINE) for line in lines]),), folded=True)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from planner.execution.batch_filling import BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
 from planner.execution.partition_changes import Step, step_between, steps_of
-from planner.model.cluster import PartitionChange, Reason
+from planner.model.cluster import PartitionChange, PartitionKey, Reason
 from planner.model.spec import BatchRules
 
 _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
@@ -27,7 +27,7 @@ class Batch:
 
     number: int
     steps: tuple[Step, ...]
-    elect: tuple[tuple[str, int], ...]
+    elect: tuple[PartitionKey, ...]
     bytes_moved: int
     replicas_moved: int
     leaderless: bool = False
@@ -88,7 +88,7 @@ class _Batches:
 
     def __init__(self, count: int) -> None:
         self.steps: list[list[Step]] = [[] for _ in range(count)]
-        self.elect: list[list[tuple[str, int]]] = [[] for _ in range(count)]
+        self.elect: list[list[PartitionKey]] = [[] for _ in range(count)]
 
     @property
     def elections(self) -> list[int]:

@@ -17,7 +17,7 @@ import numpy as np
 from planner.execution.log_dir_packing import MOST_WORK, Dirs, Packed, pack
 from planner.model.balance import Tolerance
 from planner.model.build_problem import today
-from planner.model.cluster import ANY, LogDir, PartitionChange, Reason, ReplicaDir
+from planner.model.cluster import ANY, LogDir, PartitionChange, PartitionKey, Reason, ReplicaDir
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
 
@@ -317,7 +317,7 @@ def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:
     return replace(change, log_dirs_before=tuple(before), log_dirs=tuple(after))
 
 
-def _only_dirs(names: set[tuple[str, int]], problem: Problem) -> Iterable[PartitionChange]:
+def _only_dirs(names: set[PartitionKey], problem: Problem) -> Iterable[PartitionChange]:
     """Changes of partitions that change in nothing but their log dirs."""
     ids = problem.broker_ids.tolist()
     for row, replicas in enumerate(today(problem).tolist()):

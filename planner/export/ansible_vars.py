@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from planner.model.cluster import ANY
+from planner.model.cluster import ANY, PartitionKey
 from planner.plan import headline
 from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
@@ -73,7 +73,7 @@ def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
     preferred = {row.key: row.replicas[0] for row in plan.partitions}
     named = list(zip(batch_names(plan), batch_elections(plan), strict=True))
 
-    def led(elected: Sequence[TopicPartition], leader: Mapping[tuple[str, int], int | None]) -> list[str]:
+    def led(elected: Sequence[TopicPartition], leader: Mapping[PartitionKey, int | None]) -> list[str]:
         return [f"{each.topic} {each.partition} {leader[each.key]}" for each in elected]
 
     return {
@@ -83,7 +83,7 @@ def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
     }
 
 
-def states(plan: Plan) -> dict[tuple[str, int], list[tuple[int, ...]]]:
+def states(plan: Plan) -> dict[PartitionKey, list[tuple[int, ...]]]:
     """By topic and partition, every replica list that it passes through, from today's to the planned one."""
     passed = {row.key: [row.replicas_before] for row in plan.partitions}
     for batch in plan.batches:
@@ -182,8 +182,3 @@ def _batches(plan: Plan) -> list[dict[str, object]]:
         }
         for name, batch, moved, elect in zip(batch_names(plan), plan.batches, own, batch_elections(plan), strict=True)
     ]
-
-
-def text_of(replicas: Iterable[int]) -> str:
-    """A replica list as Kafka's tools print it."""
-    return ",".join(map(str, replicas))

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.export import ansible_vars
+from planner.model.cluster import partition_name
 from planner.model.file_reading import resource
+from planner.model.formats import replica_list
 from planner.model.generated_text import canonical_json, environment
 from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
@@ -56,7 +58,7 @@ def _whole_plan(plan: Plan) -> Files:
             "partitions_before": topic.partitions_before,
             "partitions": topic.partitions,
             "replicas": {
-                str(number): ansible_vars.text_of(replicas)
+                str(number): replica_list(replicas)
                 for number, replicas in enumerate(topic.replicas, topic.partitions_before)
             },
             "replica_assignment": topic.replica_assignment,
@@ -163,8 +165,8 @@ def _role_only(plan: Plan) -> Files:
     """Files that only the playbooks read: the lists that partitions pass through, leaders, and their way back."""
     waiting = ansible_vars.leaderless(plan)
     states = {
-        f"{topic}-{partition}": list(map(ansible_vars.text_of, lists))
-        for (topic, partition), lists in ansible_vars.states(plan).items()
+        partition_name(*key): [replica_list(replicas) for replicas in lists]
+        for key, lists in ansible_vars.states(plan).items()
     }
     return {
         "states.json": canonical_json(states).encode(),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.cluster import LEADERS, Broker, Partition, Topic, in_force, min_insync_replicas
+from planner.model.cluster import LEADERS, Broker, Partition, PartitionKey, Topic, in_force, min_insync_replicas
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, binding_hours, hour_name
 from planner.model.problem import (
     NEVER_LEADS,
@@ -216,7 +216,7 @@ def today(problem: Problem) -> IntArray:
     return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
 
 
-def assigned(problem: Problem, lists: Mapping[tuple[str, int], Sequence[int]]) -> IntArray:
+def assigned(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> IntArray:
     """(P, W): today's replicas, but for the partitions (topic, id) that `lists` puts on these brokers, by id."""
     rows = problem.row_of
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}

@@ -13,6 +13,9 @@ from planner.model.formats import counted, first_names
 # What Kafka's reassignment JSON calls a log dir that the broker may choose by itself, or that stays as it is (KIP-113).
 ANY = "any"
 
+# A topic and the number of one of its partitions.
+PartitionKey = tuple[str, int]
+
 
 @dataclass(frozen=True)
 class LogDir:
@@ -186,7 +189,7 @@ class ReplicaLists:
     log_dirs: tuple[str, ...]
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> PartitionKey:
         """Topic and partition."""
         return self.topic, self.partition
 
@@ -260,7 +263,7 @@ def unions(topics: Iterable[Topic]) -> Iterator[str]:
     for topic in topics:
         usual = min(len(row.replicas) for row in topic.partitions)
         found += [
-            partition_name(topic.name, row)
+            partition_name(topic.name, row.id)
             for row in topic.partitions
             if row.leader is not None and row.isr is not None and usual < len(row.replicas) > len(row.isr)
         ]
@@ -271,9 +274,9 @@ def unions(topics: Iterable[Topic]) -> Iterator[str]:
         )
 
 
-def partition_name(topic: str, partition: Partition) -> str:
-    """Topic and id, as Kafka's tools name a partition in their messages."""
-    return f"{topic}-{partition.id}"
+def partition_name(topic: str, number: int) -> str:
+    """A partition as Kafka's tools name it in their messages."""
+    return f"{topic}-{number}"
 
 
 def some(names: Sequence[str], what: str = "topic") -> str:

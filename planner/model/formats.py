@@ -101,6 +101,11 @@ def ranges(ids: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
 
 
+def replica_list(replicas: Iterable[int]) -> str:
+    """A replica list as Kafka's tools print it: `1,2,3`."""
+    return ",".join(map(str, replicas))
+
+
 def replica_assignment(lists: Iterable[Sequence[int]]) -> str:
     """Replica lists as `kafka-topics --replica-assignment` takes them: `0:1,1:0,0:1`, a comma between partitions."""
     return ",".join(":".join(map(str, replicas)) for replicas in lists)

@@ -16,7 +16,7 @@ import yaml
 from yaml.resolver import Resolver
 
 from planner.model.file_reading import resource
-from planner.model.formats import UNKNOWN, printable
+from planner.model.formats import UNKNOWN, printable, replica_list
 
 _tag_of: Callable[..., str] = Resolver().resolve
 
@@ -93,7 +93,7 @@ def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int], Sequ
     rows = []
     for topic, partition, replicas, log_dirs in partitions:
         dirs = f',"log_dirs":[{",".join(names[path] for path in log_dirs)}]' if log_dirs else ""
-        brokers = ",".join(map(str, replicas))
+        brokers = replica_list(replicas)
         rows.append(f' {{"topic":{names[topic]},"partition":{partition},"replicas":[{brokers}]{dirs}}}')
     return ",\n".join(rows)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.balance import Balance
-from planner.model.cluster import LEADERS, ApartBy
+from planner.model.cluster import LEADERS, ApartBy, PartitionKey
 from planner.model.spec import AIMS, Budget, Rebalance, Survive
 
 # Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
@@ -119,13 +119,13 @@ class Problem:
         return len(self.topic_of)
 
     @property
-    def partition_keys(self) -> list[tuple[str, int]]:
+    def partition_keys(self) -> list[PartitionKey]:
         """(P,): the topic and the partition's number of each row."""
         topics = (self.topic_names[topic] for topic in self.topic_of.tolist())
         return list(zip(topics, self.partition_ids.tolist(), strict=True))
 
     @property
-    def row_of(self) -> dict[tuple[str, int], int]:
+    def row_of(self) -> dict[PartitionKey, int]:
         """The row of each partition, by topic and number."""
         return {key: row for row, key in enumerate(self.partition_keys)}
 

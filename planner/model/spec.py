@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
-from planner.model.cluster import Apart, Broker, Cluster, Config
+from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
 from planner.model.load_history import WeekOfLoad
 
 
@@ -19,7 +19,7 @@ class DescribedGroup:
 
     name: str
     assignor: str = ""
-    members: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    members: Mapping[str, tuple[PartitionKey, ...]] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
 
 

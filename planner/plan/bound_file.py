@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.cluster import LEADERS, Apart
+from planner.model.cluster import LEADERS, Apart, PartitionKey
 from planner.model.errors import StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.formats import size
@@ -23,7 +23,7 @@ from planner.strategies.bounds import Certificate, Facts, Outside
 
 FILE = "bound.json"
 # Replica lists by topic and partition, of the partitions that a plan changes or creates.
-Placed = Mapping[tuple[str, int], Sequence[int]]
+Placed = Mapping[PartitionKey, Sequence[int]]
 _WITHIN = {
     "flow": "no plan with these racks, replication factors and replica windows moves less",
     "prices": "no plan with these racks, replication factors and windows of replicas, bytes and traffic moves less",

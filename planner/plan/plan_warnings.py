@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from planner.model.build_problem import may_move
-from planner.model.cluster import PartitionChange, down, in_force, unions
+from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, unions
 from planner.model.formats import counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Spec
@@ -205,7 +205,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
         yield f"{counted(tiered, 'topic')} with tiered storage: only the data on brokers' disks is counted and moved"
 
 
-def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[tuple[str, int]]:
+def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[PartitionKey]:
     """What gets a leader on a live broker whose replica is out of sync, as on a log dir that failed."""
     off = set() if problem.out_of_sync is None else set(problem.broker_ids[problem.out_of_sync].tolist())
     leads = {each.key: each.after[0] for each in changed if each.elects}
@@ -220,7 +220,7 @@ def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionCh
     ]
 
 
-def _named(partitions: Sequence[tuple[str, int]]) -> str:
+def _named(partitions: Sequence[PartitionKey]) -> str:
     """How many partitions, with the names of the first three."""
-    names = [f"{topic}-{number}" for topic, number in partitions]
+    names = [partition_name(*key) for key in partitions]
     return f"{counted(len(partitions), 'partition')} ({first_names(names)})"

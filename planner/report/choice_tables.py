@@ -68,7 +68,7 @@ def limits(plan: Plan) -> Table[LimitRow]:
         column("Allowed", lambda row: cells(row)[1]),
         column("", lambda row: Strong("exceeded") if row.crossed else "kept", numeric=False),
     )
-    return Table("limits", "Limits", "limit", plan.limits, columns)
+    return Table("limit", plan.limits, columns, "limits", "Limits")
 
 
 def relaxed(plan: Plan) -> Table[RelaxedRow]:
@@ -88,7 +88,7 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
         title = "Targets that this step doesn't meet"
     elif plan.changes.rebalance != "all":
         title = f"Targets that aren't met with rebalance: {plan.changes.rebalance}"
-    return Table("relaxed", title, "target", plan.balance.relaxed, columns)
+    return Table("target", plan.balance.relaxed, columns, "relaxed", title)
 
 
 def terms(plan: Plan) -> Table[TermRow]:
@@ -118,7 +118,7 @@ def terms(plan: Plan) -> Table[TermRow]:
         column("Unit", lambda row: formats.unit_of(row.unit), numeric=False, narrow="\nunit"),
         column("Meaning", lambda row: row.meaning, numeric=False, wide=True),
     )
-    return Table("terms", "Every term, today and with this plan", "term", plan.terms, columns)
+    return Table("term", plan.terms, columns, "terms", "Every term, today and with this plan")
 
 
 def _figures(plan: Plan) -> tuple[Column[Any], ...]:
@@ -168,11 +168,11 @@ def front(plan: Plan) -> Table[ParetoRow]:
     unlike = "How it differs from this plan"
     columns = (Column[ParetoRow](unlike, named, numeric=False, narrow="\nFront"), *_figures(plan))
     return Table(
-        "front-table",
-        "What copying less or more would give",
         "point",
         plan.pareto if len(plan.pareto) > 1 else (),
         columns,
+        "front-table",
+        "What copying less or more would give",
         strong=lambda row: row.chosen,
         few=sentences.spread_out,
         rest=lambda rows: f"{counted(len(rows), 'point')} between",
@@ -195,7 +195,7 @@ def variants(plan: Plan) -> Table[VariantRow]:
         column("", outcome, numeric=False, wide=True),
     )
     return Table(
-        "variants", "Compared with the variants", "variant", plan.variants, columns, strong=lambda row: row.chosen
+        "variant", plan.variants, columns, "variants", "Compared with the variants", strong=lambda row: row.chosen
     )
 
 
@@ -212,11 +212,11 @@ def compared(plan: Plan) -> Table[ComparedRow]:
         _as_asked(plan),
     )
     return Table(
-        "compared",
-        "Compared with doing nothing and with Kafka's --generate",
         "alternative",
         plan.compared,
         columns,
+        "compared",
+        "Compared with doing nothing and with Kafka's --generate",
         strong=lambda row: row.label == _THIS,
     )
 
@@ -234,11 +234,11 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
     )
     rows = sentences.placed_new(plan)
     return Table(
-        "placed-new",
-        "New partitions, compared with Kafka's own placement",
         "placement",
         rows,
         columns,
+        "placed-new",
+        "New partitions, compared with Kafka's own placement",
         strong=lambda row: row.label == _THIS,
     )
 

@@ -82,11 +82,11 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
         *_traffic(plan),
     )
     return Table(
-        "brokers-table",
-        "Brokers, today → plan",
         "broker",
         plan.brokers,
         columns,
+        "brokers-table",
+        "Brokers, today → plan",
         few=sentences.fullest_and_emptiest,
         rest=neither,
     )
@@ -100,7 +100,7 @@ def racks(plan: Plan) -> Table[RackRow]:
         *_loads(plan),
         *_traffic(plan),
     )
-    return Table("racks-table", "Racks, today → plan", "rack", plan.racks, columns)
+    return Table("rack", plan.racks, columns, "racks-table", "Racks, today → plan")
 
 
 def batches(plan: Plan) -> Table[BatchRow]:
@@ -121,7 +121,7 @@ def batches(plan: Plan) -> Table[BatchRow]:
         copied = sentences.known_size(plan, sum(row.bytes_moved for row in rows))
         return f"{counted(len(rows), 'batch')}, {rows[0].number} to {rows[-1].number}, that copy {copied},"
 
-    return Table("batches-table", "Batches, in this order", "batch", plan.batches, columns, rest=rest)
+    return Table("batch", plan.batches, columns, "batches-table", "Batches, in this order", rest=rest)
 
 
 def new_partitions(plan: Plan) -> Table[NewPartitionsRow]:
@@ -137,7 +137,7 @@ def new_partitions(plan: Plan) -> Table[NewPartitionsRow]:
         column("Replication factor", lambda row: row.replication_factor),
         column("Configuration", lambda row: config(row) if row.config else None, numeric=False),
     )
-    return Table("new-partitions", "New partitions", "topic", plan.new_topics, columns, rest=_named_topics)
+    return Table("topic", plan.new_topics, columns, "new-partitions", "New partitions", rest=_named_topics)
 
 
 def _named_topics(rows: Sequence[NewPartitionsRow]) -> str:
@@ -163,7 +163,7 @@ def new_lists(plan: Plan) -> Table[NewPartitionsRow]:
         column("Replicas of each", lists, numeric=False),
     )
     title = "Replicas of the new partitions, preferred leader first"
-    return Table("new-lists", title, "topic", plan.new_topics, columns, rest=_named_topics, most=_LISTS_SHOWN)
+    return Table("topic", plan.new_topics, columns, "new-lists", title, rest=_named_topics, most=_LISTS_SHOWN)
 
 
 _BrokersLogDir = tuple[int, LogDirRow]
@@ -193,7 +193,7 @@ def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
         column("Goes to others", lambda row: Quantity(row[1].bytes_out, "bytes"), narrow="goes out"),
     )
     ordered = sentences.log_dirs(plan)
-    return Table("log-dirs", "Log dirs, today → plan", "log dir", ordered, columns, few=few)
+    return Table("log dir", ordered, columns, "log-dirs", "Log dirs, today → plan", few=few)
 
 
 def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
@@ -206,7 +206,7 @@ def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
         column("Size", lambda row: Quantity(row.size_bytes, "bytes")),
     )
     rows = plan.log_dirs.moves if plan.log_dirs else ()
-    return Table("log-dir-moves", "Moves between log dirs of one broker", "replica", rows, columns)
+    return Table("replica", rows, columns, "log-dir-moves", "Moves between log dirs of one broker")
 
 
 def largest_log_dir_moves(plan: Plan, at_most: int) -> list[Value]:
@@ -249,7 +249,7 @@ def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
     rows = [row for row in plan.topics if row.partitions_changed or not changed]
     rows.sort(key=lambda row: (-row.bytes_moved, -row.replicas_moved, row.name))
     title = "Moves by topic" if changed else "Topics"
-    return Table("topics-table", title, "topic", rows, columns, rest=rest, sortable=True)
+    return Table("topic", rows, columns, "topics-table", title, rest=rest, sortable=True)
 
 
 def partitions(plan: Plan) -> Table[PartitionRow]:
@@ -273,7 +273,7 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
         column("Size", lambda row: plan_size(plan, row.size_bytes)),
         column("Reason", lambda row: formats.words(row.reason), numeric=False),
     )
-    return Table("partitions", "Partition changes", "partition", plan.partitions, columns, rest=rest, sortable=True)
+    return Table("partition", plan.partitions, columns, "partitions", "Partition changes", rest=rest, sortable=True)
 
 
 def _measured(plan: Plan, value: int) -> Quantity:
@@ -290,7 +290,7 @@ def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
         pair("Copied", lambda row: _measured(plan, row[2])),
     )
     rows = list(plot_values.copied_pairs(moved))
-    return Table("movement-table", "What each pair of brokers copies", "pair", rows, columns)
+    return Table("pair", rows, columns, "movement-table", "What each pair of brokers copies")
 
 
 def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
@@ -303,7 +303,7 @@ def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
         cell("Copies out", lambda at: _measured(plan, int(moved.sent[at]))),
     )
     rows = [(batch, broker) for batch, broker in np.argwhere(moved.received + moved.sent).tolist()]
-    return Table("copies-table", "What each broker copies, batch by batch", "row", rows, columns)
+    return Table("row", rows, columns, "copies-table", "What each broker copies, batch by batch")
 
 
 def held(plan: Plan, moved: Movement) -> Table[int]:
@@ -325,7 +325,7 @@ def held(plan: Plan, moved: Movement) -> Table[int]:
         column("Afterwards", lambda at: side(at, "after")),
     )
     return Table(
-        "held-table", "What each broker stores while the plan runs", "broker", range(len(moved.brokers)), columns
+        "broker", range(len(moved.brokers)), columns, "held-table", "What each broker stores while the plan runs"
     )
 
 
@@ -347,7 +347,7 @@ def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
         column("Traffic", lambda row: _rate(row[2].bytes_per_sec)),
         column("Most of it", lambda row: topics(row[2]), numeric=False),
     )
-    return Table("worst-hours", "Worst hours", "hour", [row for row in every if row[2].bytes_per_sec], columns)
+    return Table("hour", [row for row in every if row[2].bytes_per_sec], columns, "worst-hours", "Worst hours")
 
 
 def months_of_hours(plan: Plan) -> Table[MonthOfGrowthRow]:
@@ -365,7 +365,7 @@ def months_of_hours(plan: Plan) -> Table[MonthOfGrowthRow]:
         columns.append(
             column("Hours above capacity", lambda row: Change(row.today.above_capacity, row.plan.above_capacity))
         )
-    return Table("months-of-hours", "Worst hours with each month's growth", "month", rows, tuple(columns))
+    return Table("month", rows, tuple(columns), "months-of-hours", "Worst hours with each month's growth")
 
 
 def _rate(bytes_per_sec: int) -> str:

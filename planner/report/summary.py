@@ -10,7 +10,7 @@ from msgspec import structs
 
 from planner.execution.gates import bound_of, gate_cells
 from planner.model import formats
-from planner.model.formats import counted, number, size
+from planner.model.formats import counted, number, replica_list, size
 from planner.plan import bound_words, headline
 from planner.plan.document.cluster_types import HeldLoad
 from planner.plan.document.comparison_types import TermRow
@@ -171,7 +171,8 @@ def _changes(plan: Plan) -> Value:
 
     moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
     examples, kind = list[Value](), "largest" if not moved else "most copied" if plan.cluster.sizes_known else "first"
-    examples += [named(row, _listed(row.replicas_before), _listed(row.replicas)) for row in moved[:_MOVES_NAMED]]
+    for row in moved[:_MOVES_NAMED]:
+        examples.append(named(row, replica_list(row.replicas_before), replica_list(row.replicas)))
     if not moved and not (examples := cluster_tables.largest_log_dir_moves(plan, _MOVES_NAMED)):
         kind = "new leaders"
         for row in [row for row in plan.partitions if row.leader_before != row.replicas[0]][:_MOVES_NAMED]:
@@ -181,15 +182,11 @@ def _changes(plan: Plan) -> Value:
     if not plan.partitions:
         # Where new partitions are placed, of each topic the first one.
         new = tuple(
-            Joined((Name(f"{topic.topic}-{topic.partitions_before}", 60), f" on {_listed(topic.replicas[0])}"))
+            Joined((Name(f"{topic.topic}-{topic.partitions_before}", 60), f" on {replica_list(topic.replicas[0])}"))
             for topic in plan.new_topics[:_MOVES_NAMED]
         )
         return Joined(("the first new ones: ", Joined(new, "; "))) if new else ""
     return Joined((reasons, f"; {kind}: ", Joined(tuple(examples), "; "))) if examples else reasons
-
-
-def _listed(replicas: Sequence[int]) -> str:
-    return ",".join(map(str, replicas))
 
 
 def measures(plan: Plan) -> Table[Measure]:
@@ -229,7 +226,7 @@ def measures(plan: Plan) -> Table[Measure]:
             rows.append(
                 Measure(name, today.get(key, ""), value, f"{bound_of(gate.key)} {limit}{of}", _EXCEEDED * gate.crossed)
             )
-    return Table("measures", "Today and with the plan", "measure", rows, columns)
+    return Table("measure", rows, columns, "measures", "Today and with the plan")
 
 
 def _balance(plan: Plan) -> Iterator[Measure]:

@@ -157,9 +157,9 @@ class Column(Generic[T]):
 class Table(Generic[T]):
     """Rows of one kind under columns; a renderer shows as many rows as it has room for, and says what it leaves out.
 
+    row       what one row is, in the singular
     name      what a page calls it; empty where nothing refers to it
     title     empty where the section's is enough
-    row       what one row is, in the singular
     strong    whether a row stands out
     few       at most so many rows, in order, where not all are shown; the first where it is None
     rest      what is said of rows that are left out; their count where it is None
@@ -167,11 +167,11 @@ class Table(Generic[T]):
     sortable  whether a page's reader may sort it
     """
 
-    name: str
-    title: str
     row: str
     rows: Sequence[T]
     columns: tuple[Column[T], ...]
+    name: str = ""
+    title: str = ""
     strong: Callable[[T], bool] | None = None
     few: Callable[[Sequence[T], int], Sequence[T]] | None = None
     rest: Callable[[Sequence[T]], str] | None = None

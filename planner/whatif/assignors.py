@@ -16,16 +16,16 @@ from itertools import combinations, cycle
 from pathlib import Path
 from types import ModuleType
 
+from planner.model.cluster import PartitionKey
 from planner.model.errors import PlannerError
 from planner.model.spec import ConsumerGroup
 from planner.strategies.java_random import hash_map_order, utf16_key
 from planner.whatif import server_assignors
 from planner.whatif.server_assignors import ServerGroup
 
-TopicPartition = tuple[str, int]
-Owned = Mapping[str, Sequence[TopicPartition]]
-Ownership = dict[str, list[TopicPartition]]
-Assignor = Callable[[dict[str, int], dict[str, list[str]], dict[str, list[TopicPartition]]], Owned]
+Owned = Mapping[str, Sequence[PartitionKey]]
+Ownership = dict[str, list[PartitionKey]]
+Assignor = Callable[[dict[str, int], dict[str, list[str]], dict[str, list[PartitionKey]]], Owned]
 
 # In the clients (group.protocol=classic), and in the broker (group.protocol=consumer), whose `range` has a name here.
 SERVER_ASSIGNORS = ("uniform", "server-range")
@@ -184,21 +184,21 @@ class _Named:
         return spec
 
 
-def _undisputed(members: Iterable[str], owned: Owned) -> dict[str, set[TopicPartition]]:
+def _undisputed(members: Iterable[str], owned: Owned) -> dict[str, set[PartitionKey]]:
     """What the members own, without what two of them claim."""
     claims = Counter(partition for member in members for partition in set(owned.get(member, ())))
     return {member: {each for each in owned.get(member, ()) if claims[each] == 1} for member in members}
 
 
 def _sticky(
-    counts: Mapping[str, int], members: Mapping[str, Sequence[str]], owned: Mapping[str, Iterable[TopicPartition]]
+    counts: Mapping[str, int], members: Mapping[str, Sequence[str]], owned: Mapping[str, Iterable[PartitionKey]]
 ) -> Ownership:
     """As even as the subscriptions allow, with as much as possible where it is; each member's partitions are sorted.
 
     What is `owned` today counts only where member and partition are still there and the member subscribes to the topic.
     Source: Kafka 4.1, AbstractStickyAssignor (KIP-54, KIP-341).
     """
-    kept = dict[str, list[TopicPartition]]()
+    kept = dict[str, list[PartitionKey]]()
     for member in sorted(members, key=utf16_key):
         kept[member] = sorted((each for each in owned[member] if 0 <= each[1] < counts.get(each[0], 0)), key=_key)
     if len({frozenset(topics) for topics in members.values()}) <= 1:
@@ -208,11 +208,11 @@ def _sticky(
     return {member: sorted(general.owners[member], key=_key) for member in members}
 
 
-def _key(partition: TopicPartition) -> tuple[bytes, int]:
+def _key(partition: PartitionKey) -> tuple[bytes, int]:
     return utf16_key(partition[0]), partition[1]
 
 
-def _alike(counts: Mapping[str, int], kept: Mapping[str, Sequence[TopicPartition]]) -> Ownership:
+def _alike(counts: Mapping[str, int], kept: Mapping[str, Sequence[PartitionKey]]) -> Ownership:
     """The sticky assignment of members that all subscribe to the same topics.
 
     Shares differ by one at most; the larger ones go to members that already own so many. The rest is dealt out in turn.
@@ -242,7 +242,7 @@ class _General:
     """
 
     def __init__(
-        self, counts: Mapping[str, int], members: Mapping[str, Sequence[str]], kept: Mapping[str, list[TopicPartition]]
+        self, counts: Mapping[str, int], members: Mapping[str, Sequence[str]], kept: Mapping[str, list[PartitionKey]]
     ) -> None:
         self.counts = counts
         self.subscribers: dict[str, list[str]] = {topic: [] for topic in counts}
@@ -257,8 +257,8 @@ class _General:
         # A subscription that ended takes its partitions with it: then all may move at once.
         self.revoking = any(len(self.owners[member]) < len(held) for member, held in kept.items())
         self.owner = {each: member for member, held in self.owners.items() for each in held}
-        self.moved: dict[TopicPartition, tuple[str, str]] = {}
-        self.moves: defaultdict[tuple[str, str, str], dict[TopicPartition, None]] = defaultdict(dict)
+        self.moved: dict[PartitionKey, tuple[str, str]] = {}
+        self.moves: defaultdict[tuple[str, str, str], dict[PartitionKey, None]] = defaultdict(dict)
 
     def balance(self) -> None:
         """Assign what nobody owns, then even out; moves that make the group no more even are undone."""
@@ -285,7 +285,7 @@ class _General:
             return True
         return any(len(self.subscribers[topic]) > 1 for topic, _ in self.owners[member])
 
-    def _even(self, partitions: Sequence[TopicPartition], members: Collection[str]) -> bool:
+    def _even(self, partitions: Sequence[PartitionKey], members: Collection[str]) -> bool:
         """Move partitions to members with at least two fewer until there are none; whether any moved."""
         moved_any, again = False, bool(partitions)
         while again:
@@ -298,7 +298,7 @@ class _General:
                     moved_any = again = True
         return moved_any
 
-    def _move(self, partition: TopicPartition, target: str) -> None:
+    def _move(self, partition: PartitionKey, target: str) -> None:
         """Move a partition of the topic from its owner to the target: rather one that moved the other way before."""
         topic, source = partition[0], self.owner[partition]
         origin = self.moved[partition][0] if partition in self.moved else source
@@ -309,7 +309,7 @@ class _General:
         self._record(actual, source, target)
         self._give(actual, target)
 
-    def _record(self, partition: TopicPartition, source: str, target: str) -> None:
+    def _record(self, partition: PartitionKey, source: str, target: str) -> None:
         """Remember where a partition came from; one that came back has not moved."""
         if partition in self.moved:
             origin, last = self.moved.pop(partition)
@@ -319,11 +319,11 @@ class _General:
             self.moved[partition] = source, target
             self.moves[partition[0], source, target][partition] = None
 
-    def _give(self, partition: TopicPartition, member: str) -> None:
+    def _give(self, partition: PartitionKey, member: str) -> None:
         self.owners[member].add(partition)
         self.owner[partition] = member
 
 
-def _unevenness(owners: Mapping[str, Collection[TopicPartition]], members: Collection[str]) -> int:
+def _unevenness(owners: Mapping[str, Collection[PartitionKey]], members: Collection[str]) -> int:
     """The differences in the number of partitions of every two members, added up."""
     return sum(abs(len(owners[one]) - len(owners[other])) for one, other in combinations(members, 2))

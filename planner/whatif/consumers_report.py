@@ -8,10 +8,11 @@ from typing import Self
 
 from msgspec import structs
 
+from planner.model.cluster import PartitionKey
 from planner.model.formats import amount, counted, first_names, number, percent, ranges
 from planner.model.spec import Spec
 from planner.plan.document import field_types
-from planner.plan.document.partition_types import TopicPartition as PartitionName
+from planner.plan.document.partition_types import TopicPartition
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.whatif_types import (
     AssignorRow,
@@ -26,7 +27,7 @@ from planner.plan.document.whatif_types import (
 )
 from planner.report.view import Column, Joined, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
 from planner.whatif import assignors, group_events
-from planner.whatif.assignors import Ownership, TopicPartition
+from planner.whatif.assignors import Ownership
 from planner.whatif.consumers_sweep import Combination, ConsumersSweep, SweptGroup
 from planner.whatif.group_events import Group, Loads, Measure, Racks, Replicas, spread
 
@@ -51,7 +52,7 @@ class ConsumersQuestion:
     replicas_after: Replicas | None = None
 
 
-def replicas_of(plan: Plan) -> dict[TopicPartition, tuple[int, ...]]:
+def replicas_of(plan: Plan) -> dict[PartitionKey, tuple[int, ...]]:
     """The replicas that a plan.json gives, of the partitions that it changes."""
     return {row.key: row.replicas for row in plan.partitions}
 
@@ -63,8 +64,8 @@ class _Facts:
     loads: Loads
     unit: Measure
     today: tuple[Replicas, Racks]
-    moving: frozenset[TopicPartition]
-    seen_by_brokers: frozenset[TopicPartition]
+    moving: frozenset[PartitionKey]
+    seen_by_brokers: frozenset[PartitionKey]
     grown: Mapping[str, int]
 
 
@@ -129,7 +130,7 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
 
 
 def _group_row(group: Group, facts: _Facts) -> GroupRow:
-    def in_order(owners: Ownership) -> dict[str, list[TopicPartition]]:
+    def in_order(owners: Ownership) -> dict[str, list[PartitionKey]]:
         return {member: sorted(held) for member, held in owners.items()}
 
     shared = group.assignor == assignors.SHARE_ASSIGNOR
@@ -187,7 +188,7 @@ def _rebalances(group: Group, facts: _Facts) -> RebalancesSection:
     more = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
     then = group_events.reassigned(replace(group, counts={**group.counts, **more}))
     return RebalancesSection(
-        partitions_in_other_racks=tuple(PartitionName(topic=topic, partition=number) for topic, number in moving),
+        partitions_in_other_racks=tuple(TopicPartition(topic=topic, partition=number) for topic, number in moving),
         topics_with_more_partitions=tuple(sorted(more)),
         rebalances=bool(moving or more),
         paused=group_events.paused(group, then.owners) if moving or more else 0,
@@ -314,7 +315,7 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
         column(f"Load ({unit})", lambda row: Quantity(row.load, unit)),
         column("Owns", owned, numeric=False),
     )
-    return Table("", "", "member", group.members, columns, most=_MEMBERS_SHOWN)
+    return Table("member", group.members, columns, most=_MEMBERS_SHOWN)
 
 
 def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
@@ -334,7 +335,7 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     others = [event for event in group.events if not event.what.endswith(" leaves")]
     if len(leaving) > _EVENTS_SHOWN:
         leaving = sorted(leaving, key=lambda event: -event.moved)[:_EVENTS_SHOWN]
-    return Table("", "", "event", [*leaving, *others], columns)
+    return Table("event", [*leaving, *others], columns)
 
 
 def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
@@ -348,7 +349,7 @@ def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
         column("Most moved", attrgetter("most_moved"), narrow="most\nmoved"),
         column("Most paused", attrgetter("most_paused"), narrow="most\npaused"),
     )
-    return Table("", "", "assignor", group.assignors, columns)
+    return Table("assignor", group.assignors, columns)
 
 
 def _keys(count: GrownTopicRow) -> Iterator[str]:
@@ -380,5 +381,5 @@ def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> Section:
         column("Most load", lambda row: Quantity(row.most_load, unit), narrow="most\nload"),
         column("Above share", lambda row: Quantity(row.above_share_percent, "%"), narrow="above\nshare"),
     )
-    table = Table("", "", "number of members", found.by_members, columns)
+    table = Table("number of members", found.by_members, columns)
     return Section(Joined((Name(found.group), ": how many members")), (_sentences([verdict]), table))

@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 from msgspec import structs
 
+from planner.model.cluster import PartitionKey
 from planner.model.spec import Growth
 from planner.plan.document.field_types import Section
 from planner.whatif import assignors
-from planner.whatif.assignors import ASSIGNORS, SHARE_ASSIGNOR, TopicPartition
+from planner.whatif.assignors import ASSIGNORS, SHARE_ASSIGNOR
 from planner.whatif.group_events import Group, spread
 
 TODAY = "today"
@@ -51,10 +52,10 @@ class ConsumersStudy:
 
     groups: tuple[tuple[str, Mapping[str, int]], ...]
     scenarios: tuple[str, ...]
-    loads: tuple[Mapping[TopicPartition, int], ...]
+    loads: tuple[Mapping[PartitionKey, int], ...]
 
 
-def study(groups: Sequence[Group], loads: Mapping[TopicPartition, int], growth: Sequence[Growth]) -> ConsumersStudy:
+def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Sequence[Growth]) -> ConsumersStudy:
     """The study of some groups; each scenario multiplies the load of the topics that its pattern matches, rounded."""
     weighed = [dict(loads)]
     for each in growth:

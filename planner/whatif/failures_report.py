@@ -307,7 +307,7 @@ def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
         column("Most leaders on a broker", lambda row: row.state.worst.leaders_most, narrow="most on\na broker"),
         column("Brokers over capacity", lambda row: row.state.worst.over_capacity, narrow="brokers over\ncapacity"),
     )
-    return Table("", "", "failure", rows, columns)
+    return Table("failure", rows, columns)
 
 
 def kind_name(of: str) -> str:
@@ -359,8 +359,6 @@ def _by_themselves(document: FailuresDocument) -> Table[_Effect]:
         column("New leaders (broker: leaders)", lambda row: new_leaders(row[1].moved_to), numeric=False),
     )
     return Table(
-        "",
-        "",
         "failure",
         [row for each in rows for row in each],
         columns,

@@ -9,15 +9,15 @@ from math import lcm
 from typing import Literal
 
 from planner.model.build_problem import brokers_after
-from planner.model.cluster import Cluster, Topic
+from planner.model.cluster import Cluster, PartitionKey, Topic
 from planner.model.formats import counted
 from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions, Spec
 from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
 from planner.whatif import assignors
-from planner.whatif.assignors import Ownership, TopicPartition
+from planner.whatif.assignors import Ownership
 
 Measure = Literal["bytes/s", "bytes", "partitions"]
-Loads = Mapping[TopicPartition, int]
+Loads = Mapping[PartitionKey, int]
 
 DEFAULT_ASSIGNOR = "range"
 _KNOWN = (*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR)
@@ -51,7 +51,7 @@ def measure(cluster: Cluster) -> Measure:
     return "bytes" if cluster.sizes_known else "partitions"
 
 
-def loads(topics: Iterable[Topic], unit: Measure, added: Iterable[NewPartitions] = ()) -> dict[TopicPartition, int]:
+def loads(topics: Iterable[Topic], unit: Measure, added: Iterable[NewPartitions] = ()) -> dict[PartitionKey, int]:
     """What each partition weighs, those to be made included: a whole number of the unit."""
     weighed = {
         (topic.name, each.id): _weight(unit, each.bytes_in_per_sec, each.size_bytes)
@@ -231,7 +231,7 @@ def paused(group: Group, after: Ownership) -> int:
     return len({each for each, _ in going} & {each for each, _ in before})
 
 
-def _held(owners: Mapping[str, Sequence[TopicPartition]]) -> set[tuple[TopicPartition, str]]:
+def _held(owners: Mapping[str, Sequence[PartitionKey]]) -> set[tuple[PartitionKey, str]]:
     return {(partition, member) for member, held in owners.items() for partition in held}
 
 
@@ -274,11 +274,11 @@ def moved_share(before: int, after: int) -> Fraction:
     return 1 - Fraction(min(before, after), lcm(before, after))
 
 
-Replicas = Mapping[TopicPartition, Collection[int]]
+Replicas = Mapping[PartitionKey, Collection[int]]
 Racks = Mapping[int, str | None]
 
 
-def replicas_today(spec: Spec) -> dict[TopicPartition, tuple[int, ...]]:
+def replicas_today(spec: Spec) -> dict[PartitionKey, tuple[int, ...]]:
     """Every partition's replicas."""
     return {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
 
@@ -293,7 +293,7 @@ def racks_after(spec: Spec) -> dict[int, str | None]:
     return {broker.id: broker.rack for broker in brokers_after(spec)}
 
 
-def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[TopicPartition]:
+def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[PartitionKey]:
     """The partitions whose replicas lie in another set of racks."""
     return frozenset(
         partition
@@ -302,7 +302,7 @@ def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> fr
     )
 
 
-def seen_by_brokers(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[TopicPartition]:
+def seen_by_brokers(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[PartitionKey]:
     """The partitions whose racks, replica by replica, the group coordinator sees change, if only for a while.
 
     It counts the racks of all replicas, those that are being added included, whatever its members' racks are; who

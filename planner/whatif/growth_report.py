@@ -299,7 +299,7 @@ def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
         *(of_network if networks else ()),
     )
     ordered = sorted(document.brokers, key=lambda each: (soonest(each), each.id))
-    return Table("", "", "broker", ordered, columns, most=_BROKERS_SHOWN)
+    return Table("broker", ordered, columns, most=_BROKERS_SHOWN)
 
 
 def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
@@ -322,7 +322,7 @@ def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
         column("Leaders changed", attrgetter("leaders_changed"), narrow="leaders\nchanged"),
         column("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
     )
-    return Table("", "", "option", document.options, columns)
+    return Table("option", document.options, columns)
 
 
 def _topics(document: GrowthDocument) -> Table[GrowthTopicRow]:
@@ -336,4 +336,4 @@ def _topics(document: GrowthDocument) -> Table[GrowthTopicRow]:
         column(f"In {document.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
     )
     ordered = sorted(document.topics, key=lambda each: (each.size_bytes - each.size_bytes_then, each.topic))
-    return Table("", "", "topic", ordered, columns, most=_TOPICS_SHOWN)
+    return Table("topic", ordered, columns, most=_TOPICS_SHOWN)

@@ -180,7 +180,7 @@ def _hours(of: LoadSummary) -> Table[BusyHour]:
         column("Read", lambda row: Quantity(row.rate_out, _RATE)),
     )
     busy = [each for each in of.hours if each.rate_in or each.rate_out]
-    return Table("", "", "hour", busy, columns, most=_HOURS_SHOWN)
+    return Table("hour", busy, columns, most=_HOURS_SHOWN)
 
 
 def _topics(of: LoadSummary) -> Table[LoadedTopic]:
@@ -202,7 +202,7 @@ def _topics(of: LoadSummary) -> Table[LoadedTopic]:
         column("Written then", lambda row: Quantity(row.busiest_in, _RATE)),
         column("Growth per month", growth),
     )
-    return Table("", "", "topic", of.topics, columns, most=_TOPICS_SHOWN)
+    return Table("topic", of.topics, columns, most=_TOPICS_SHOWN)
 
 
 _FLAW_NAMES = {
@@ -388,4 +388,4 @@ def _trend_table(known: Sequence[TopicTrend]) -> Table[TopicTrend]:
         column("at least", lambda row: Quantity(round(100 * row.low, 1), "%")),
         column("at most", lambda row: Quantity(round(100 * row.high, 1), "%")),
     )
-    return Table("", "growth per month", "topic", known, columns)
+    return Table("topic", known, columns, title="growth per month")

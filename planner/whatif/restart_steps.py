@@ -15,8 +15,8 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from planner import __version__
-from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force
-from planner.model.formats import counted, first_names, ranges
+from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force, partition_name
+from planner.model.formats import counted, first_names, ranges, replica_list
 from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
@@ -67,7 +67,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
 def states(spec: Spec) -> bytes:
     """The role's states.json: the replica list of each partition today, as Kafka's tools print it."""
     lists = {
-        f"{topic.name}-{part.id}": [",".join(map(str, part.replicas))]
+        partition_name(topic.name, part.id): [replica_list(part.replicas)]
         for topic in spec.cluster.topics
         for part in topic.partitions
     }
@@ -252,7 +252,7 @@ def _table(document: RestartDocument) -> Table[RestartStepRow]:
         column("One failure from refusing", lambda step: _count(step.one_from_refused), narrow="one from\nrefusing"),
         column("One failure from no leader", lambda step: _count(step.one_from_offline), narrow="one from\nno leader"),
     )
-    return Table("", "", "step", document.steps, columns)
+    return Table("step", document.steps, columns)
 
 
 def _felt(document: RestartDocument) -> Iterator[Value]:

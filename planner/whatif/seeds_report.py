@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from planner.model.formats import counted, ranges
+from planner.model.formats import counted, ranges, replica_list
 from planner.report.view import Column, Joined, Lines, Name, Section, Table, View, told
 from planner.whatif.explain_seeds import Explanation, Verdict
 
@@ -64,7 +64,7 @@ def view(found: Sequence[Explanation]) -> View:
         Joined(
             (
                 Name(f"{topic}-{each.partition}"),
-                f": {_listed(each.replicas)}, where the seeds give {_listed(each.expected)}",
+                f": {replica_list(each.replicas)}, where the seeds give {replica_list(each.expected)}",
             )
         )
         for topic, each in differ[:_DIFFERENCES_SHOWN]
@@ -74,9 +74,5 @@ def view(found: Sequence[Explanation]) -> View:
     counts = Counter(each.verdict for each in found)
     verdicts = [f"{counts[verdict]} {words}" for verdict, (_, words) in _VERDICTS.items() if counts[verdict]]
     summary = f"{counted(len(found), 'topic')}: {', '.join(verdicts)}"
-    blocks = told(Table("", "", "topic", found, columns), Lines(lines), Lines((*more, summary), bulleted=False))
+    blocks = told(Table("topic", found, columns), Lines(lines), Lines((*more, summary), bulleted=False))
     return View("", (Section("", blocks),))
-
-
-def _listed(replicas: Sequence[int]) -> str:
-    return ",".join(map(str, replicas))

@@ -14,10 +14,10 @@ from itertools import islice
 from math import ceil
 from operator import itemgetter
 
+from planner.model.cluster import PartitionKey
 from planner.strategies.java_random import JavaHashMap, string_hash, utf16_key
 
-TopicPartition = tuple[str, int]
-Owners = dict[str, list[TopicPartition]]
+Owners = dict[str, list[PartitionKey]]
 
 # Rounds in which a group whose members read different topics is evened out (MAX_ITERATION_COUNT).
 _ROUNDS = 16
@@ -34,7 +34,7 @@ class ServerGroup:
         self,
         counts: Mapping[str, int],
         members: Mapping[str, Sequence[str]],
-        owned: Mapping[str, Iterable[TopicPartition]],
+        owned: Mapping[str, Iterable[PartitionKey]],
         topic_ids: Mapping[str, str],
     ) -> None:
         names = sorted(counts, key=utf16_key)
@@ -50,7 +50,7 @@ class ServerGroup:
         self.owned = {member: self._as_held(owned.get(member, ()), counts) for member in self.order}
         self.alike = len({frozenset(topics) for topics in members.values()}) <= 1
 
-    def _as_held(self, owned: Iterable[TopicPartition], counts: Mapping[str, int]) -> dict[str, list[int]]:
+    def _as_held(self, owned: Iterable[PartitionKey], counts: Mapping[str, int]) -> dict[str, list[int]]:
         """A member's partitions by topic, both in the order of the coordinator's hash maps."""
         held: dict[str, list[int]] = {}
         for topic, partition in sorted(set(owned), key=lambda each: (utf16_key(each[0]), each[1])):
@@ -64,7 +64,7 @@ class ServerGroup:
         both = self.ids[topic][0] ^ self.ids[topic][1]
         return (both >> 32 ^ both) & 0xFFFFFFFF
 
-    def partition_hash(self, partition: TopicPartition) -> int:
+    def partition_hash(self, partition: PartitionKey) -> int:
         """`TopicIdPartition.hashCode`."""
         return 31 * self.topic_hash(partition[0]) + partition[1]
 
@@ -245,10 +245,8 @@ class _Sharing:
         for at, member in enumerate(self.readers):
             self.wanted[member] = ceil(share * (at + 1)) - ceil(share * at)
         hashed = group.partition_hash if group.alike else itemgetter(1)
-        self.shared = JavaHashMap[TopicPartition, JavaHashMap[int, None]](
-            hashed, 4 * (len(self.partitions) + 1) // 3 + 1
-        )
-        self.theirs = [JavaHashMap[TopicPartition, None](hashed) for _ in group.order]
+        self.shared = JavaHashMap[PartitionKey, JavaHashMap[int, None]](hashed, 4 * (len(self.partitions) + 1) // 3 + 1)
+        self.theirs = [JavaHashMap[PartitionKey, None](hashed) for _ in group.order]
         for at, name in enumerate(group.order):
             for topic, numbers in group.owned[name].items():
                 for partition in [(topic, each) for each in numbers if topic in topics]:

@@ -188,9 +188,7 @@ def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
         column("Best", lambda row: "yes" if row.on_front else "", numeric=False),
     )
     chosen = document.chosen
-    return Table(
-        "", "", "cluster", ordered, columns, strong=lambda row: row.number == chosen, most=_SHOWN, sortable=True
-    )
+    return Table("cluster", ordered, columns, strong=lambda row: row.number == chosen, most=_SHOWN, sortable=True)
 
 
 def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
@@ -213,7 +211,7 @@ def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
         column("A month", lambda run: None if (row := of(run)) is None else _price_shown(row.price)),
         column("Copied", lambda run: Quantity(None if (row := of(run)) is None else row.bytes_moved, "bytes")),
     )
-    return Table("", "", "step", runs, columns)
+    return Table("step", runs, columns)
 
 
 def page(document: SizesDocument) -> bytes:

@@ -30,8 +30,8 @@ def test_cells_have_what_they_are_sorted_by() -> None:
         Column[int]("name", lambda n: Name(f"t{n}"), numeric=False),
         Column[int]("size", lambda n: Quantity(n, "bytes")),
     )
-    table = html.table(Table("t", "", "row", [5], columns, sortable=True), "plan.json")
-    plain = html.table(Table("t", "", "row", [5], columns, strong=lambda _: True), "plan.json")
+    table = html.table(Table("row", [5], columns, "t", sortable=True), "plan.json")
+    plain = html.table(Table("row", [5], columns, "t", strong=lambda _: True), "plan.json")
 
     assert [("t5", None), ("5\u00a0B", 5)] == [(cell.text, cell.key) for cell in table.rows[0]]
     assert {None} == {cell.key for cell in plain.rows[0]}
@@ -52,7 +52,7 @@ def test_what_is_to_be_typed_is_told_from_its_sentence() -> None:
 
 def test_what_is_left_out_is_said() -> None:
     """Of rows and of lines."""
-    table = Table("", "", "row", range(html.MOST_ROWS + 7), (Column("n", str),))
+    table = Table("row", range(html.MOST_ROWS + 7), (Column("n", str),))
     section = html.section(Section("s", (table, Lines(["x"] * 105, "warning"))), "name", "plan.json")
 
     rows, lines = section.blocks
@@ -271,7 +271,7 @@ def test_limits_crossed_stand_out():
 
 def test_pages_of_other_commands_are_sections_of_their_own():
     """Their tables are tables, and HTML in them is text."""
-    table = Table("", "", "row", [("a@b", 1)], (Column("broker", lambda row: Name(row[0]), numeric=False),))
+    table = Table("row", [("a@b", 1)], (Column("broker", lambda row: Name(row[0]), numeric=False),))
     lines = Lines((Joined(("said of ", Name("<script>alert(1)</script>"))),))
     page = View("What breaks", (Section(Name("group <1>"), (lines, table)),), source="planner failures")
     source = html.files(typed(small()), (page,))["report.html"].decode()
@@ -289,7 +289,7 @@ def test_pages_of_other_commands_are_sections_of_their_own():
 @pytest.mark.slow
 def test_a_page_too_long_is_cut_and_says_so():
     """Sections, lines and rows beyond what a page has room for are counted, with the command that shows them."""
-    table = Table("", "", "member", range(5_000), (Column("number", str),))
+    table = Table("member", range(5_000), (Column("number", str),))
     lines = Lines([f"line {number} {'x' * 90}" for number in range(20_000)])
     long = View(
         "All", (Section("", (lines, table)), *(Section(f"group {n}", ()) for n in range(99))), source="planner x"

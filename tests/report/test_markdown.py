@@ -26,7 +26,7 @@ def table(count: int = 2, title: str = "") -> Table[int]:
         Column[int]("Name", lambda n: Name(f"a|b{n}"), numeric=False),
         Column[int]("Twice", lambda n: Strong(2 * n)),
     )
-    return Table("numbers", title, "number", range(count), columns, strong=lambda n: n == 1)
+    return Table("number", range(count), columns, "numbers", title, strong=lambda n: n == 1)
 
 
 def test_a_page_has_headings_lists_and_tables() -> None:

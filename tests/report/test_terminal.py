@@ -32,7 +32,7 @@ def lines_of(
 def table(*rows: tuple[Value, ...], most: int | None = None) -> Table[tuple[Value, ...]]:
     """A table of names and counts."""
     columns = (Column("Topic", lambda row: row[0], numeric=False), Column("Replicas", lambda row: row[1], narrow="no."))
-    return Table("", "", "topic", rows, columns, most=most)  # type: ignore[arg-type]
+    return Table("topic", rows, columns, most=most)  # type: ignore[arg-type]
 
 
 def test_numbers_are_flush_right_and_lines_end_where_their_text_ends() -> None:

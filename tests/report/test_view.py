@@ -70,7 +70,7 @@ def test_values_are_sorted_by_what_they_are(value: Value, key: str | float) -> N
 
 def numbers(count: int, **more: object) -> Table[int]:
     """A table of the numbers below a count."""
-    return Table("", "", "number", range(count), (Column("n", str),), **more)  # type: ignore[arg-type]
+    return Table("number", range(count), (Column("n", str),), **more)  # type: ignore[arg-type]
 
 
 def test_a_table_says_what_it_leaves_out() -> None:
@@ -88,9 +88,7 @@ def test_a_table_says_what_it_leaves_out() -> None:
 def test_some_tables_choose_their_rows() -> None:
     """Not the first ones; what isn't chosen is the rest."""
     rows = [{"n": number} for number in range(5)]
-    table = Table(
-        "", "", "row", rows, (), few=lambda all_rows, most: all_rows[-most:], rest=lambda left: str(left[0]["n"])
-    )
+    table = Table("row", rows, (), few=lambda all_rows, most: all_rows[-most:], rest=lambda left: str(left[0]["n"]))
     assert rows[3:] == table.shown(2)
     assert "0" == table.left_out(table.shown(2))
 

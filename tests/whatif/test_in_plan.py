@@ -222,7 +222,7 @@ def test_pages_share_the_space_that_there_is():
 @pytest.mark.parametrize("document", [small, huge])
 def test_no_page_makes_a_report_too_long(document):
     """Three pages of a megabyte each, beside a plan of any size."""
-    rows = Table("", "", "row", range(150_000), (Column("row", lambda _: "row"),))
+    rows = Table("row", range(150_000), (Column("row", lambda _: "row"),))
     pages = [View(name, (Section("", (rows,)),), source="planner x") for name in ("One", "Two", "Three")]
     written = markdown.report(typed(document()), pages)
 

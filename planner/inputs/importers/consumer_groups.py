@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.model.cluster import LARGEST_ID, NUMBER
+from planner.model.cluster import LARGEST_ID, NUMBER, PartitionKey
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.spec import DescribedGroup
 
@@ -30,7 +30,7 @@ class _Found:
     """What the lines so far say of a group."""
 
     assignor: str = ""
-    owned: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    owned: dict[str, set[PartitionKey]] = field(default_factory=dict)
     topics: set[str] = field(default_factory=set)
 
 
@@ -115,7 +115,7 @@ def _add_row(cells: Mapping[str, str], found: dict[str, _Found]) -> None:
         group.owned.setdefault(member, set()).update(owned)
 
 
-def _assigned(text: str) -> Iterator[tuple[str, int]]:
+def _assigned(text: str) -> Iterator[PartitionKey]:
     """The partitions of an assignment, in either form."""
     if text in ("", MISSING):
         return
@@ -136,7 +136,7 @@ def _partition(text: str) -> int:
 def _owned_twice(found: Mapping[str, _Found], file: str) -> Iterator[Finding]:
     """Partitions that two members of a group own: two states of it in one file."""
     for name in sorted(name for name, group in found.items() if group.assignor != SHARED):
-        owner: dict[tuple[str, int], str] = {}
+        owner: dict[PartitionKey, str] = {}
         for member, held in sorted(found[name].owned.items()):
             for topic, partition in sorted(held):
                 first = owner.setdefault((topic, partition), member)

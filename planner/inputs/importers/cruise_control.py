@@ -23,7 +23,7 @@ from planner.inputs.importers.state_parts import (
     shown,
     sound,
 )
-from planner.model.cluster import Partition
+from planner.model.cluster import Partition, PartitionKey
 from planner.model.errors import Finding, ImportStateError, Place
 
 # The lists of `KafkaPartitionState`: partitions with a problem, and the others.
@@ -46,7 +46,7 @@ def read_part(text: str, file: str) -> StatePart:
         return StatePart("Cruise Control's proposals", file, entries=tuple(entries), leaders_known=True)
     state = value["KafkaPartitionState"]
     # A partition may be in several lists, each time alike.
-    found: dict[tuple[str, int], AssignmentEntry] = {}
+    found: dict[PartitionKey, AssignmentEntry] = {}
     for name in _LISTS:
         key = f"KafkaPartitionState.{name}"
         for entry in sound(_partition(item, f"{key}[{at}]", place) for at, item in enumerate(items(state, name))):

@@ -23,7 +23,7 @@ from planner.inputs.importers.state_parts import (
     refuse_rest,
     sound,
 )
-from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, ReplicaDir
+from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir
 from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-log-dirs --describe"
@@ -42,12 +42,12 @@ def read_part(text: str, file: str) -> StatePart:
     return StatePart(TITLE, file, Rank.CLUSTER, sizes=parse(text, file))
 
 
-def parse(text: str, file: str) -> dict[tuple[str, int], int]:
+def parse(text: str, file: str) -> dict[PartitionKey, int]:
     """(topic, partition) to the bytes of its largest replica. ImportStateError names each bad entry.
 
     Replicas that are on their way between log dirs (`isFuture`) aren't complete and don't count.
     """
-    sizes: dict[tuple[str, int], int] = {}
+    sizes: dict[PartitionKey, int] = {}
 
     def counted(value: dict[str, Any]) -> object:
         # There may be millions of replicas: one that is as Kafka prints it counts as soon as it is read.
@@ -125,8 +125,8 @@ def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[s
 def _broker(broker: int, item: Any, key: str, place: Place) -> _Broker:
     dirs: dict[str, LogDir] = {}
     findings: list[Finding] = []
-    settled: dict[tuple[str, int], ReplicaDir] = {}
-    moving: dict[tuple[str, int], str] = {}
+    settled: dict[PartitionKey, ReplicaDir] = {}
+    moving: dict[PartitionKey, str] = {}
     for at, entry in enumerate(items(item, "logDirs")):
         there = f"{key}.logDirs[{at}]"
         log_dir = _log_dir(entry, there, place)
@@ -150,8 +150,8 @@ def _add_replicas(
     key: str,
     place: Place,
     where: tuple[int, str],
-    settled: dict[tuple[str, int], ReplicaDir],
-    moving: dict[tuple[str, int], str],
+    settled: dict[PartitionKey, ReplicaDir],
+    moving: dict[PartitionKey, str],
 ) -> Iterator[Finding]:
     """Add the replicas of the log dir `where` (broker, path) to those that lie in a dir or move to one; bad entries."""
     broker, path = where
@@ -187,7 +187,7 @@ def _room(entry: dict[str, Any], key: str) -> int | None:
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
-def _replica(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int, bool] | Finding:
+def _replica(item: Any, key: str, place: Place) -> tuple[PartitionKey, int, bool] | Finding:
     """Its partition, its bytes, and whether it is on its way to this log dir."""
     if not isinstance(item, dict) or not isinstance(item.get("partition"), str):
         return Finding(place, key, f"has no partition; {_HINT}")

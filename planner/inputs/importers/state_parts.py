@@ -14,7 +14,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any, TypeGuard, TypeVar
 
-from planner.model.cluster import LARGEST_ID, Config, Partition, Topic
+from planner.model.cluster import LARGEST_ID, Config, Partition, PartitionKey, Topic
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import no_number
 
@@ -119,7 +119,7 @@ class StatePart:
     led: tuple[Led, ...] = ()
     moving: tuple[RunningReassignment, ...] = ()
     brokers: tuple[BrokerSeen, ...] = ()
-    sizes: Mapping[tuple[str, int], int] | None = None
+    sizes: Mapping[PartitionKey, int] | None = None
     only_topics: tuple[str, ...] | None = None
     targets: tuple[TopicTarget, ...] = ()
     notes: tuple[str, ...] = ()
@@ -129,9 +129,9 @@ class StatePart:
     platform: str = ""
 
 
-def largest_sizes(replicas: Iterable[tuple[tuple[str, int], int]]) -> dict[tuple[str, int], int]:
+def largest_sizes(replicas: Iterable[tuple[PartitionKey, int]]) -> dict[PartitionKey, int]:
     """The bytes of each partition's largest replica, of replicas as ((topic, partition), bytes)."""
-    sizes: dict[tuple[str, int], int] = {}
+    sizes: dict[PartitionKey, int] = {}
     for key, size_bytes in replicas:
         sizes[key] = max(size_bytes, sizes.get(key, 0))
     return sizes

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
-from planner.model.cluster import Partition, StatedRate, Topic
+from planner.model.cluster import Partition, PartitionKey, StatedRate, Topic
 from planner.model.formats import counted
 from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_growth, topics_of
 from planner.model.problem import FloatArray
@@ -40,7 +40,7 @@ class PartitionLoad:
 class ClusterLoad:
     """The loads of a profile by (topic, partition), the growth of its topics, and what it says of its history."""
 
-    partitions: Mapping[tuple[str, int], PartitionLoad]
+    partitions: Mapping[PartitionKey, PartitionLoad]
     growth: tuple[Rate, ...]
     about: About
 
@@ -69,11 +69,11 @@ def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
     return WeekOfLoad(rows_of, np.stack(means), hours, about.time_zone)
 
 
-def _profile_keys(rows: pa.Table) -> Iterator[tuple[str, int]]:
+def _profile_keys(rows: pa.Table) -> Iterator[PartitionKey]:
     return zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)
 
 
-def _cluster_keys(topics: Sequence[Topic]) -> Iterator[tuple[str, int]]:
+def _cluster_keys(topics: Sequence[Topic]) -> Iterator[PartitionKey]:
     return ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
 
 

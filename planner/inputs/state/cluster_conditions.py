@@ -26,7 +26,7 @@ def conditions(merged: Merged) -> Iterator[str]:
     yield from _unknown_brokers(rows, merged.brokers)
     if merged.sizes is None:
         yield "sizes are unknown: add the output of kafka-log-dirs --describe"
-    elif without := [partition_name(topic, row) for topic, row in rows if (topic, row.id) not in merged.sizes]:
+    elif without := [partition_name(topic, row.id) for topic, row in rows if (topic, row.id) not in merged.sizes]:
         yield f"{some(without, 'partition')} without a size, counted as empty"
     if not merged.configs_known:
         yield CONFIGS_UNKNOWN
@@ -34,9 +34,9 @@ def conditions(merged: Merged) -> Iterator[str]:
 
 
 def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
-    offline = [partition_name(topic, row) for topic, row in rows if row.leader is None]
+    offline = [partition_name(topic, row.id) for topic, row in rows if row.leader is None]
     lagging = [
-        partition_name(topic, row)
+        partition_name(topic, row.id)
         for topic, row in rows
         if row.isr is not None and row.leader is not None and len(row.isr) < len(row.replicas)
     ]

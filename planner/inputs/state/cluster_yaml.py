@@ -12,11 +12,8 @@ import yaml
 
 from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.yaml_source import read_yaml
-from planner.model.cluster import OF_TOPIC, Broker, Config, Partition, Topic
+from planner.model.cluster import OF_TOPIC, Broker, Config, Partition, PartitionKey, Topic
 from planner.model.generated_text import yaml_scalar
-
-Key = tuple[str, int]
-
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _ENDLESS = sys.maxsize
@@ -33,7 +30,7 @@ class Imported:
     name: str
     brokers: tuple[Broker, ...]
     topics: tuple[Topic, ...]
-    sizes: Mapping[Key, int]
+    sizes: Mapping[PartitionKey, int]
     bootstrap_servers: tuple[str, ...] = ()
     only_topics: tuple[str, ...] | None = None
     targets: Targets = field(default_factory=Targets)
@@ -145,7 +142,7 @@ def topic_configs(topics: Iterable[Topic]) -> str:
     return "".join(lines)
 
 
-def log_dirs(topics: Sequence[Topic], sizes: Mapping[Key, int]) -> str:
+def log_dirs(topics: Sequence[Topic], sizes: Mapping[PartitionKey, int]) -> str:
     """As `kafka-log-dirs --describe` prints sizes, each at the partition's first replica; which log dir isn't told."""
     held: dict[int, list[dict[str, object]]] = {}
     for topic in topics:
@@ -160,7 +157,7 @@ def log_dirs(topics: Sequence[Topic], sizes: Mapping[Key, int]) -> str:
     return json.dumps({"version": 1, "brokers": brokers}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _topic(topic: Topic, sizes: Mapping[Key, int]) -> Iterator[str]:
+def _topic(topic: Topic, sizes: Mapping[PartitionKey, int]) -> Iterator[str]:
     yield f"    - name: {_flow(topic.name)}"
     if topic.config:
         yield f"      config: {_flow(dict(topic.config))}"

@@ -29,7 +29,7 @@ from planner.inputs.importers.state_parts import (
 from planner.inputs.state.merge import Configs
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
-from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, Partition, largest_min_insync
+from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, Partition, PartitionKey, largest_min_insync
 from planner.model.errors import Finding, Place, SetupError, SpecError
 from planner.model.file_reading import UnreadableError
 
@@ -113,7 +113,7 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
         if not broker.get("is_fenced")
     )
     notes = [f"broker {broker} is fenced: it is down, or not yet up" for broker in fenced]
-    sizes: Mapping[tuple[str, int], int] | None = None
+    sizes: Mapping[PartitionKey, int] | None = None
     moving: tuple[RunningReassignment, ...] = ()
     try:
         sizes = _sizes(client.describe_log_dirs())
@@ -158,7 +158,7 @@ def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) ->
         yield RunningReassignment(place, at.topic, at.partition, adding, removing, tuple(each["replicas"]), key)
 
 
-def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
+def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[PartitionKey, int]:
     """(topic, partition) to the bytes of its largest replica, but those that are on their way between log dirs."""
     return largest_sizes(
         ((topic["name"], partition["partition_index"]), partition["partition_size"])

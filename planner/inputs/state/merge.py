@@ -25,11 +25,19 @@ from planner.inputs.importers.state_parts import (
     largest_sizes,
     moving_finding,
 )
-from planner.model.cluster import LARGEST_ID, MIN_INSYNC, TOPIC_ONLY, Config, Partition, largest_min_insync, some
+from planner.model.cluster import (
+    LARGEST_ID,
+    MIN_INSYNC,
+    TOPIC_ONLY,
+    Config,
+    Partition,
+    PartitionKey,
+    largest_min_insync,
+    partition_name,
+    some,
+)
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.formats import counted, first_names
-
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Merged:
     """
 
     assignment: Assignment
-    sizes: Mapping[Key, int] | None = None
+    sizes: Mapping[PartitionKey, int] | None = None
     brokers: tuple[BrokerSeen, ...] = ()
     only_topics: tuple[str, ...] | None = None
     targets: tuple[TopicTarget, ...] = ()
@@ -118,7 +126,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
 
 
 def _entries(
-    parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[Key, RunningReassignment]
+    parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[PartitionKey, RunningReassignment]
 ) -> tuple[Iterable[AssignmentEntry], list[str]]:
     """The cluster's partitions, and notes on sources that differ."""
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
@@ -130,12 +138,14 @@ def _entries(
     return [*entries, *twice], [*notes, *of_moving]
 
 
-def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, AssignmentEntry], list[AssignmentEntry], list[StatePart]]:
+def _chosen(
+    primary: Sequence[StatePart],
+) -> tuple[dict[PartitionKey, AssignmentEntry], list[AssignmentEntry], list[StatePart]]:
     """The partitions of the sources of highest rank, those that a source has twice, and what later sources repeat.
 
     A source that knows all partitions of a topic is alone in saying which there are; of others the partitions add up.
     """
-    chosen: dict[Key, AssignmentEntry] = {}
+    chosen: dict[PartitionKey, AssignmentEntry] = {}
     twice: list[AssignmentEntry] = []
     owners: dict[str, StatePart] = {}
     repeats: list[StatePart] = []
@@ -152,9 +162,9 @@ def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, AssignmentEntry], l
     return chosen, twice, repeats
 
 
-def moving_now(parts: Iterable[StatePart]) -> dict[Key, RunningReassignment]:
+def moving_now(parts: Iterable[StatePart]) -> dict[PartitionKey, RunningReassignment]:
     """Each partition that is being reassigned, as the first source says."""
-    moving: dict[Key, RunningReassignment] = {}
+    moving: dict[PartitionKey, RunningReassignment] = {}
     for part in sorted(parts, key=lambda part: part.rank):
         for each in part.moving:
             moving.setdefault((each.topic, each.partition), each)
@@ -162,11 +172,11 @@ def moving_now(parts: Iterable[StatePart]) -> dict[Key, RunningReassignment]:
 
 
 def _led(
-    chosen: Mapping[Key, AssignmentEntry], parts: Sequence[StatePart], ranked: Sequence[StatePart]
+    chosen: Mapping[PartitionKey, AssignmentEntry], parts: Sequence[StatePart], ranked: Sequence[StatePart]
 ) -> Iterator[AssignmentEntry]:
     """The chosen partitions, with leaders and ISRs from where they are known."""
     unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
-    leaders: dict[Key, tuple[int | None, tuple[int, ...] | None]] = {}
+    leaders: dict[PartitionKey, tuple[int | None, tuple[int, ...] | None]] = {}
     for led in (led for part in parts for led in part.led):
         leaders.setdefault((led.topic, led.partition), (led.leader, led.isr))
     for entry in (entry for part in ranked if part.leaders_known for entry in part.entries):
@@ -220,7 +230,7 @@ def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Found) -> None:
     found.own[topic] = tuple(sorted(own.items()))
 
 
-def _size_notes(merged: Assignment, winner: str, sizes: Mapping[Key, int]) -> Iterator[str]:
+def _size_notes(merged: Assignment, winner: str, sizes: Mapping[PartitionKey, int]) -> Iterator[str]:
     """A note on sizes of partitions that the cluster doesn't have: they are of another cluster, or of another time."""
     known = {(entry.topic, entry.partition.id) for entry in merged.entries} if sizes else set()
     strange = sorted(key for key in sizes if key not in known)
@@ -242,10 +252,10 @@ def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str
 
 
 def _disagreements(
-    chosen: Mapping[Key, AssignmentEntry],
+    chosen: Mapping[PartitionKey, AssignmentEntry],
     winner: str,
     others: Sequence[StatePart],
-    moving: Mapping[Key, RunningReassignment],
+    moving: Mapping[PartitionKey, RunningReassignment],
 ) -> list[str]:
     """How sources that don't count differ: a note for each source and kind, with the first few partitions."""
     notes: list[str] = []
@@ -270,19 +280,19 @@ def _disagreements(
     return notes
 
 
-def _partitions(keys: Sequence[Key]) -> str:
-    return some([f"{topic}-{number}" for topic, number in keys], "partition")
+def _partitions(keys: Sequence[PartitionKey]) -> str:
+    return some([partition_name(*key) for key in keys], "partition")
 
 
 def reassigned(
-    entries: Iterable[AssignmentEntry], moving: Mapping[Key, RunningReassignment]
+    entries: Iterable[AssignmentEntry], moving: Mapping[PartitionKey, RunningReassignment]
 ) -> tuple[list[AssignmentEntry], tuple[str, ...]]:
     """The entries as they will be once the running reassignments have ended, and a note on those."""
     if not moving:
         return list(entries), ()
     moved = [_arrived(entry, moving.get((entry.topic, entry.partition.id))) for entry in entries]
     known = {(entry.topic, entry.partition.id) for entry in moved}
-    missing = [f"{topic}-{number}" for topic, number in moving if (topic, number) not in known]
+    missing = [partition_name(*key) for key in moving if key not in known]
     count = len(moving) - len(missing)
     are = "partition is" if count == 1 else "partitions are"
     notes = [f"{count:,} {are} being reassigned: the plan starts from the target{'s'[: count > 1]}"] if count else []

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from planner.model.cluster import ANY
+from planner.model.cluster import ANY, PartitionKey
 from planner.plan.document.field_types import (
     BrokerId,
     Count,
@@ -26,7 +26,7 @@ class TopicPartition(Section, frozen=True, kw_only=True):
     partition: PartitionId
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> PartitionKey:
         """What it is found by."""
         return self.topic, self.partition
 
