@@ -1,5 +1,6 @@
 """The history behind a load profile: its hours, its flaws, what it is too short for, the week in it, and growth."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,9 +10,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.formats import first_names, percent
+
 HOUR_SECONDS, HOURS_OF_WEEK = 3600, 168
 # Growth compares days of the same weekday, and a day counts with 12 of its hours or more: a shorter history has none.
 GROWTH_HOURS = 2 * HOURS_OF_WEEK + 12
+# A twelfth of 365.25 days.
+_MONTH_HOURS = 730.5
+# How many times as fast as on average a topic is written at the end where the average is no picture of today.
+_OUTGROWN = 1.25
 # Any Monday at 00:00 UTC.
 _MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -60,6 +67,21 @@ def doubts(span: Span) -> tuple[str, ...]:
     if span.hours < GROWTH_HOURS:
         return (f"the history has {days:.3g} days: growth needs more than two weeks, and is unknown",)
     return ()
+
+
+def outgrown(span: Span, growth: Mapping[str, float]) -> tuple[str, ...]:
+    """A warning where topics are written far faster at a history's end than on average, by their growth a month."""
+    months = span.hours / _MONTH_HOURS
+    powers = {topic: months * math.log1p(rate) for topic, rate in growth.items() if rate > 0}
+    times = {topic: power / -math.expm1(-power) for topic, power in powers.items()}
+    faster = sorted((-each, topic) for topic, each in times.items() if each >= _OUTGROWN)
+    if not faster:
+        return ()
+    most, named = percent(-100 * faster[0][0] - 100), first_names([topic for _, topic in faster])
+    return (
+        f"the profile's rates are means over {span.hours / 24:.3g} days; at their end topics are written up to {most} "
+        f"faster ({named}): a profile of the last weeks is nearer to today",
+    )
 
 
 def hour_name(hour: int, zone: str = "UTC") -> str:

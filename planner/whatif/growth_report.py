@@ -10,8 +10,8 @@ from msgspec import structs
 
 from planner.model.build_problem import topics_after
 from planner.model.cluster import in_force
-from planner.model.formats import counted, duration, ranges, size
-from planner.model.sizes_ahead import Forecast, per_month_ppm, retention
+from planner.model.formats import counted, duration, first_names, ranges, size
+from planner.model.sizes_ahead import MONTH_SECONDS, Forecast, per_month_ppm, retention
 from planner.model.spec import Spec
 from planner.plan import headline
 from planner.plan.document.request_types import BudgetLimits
@@ -205,8 +205,26 @@ def _notes(spec: Spec, base: Case) -> Iterator[str]:
         yield "brokers without capacity.disk have no disk limit"
     if (base.network_limit[problem.targets] < 0).any():
         yield "brokers without capacity.network have no network limit"
+    if strange := list(_unlike_retention(base.forecast)):
+        named = first_names(strange)
+        yield f"stored is less than a third or more than 3 times of what rates and retention make, check both: {named}"
+    if spec.week and spec.week.planned_for:
+        yield "planned here for mean rates: with balance.at: busiest hours, the plan of planner whatif may be another"
+    yield from (note for note in spec.cluster.notes if note.startswith("the profile's rates"))
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
+
+
+def _unlike_retention(ahead: Forecast) -> Iterator[str]:
+    """Topics whose bytes of today are far from those that their rates write within their retention."""
+    problem = ahead.problem
+    kept = np.minimum(problem.bytes_in_per_sec * ahead.age * MONTH_SECONDS, ahead.cap)
+    limited = (ahead.by_rate > 0) & np.isfinite(kept) & (problem.size_bytes > 0)
+    for at, name in enumerate(problem.topic_names):
+        of = limited & (problem.topic_of == at)
+        ratio = problem.size_bytes[of].sum() / max(1.0, kept[of].sum())
+        if of.any() and not 1 / 3 <= ratio <= 3:
+            yield name
 
 
 def view(document: GrowthDocument) -> View:

@@ -22,6 +22,7 @@ from planner.model.load_history import (
     Findings,
     doubts,
     hour_name,
+    outgrown,
     topic_growth,
     topics_of,
 )
@@ -168,7 +169,8 @@ def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table
         for name, count in of.lacking.items()
         if 0 < count < of.partitions
     )
-    found = (*doubts(span), *lacking, *_flaws(of.about.findings))
+    growth = {topic.topic: topic.growth_per_month or 0.0 for topic in of.topics}
+    found = (*doubts(span), *outgrown(span, growth), *lacking, *_flaws(of.about.findings))
     return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
 
 

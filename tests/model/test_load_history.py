@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, doubts, topic_growth
+from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, doubts, outgrown, topic_growth
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,17 @@ from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, doubts, 
 def test_a_short_history_has_named_doubts(hours: int, why: tuple[str, ...]) -> None:
     """A day has no week, a week no trend."""
     assert why == doubts(Span(498_216, 498_216 + hours))
+
+
+def test_a_long_history_of_topics_that_grow_is_no_picture_of_today() -> None:
+    """The mean of 1.2 ** month over 180 days, hour by hour, against its last value."""
+    months = np.arange(180 * 24) / 730.5
+    faster = 1.2 ** months[-1] / (1.2**months).mean() - 1
+    (told,) = outgrown(Span(0, 180 * 24), {"slow": 0.02, "fast": 0.2, "shrinks": -0.5, "faster": 0.2})
+    assert (
+        f"means over 180 days; at their end topics are written up to {100 * faster:.1f} % faster (fast, faster)" in told
+    )
+    assert () == outgrown(Span(0, 28 * 24), {"fast": 0.2})
 
 
 def test_hours_follow_the_rate_that_counts() -> None:

@@ -89,6 +89,20 @@ def test_what_the_numbers_rest_on_is_noted():
     } < set(notes)
 
 
+def test_what_is_stored_is_held_against_rates_and_retention():
+    """A minute at a byte a second and a segment of a byte make 61 bytes, and a third of that is far from it."""
+    notes = []
+    for size in (15, 25, 180, 190):
+        kept = rated([("retention.ms", "60000"), ("segment.bytes", "1")], size=size, bytes_in=1)
+        notes.append(any("of what rates and retention make, check both: t" in note for note in told(kept)["notes"]))
+    assert [True, False, False, True] == notes
+    outgrown = "the profile's rates are means over 180 days; …"
+    spec = rated(size=1)
+    noted = replace(spec, cluster=replace(spec.cluster, notes=(outgrown, "another")))
+    assert outgrown in told(noted)["notes"]
+    assert "another" not in told(noted)["notes"]
+
+
 def test_a_budget_makes_a_plan_a_first_step():
     """Growth is judged of all that there is to do; a budget that all of it is within says nothing."""
     spec = spec_of(RACKS, {"t": [[1]] * 8}, sizes=1000)

@@ -14,7 +14,7 @@ from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
 from planner.model.cluster import Partition, PartitionKey, StatedRate, Topic
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_growth, topics_of
+from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, outgrown, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate
 
@@ -177,7 +177,7 @@ def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | 
 
 
 def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
-    """A plan's warnings about its profile: partitions that it lacks, and topics that can't be trusted."""
+    """A plan's warnings about its profile: partitions that it lacks, topics not to be trusted or that outgrew it."""
     lacking = sum(key not in load.partitions for key in _cluster_keys(topics))
     untrusted = [topic.name for topic in topics if topic.name in load.about.findings.untrusted]
     found: list[str] = []
@@ -188,4 +188,5 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     if untrusted:
         shown = ", ".join(untrusted[:3]) + (", …" if len(untrusted) > 3 else "")
         found.append(f"cluster.load has {counted(len(untrusted), 'topic')} not to be trusted: {shown}")
-    return tuple(found)
+    growth = {rate.topics: rate.ppm / _PPM for rate in load.growth}
+    return (*found, *outgrown(load.about.span, {topic.name: growth.get(topic.name, 0) for topic in topics}))

@@ -93,6 +93,9 @@ def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
     if shares and sum(shares) != 1_000_000:
         message = f"the shares of all racks together are {sum(shares) / 10_000:g}%; allowed: 100%"
         yield document.finding(("traffic", "consumers"), message)
+    if document.get("traffic", "fetch_from") == "nearest replica" and not shares:
+        message = "'nearest replica' changes nothing while it is unknown where consumers are; allowed: with consumers"
+        yield document.finding(("traffic", "fetch_from"), message)
 
 
 _CLASSES = ("cluster", "broker_classes")

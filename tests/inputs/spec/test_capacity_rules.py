@@ -85,8 +85,13 @@ CASES = [
         ("7:11 traffic.consumers", "an empty mapping isn't possible here; allowed: at least one key"),
     ),
     (
+        "traffic_without_consumers",
+        RATED + "traffic: {fetch_from: nearest replica}\n",
+        ("7:11 traffic.fetch_from", "changes nothing while it is unknown where consumers are; allowed: with consumers"),
+    ),
+    (
         "traffic_without_rates",
-        HEAD + "traffic: {fetch_from: nearest replica}\n",
+        HEAD + "traffic: {fetch_from: leader}\n",
         ("7:1 traffic", "what crosses racks is unknown without rates; allowed: rates"),
     ),
     (
