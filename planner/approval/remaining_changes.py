@@ -21,6 +21,7 @@ from planner.model.cluster import (
     Reason,
     StatedRate,
     Topic,
+    brokers_holding,
     partition_name,
 )
 from planner.model.errors import StalePlanError
@@ -193,7 +194,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         )
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
     topics = with_rates(_topics(plan, now), rates := tuple(_rates(plan, now, rest)))
-    holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
+    holding = brokers_holding(topics)
     unsized = sum((topic.name, each.id) not in (now.sizes or ()) for topic in topics for each in topic.partitions)
     return Spec(
         cluster=Cluster(

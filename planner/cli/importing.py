@@ -24,7 +24,7 @@ from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import read_all
 from planner.model import interrupts
-from planner.model.cluster import Broker
+from planner.model.cluster import Broker, brokers_holding
 from planner.model.errors import ImportStateError, SetupError
 from planner.model.formats import counted, printable, size
 
@@ -113,10 +113,9 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
     """The merged state with what the YAML needs besides: a name, all brokers that hold replicas, and addresses."""
     topics = merged.assignment.topics
     seen = {broker.id: Broker(broker.id, broker.rack, broker.disk_bytes) for broker in merged.brokers}
-    held = {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
     brokers = tuple(
         replace(seen.get(number, Broker(number)), cordoned_log_dirs=merged.cordoned.get(number, ()))
-        for number in sorted(held | seen.keys())
+        for number in sorted(brokers_holding(topics) | seen.keys())
     )
     servers = tuple(each for each in (options.bootstrap_servers or "").split(",") if _SERVER.fullmatch(each))
     return Imported(

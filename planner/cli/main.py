@@ -96,14 +96,14 @@ def _exit_code(error: BaseException) -> int:
 
 def _unexpected(error: Exception) -> int:
     """Report an error that nothing else handles: too little memory, or a defect of the planner."""
-    from planner.model.errors import DEBUG
+    from planner.model.errors import DEBUG, one_line
 
     if os.environ.get(DEBUG):
         raise error
     if isinstance(error, MemoryError):
         _say("planner: there is too little memory for this; allowed: a machine with more, or a smaller input")
     else:
-        about = " ".join(str(error).split())[:200]
+        about = one_line(error)
         what = f"{type(error).__name__}{': ' if about else ''}{about}"
         _say(f"planner: unexpected {what}; this is a defect of planner: planner --debug shows where, for a report")
     return 1

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from planner.approval import plan_check
 from planner.cli import workflow
-from planner.model.errors import DEBUG, PlannerError, StalePlanError, UnsafePlanError
+from planner.model.errors import DEBUG, PlannerError, StalePlanError, UnsafePlanError, one_line
 from planner.model.formats import printable
 from planner.model.generated_text import json_text, page
 from planner.plan.build import RefusedPlanError
@@ -156,10 +156,10 @@ def reads_plan(command: Callable[..., int]) -> Callable[..., int]:
         except Exception as error:
             if os.environ.get(DEBUG):
                 raise
-            about = " ".join(str(error).split())[:200]
             raise StalePlanError(
-                f"the plan's content contradicts itself ({type(error).__name__}: {about}): it was changed after it was "
-                f"made, and its plan_id made anew; make it again (planner whatif). planner --debug shows where it fails"
+                f"the plan's content contradicts itself ({type(error).__name__}: {one_line(error)}): it was changed "
+                f"after it was made, and its plan_id made anew; make it again (planner whatif). planner --debug shows "
+                "where it fails"
             ) from error
 
     return reading

@@ -17,7 +17,7 @@ import numpy as np
 from planner.execution.log_dir_packing import MOST_WORK, Dirs, Packed, pack
 from planner.model.balance import Tolerance
 from planner.model.build_problem import today
-from planner.model.cluster import ANY, LogDir, PartitionChange, PartitionKey, Reason, ReplicaDir
+from planner.model.cluster import ANY, LogDir, PartitionChange, PartitionKey, Reason, ReplicaDir, brokers_holding
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
 
@@ -179,12 +179,11 @@ def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
 
     A broker of today that holds replicas and didn't answer has none: nobody knows what lies where.
     """
-    reported = dict(spec.cluster.log_dirs.brokers)
-    holding = {broker for topic in spec.cluster.topics for row in topic.partitions for broker in row.replicas}
+    reported, held = dict(spec.cluster.log_dirs.brokers), brokers_holding(spec.cluster.topics)
     found: dict[int, tuple[LogDir, ...]] = {}
     for broker in spec.all_brokers:
         sizes = {log_dir.path: log_dir.disk_bytes for log_dir in broker.log_dirs}
-        dirs = reported.get(broker.id, () if broker.id in holding else broker.log_dirs)
+        dirs = reported.get(broker.id, () if broker.id in held else broker.log_dirs)
         sized = (replace(each, disk_bytes=sizes.get(each.path) or each.disk_bytes) for each in dirs)
         found[broker.id] = tuple(sorted(sized, key=lambda each: each.path))
     return found

@@ -274,6 +274,11 @@ def unions(topics: Iterable[Topic]) -> Iterator[str]:
         )
 
 
+def brokers_holding(topics: Iterable[Topic]) -> set[int]:
+    """The brokers that have replicas of these topics."""
+    return {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
+
+
 def partition_name(topic: str, number: int) -> str:
     """A partition as Kafka's tools name it in their messages."""
     return f"{topic}-{number}"

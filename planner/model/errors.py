@@ -108,6 +108,11 @@ _MANY = 2_000
 _GLOB = str.maketrans("", "", "*?[]!")
 
 
+def one_line(error: Exception) -> str:
+    """What an error of a library says, on one line."""
+    return " ".join(str(error).split())[:200]
+
+
 def did_you_mean(word: str, known: Collection[str], most: int = _MOST) -> str:
     """`did you mean 'logs'? `, with a blank at its end, or nothing where no known name is close.
 

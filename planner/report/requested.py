@@ -4,7 +4,7 @@ Also what it means for a Terraform configuration that declares the topics. Plain
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.model.cluster import LEADERS, ApartBy
@@ -134,19 +134,20 @@ def apart(plan: Plan) -> str:
         )
         for rule in plan.spec.apart or ()
     ]
-    return "; ".join(printable(text, 240) for text in groups) + _not_yet(plan)
+    return _groups(plan, groups)
 
 
 def together(plan: Plan) -> str:
     """Topics that are led together, and what a first step leaves: `orders, clicks: one leader for each number`."""
     groups = [f"{', '.join(topics)}: one leader for each partition number" for topics in plan.spec.together or ()]
-    return "; ".join(printable(text, 240) for text in groups) + _not_yet(plan)
+    return _groups(plan, groups)
 
 
-def _not_yet(plan: Plan) -> str:
-    """What a first step leaves."""
+def _groups(plan: Plan, groups: Iterable[str]) -> str:
+    """A rule's groups of topics, and what a first step leaves."""
     waiting = plan.unfinished.partitions if plan.unfinished else 0
-    return f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
+    not_yet = f" (not yet: {counted(waiting, 'partition')} left to change)" if waiting else ""
+    return "; ".join(printable(text, 240) for text in groups) + not_yet
 
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from planner.model.build_problem import rows_to_place, taken_over, today
+from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
 from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
 from planner.model.together import common_brokers, kept_leaders
@@ -21,7 +21,7 @@ from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.leaders import Choices, network
+from planner.strategies.leaders import Choices, led_today, network
 from planner.strategies.work_limits import COMMON_LEADER_PARTNERS
 
 
@@ -97,8 +97,7 @@ def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) 
     bounds = np.stack([share[0], np.maximum(share[0], share[1])])
     caps = None if wanted.caps is None else (wanted.caps[1] - fixed) // units.size
     costs = np.zeros(len(units.at), dtype=np.int64)
-    of_today = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
-    for led, worth in zip(of_today.T, (2, 1), strict=True):
+    for led, worth in zip(led_today(problem).T, (2, 1), strict=True):
         keys, counts = np.unique(_keys(problem.slot_of, led, len(here)), return_counts=True)
         wanted_keys = _keys(units.slots[units.at], units.brokers, len(here))
         found = np.searchsorted(keys, wanted_keys).clip(max=len(keys) - 1)

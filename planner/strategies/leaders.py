@@ -239,7 +239,7 @@ class Choices:
         brokers, of = placed[rows[at], slots], rows[at]
         targets = np.flatnonzero(problem.targets).astype(np.int32)
         here = target_numbers(problem)
-        led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[of]
+        led = led_today(problem)[of]
         costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
         settled = np.where(free, -1, problem.leaders)[:, None]
         fixed = counts_by_group(problem, settled, problem.topic_of, len(problem.topic_names))
@@ -268,6 +268,11 @@ def network(
     supplies = np.zeros(sink + 1, dtype=np.int64)
     supplies[: choices.rows], supplies[sink] = 1, -choices.rows
     return min_cost_flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), supplies
+
+
+def led_today(problem: Problem) -> IntArray:
+    """(P, 2): today's preferred leader and today's leader of each partition, -1: none; or the brokers after them."""
+    return taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
 
 
 def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray:
@@ -354,8 +359,7 @@ def _search(
 def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> IntArray:
     """(M, Bt): 2 where a broker isn't today's preferred leader, and 1 more where it doesn't lead at this moment."""
     levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
-    led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[rows]
-    for todays, worth in zip(led.T, (2, 1), strict=True):
+    for todays, worth in zip(led_today(problem)[rows].T, (2, 1), strict=True):
         at = np.where(todays >= 0, here[todays], -1)
         stays = np.flatnonzero(at >= 0)
         levels[stays, at[stays]] -= worth

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from planner.model.cluster import Topic
+from planner.model.cluster import Topic, brokers_holding
 from planner.model.problem import BoolArray, IntArray
 from planner.strategies.kafka_classic import NO_RACK, replica_lists, with_rack_numbers
 from planner.whatif import placement_origins
@@ -93,7 +93,7 @@ def explain(topics: Sequence[Topic], brokers: Brokers = (), *, rack_aware: bool 
     topic: today's brokers; those without looking at racks; the lists that explain other topics; those up to the
     highest id that the topic uses (brokers with higher ids came later); and those that the topic uses.
     """
-    today = sorted(brokers) if brokers else [(broker, None) for broker in sorted(_used(topics))]
+    today = sorted(brokers) if brokers else [(broker, None) for broker in sorted(brokers_holding(topics))]
     lists = _lists(today, "today's brokers" if brokers else "the brokers with replicas", rack_aware)
     first = [_best(topic, chain(lists, _own_lists(topic, today, rack_aware))) for topic in topics]
     shared = _shared(first, lists)
@@ -137,10 +137,6 @@ class _Observed(NamedTuple):
     replicas: IntArray
 
 
-def _used(topics: Iterable[Topic]) -> set[int]:
-    return {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
-
-
 def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
     """The brokers in Kafka's order: rack-aware where each has a rack, and without looking at racks."""
     ids = tuple(broker for broker, _ in brokers)
@@ -154,7 +150,7 @@ def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
 
 def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[BrokerList]:
     """Lists that the topic itself suggests: a cluster may have had other brokers when it was created."""
-    used = _used([topic])
+    used = brokers_holding([topic])
     racks = dict(today)
     up_to = [(broker, rack) for broker, rack in today if broker <= max(used)]
     if used <= racks.keys() and len(up_to) < len(today):
@@ -179,7 +175,7 @@ def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) 
 def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Explanation:
     """The topic as KRaft's placement where that can have given it, else what was found."""
     lists = [partition.replicas for partition in topic.partitions]
-    used, racks = _used([topic]), dict(today)
+    used, racks = brokers_holding([topic]), dict(today)
     for known in (name, f"brokers up to {max(used)}", "the brokers that the topic uses"):
         ids = racks if known == name else [each for each in racks if each <= max(used)] if "up to" in known else used
         brokers = [(broker, racks.get(broker)) for broker in sorted(ids)]

@@ -24,49 +24,6 @@ def test_every_text_is_escaped_once() -> None:
     assert "<b>&lt;i&gt;</b>" == html.line(Strong("<i>"))
 
 
-def test_cells_have_what_they_are_sorted_by() -> None:
-    """Numbers alone, and only where a table can be sorted."""
-    columns = (
-        Column[int]("name", lambda n: Name(f"t{n}"), numeric=False),
-        Column[int]("size", lambda n: Quantity(n, "bytes")),
-    )
-    table = html.table(Table("row", [5], columns, "t", sortable=True), "plan.json")
-    plain = html.table(Table("row", [5], columns, "t", strong=lambda _: True), "plan.json")
-
-    assert [("t5", None), ("5\u00a0B", 5)] == [(cell.text, cell.key) for cell in table.rows[0]]
-    assert {None} == {cell.key for cell in plain.rows[0]}
-    assert ({0}, ()) == (plain.strong, tuple(table.strong))
-    assert (("name", False), ("size", True)) == table.headings
-
-
-def test_what_is_to_be_typed_is_told_from_its_sentence() -> None:
-    """Elsewhere names are no code."""
-    typed_line = Joined(("Run ", Name("ansible-playbook <x>"), "."))
-    section = html.section(Section("s", (Lines((typed_line,), "command"), Lines((typed_line,)))), "name", "plan.json")
-
-    assert [("Run <code>ansible-playbook &lt;x&gt;</code>.",), ("Run ansible-playbook &lt;x&gt;.",)] == [
-        block.lines  # type: ignore[union-attr]
-        for block in section.blocks
-    ]
-
-
-def test_what_is_left_out_is_said() -> None:
-    """Of rows and of lines."""
-    table = Table("row", range(html.MOST_ROWS + 7), (Column("n", str),))
-    section = html.section(Section("s", (table, Lines(["x"] * 105, "warning"))), "name", "plan.json")
-
-    rows, lines = section.blocks
-    assert "7 rows left out here: see plan.json." == rows.left_out  # type: ignore[union-attr]
-    assert "5 warnings left out here: see plan.json." == lines.lines[-1]  # type: ignore[union-attr]
-
-
-def test_blocks_say_what_they_are() -> None:
-    """A list, paragraphs, facts."""
-    blocks = (Lines(("a",)), Lines(("a",), bulleted=False), Facts((("label", 1),)))
-    section = html.section(Section("s", blocks), "name", "plan.json")
-    assert ["list", "paragraphs", "facts"] == [block.kind for block in section.blocks]
-
-
 HTML = "{http://www.w3.org/1999/xhtml}"
 
 
@@ -109,6 +66,51 @@ def rows(root, table) -> list[list[str]]:
     """A table's cells, without its head."""
     body = next(by_id(root, table).iter(f"{HTML}tbody"))
     return [[text(cell) for cell in row] for row in body]
+
+
+def shown(*blocks):
+    """The main part of a page of one section with these blocks."""
+    source = html.view_page(View("v", (Section("s", blocks, "s"),), source="plan.json"), {})
+    return html5lib.HTMLParser(strict=True).parse(source).find(f".//{HTML}main")
+
+
+def test_cells_have_what_they_are_sorted_by():
+    """Numbers alone, and only where a table can be sorted."""
+    columns = (
+        Column[int]("name", lambda n: Name(f"t{n}"), numeric=False),
+        Column[int]("size", lambda n: Quantity(n, "bytes")),
+    )
+    table = shown(Table("row", [5], columns, "t", sortable=True))
+    plain = shown(Table("row", [5], columns, "t", strong=lambda _: True))
+
+    assert [("t5", None), ("5\u00a0B", "5")] == [(cell.text, cell.get("data-sort")) for cell in found(table, "tr")[1]]
+    assert {None} == {cell.get("data-sort") for cell in plain.iter()}
+    assert ["strong", None] == [found(each, "tr")[1].get("class") for each in (plain, table)]
+    assert [("name", None), ("size", "number")] == [(each.text, each.get("class")) for each in found(table, "tr")[0]]
+
+
+def test_what_is_to_be_typed_is_told_from_its_sentence():
+    """Elsewhere names are no code."""
+    typed_line = Joined(("Run ", Name("ansible-playbook <x>"), "."))
+    typed_item, plain = found(shown(Lines((typed_line,), "command"), Lines((typed_line,))), "li")
+
+    assert [text(typed_item), "ansible-playbook <x>"] == [text(plain), text(found(typed_item, "code")[0])]
+    assert not found(plain, "code")
+
+
+def test_what_is_left_out_is_said():
+    """Of rows and of lines."""
+    table = Table("row", range(html.MOST_ROWS + 7), (Column("n", str),))
+    main = shown(table, Lines(["x"] * 105, "warning"))
+
+    assert "7 rows left out here: see plan.json." == text(found(main, "p")[0])
+    assert "5 warnings left out here: see plan.json." == text(found(main, "li")[-1])
+
+
+def test_blocks_say_what_they_are():
+    """A list, paragraphs, facts."""
+    main = shown(Lines(("a",)), Lines(("b",), bulleted=False), Facts((("label", 1),)))
+    assert ["a", "b", "label", "1"] == [text(found(main, tag)[0]) for tag in ("li", "p", "dt", "dd")]
 
 
 PLANS = {

@@ -23,7 +23,7 @@ from planner.inputs.importers.state_parts import (
     refuse_rest,
     sound,
 )
-from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir
+from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir, merged
 from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-log-dirs --describe"
@@ -101,8 +101,7 @@ def places(text: str, file: str) -> LogDirs:
         replicas += found.replicas
     if findings:
         raise ImportStateError(findings)
-    ordered = sorted(replicas, key=lambda each: (each.topic, each.partition, each.broker))
-    return LogDirs(tuple(sorted(brokers.items())), tuple(ordered))
+    return merged([LogDirs(tuple(brokers.items()), tuple(replicas))])
 
 
 class _Broker(NamedTuple):

@@ -28,7 +28,7 @@ from planner.inputs.load.profile_statistics import (
     noted,
     statistics,
 )
-from planner.model.errors import PlannerError
+from planner.model.errors import PlannerError, one_line
 from planner.model.formats import percent
 from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, Span
 from planner.model.problem import FloatArray
@@ -160,11 +160,11 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
             raise PlannerError(f"{file}: has more than {MOST_ROWS:,} partitions or more hours than theirs; {_ALLOWED}")
         table = parquet.read(PROFILE_SCHEMA.names)
     except (OSError, pa.ArrowException) as error:
-        raise PlannerError(f"{file}: can't be read as a load profile ({_line(error)}); {_ALLOWED}") from None
+        raise PlannerError(f"{file}: can't be read as a load profile ({one_line(error)}); {_ALLOWED}") from None
     try:
         rows = table.select(PROFILE_SCHEMA.names).cast(PROFILE_SCHEMA)
     except pa.ArrowException as error:
-        raise PlannerError(f"{file}: has a column of another type ({_line(error)}); {_ALLOWED}") from None
+        raise PlannerError(f"{file}: has a column of another type ({one_line(error)}); {_ALLOWED}") from None
     if fault := _fault(rows):
         raise PlannerError(f"{file}: {fault}; {_ALLOWED}")
     return rows, about
@@ -175,10 +175,6 @@ def _small(metadata: pq.FileMetaData) -> bool:
     columns = (group.column(at) for group in groups for at in range(group.num_columns))
     most = max((column.num_values for column in columns), default=0)
     return metadata.num_rows <= MOST_ROWS and most <= max(1, metadata.num_rows) * HOURS_OF_WEEK
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _fault(rows: pa.Table) -> str | None:

@@ -7,7 +7,7 @@ all plans with that spread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,8 +119,7 @@ def _closed(question: Question, found: BestPosition, most: Allowed) -> Certifica
     cases = [
         _best((source, _of(question, found.at(low))), most, held.within(range(low, low + 1))) for low in found.lows
     ]
-    others = tuple(replace(case, outside=None) for case in cases[1:])
-    return max(proven, replace(cases[0], others=others), key=least)
+    return _better(proven, cases)
 
 
 def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: Allowed) -> Certificate:
@@ -137,6 +136,11 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
     for lows, nearest in ((below, relaxed.low - 1), (above, relaxed.low + 1)):
         if lows:
             cases.append(_best([there, _of(question, relaxed.at(nearest))], most, held.within(lows)))
+    return _better(proven, cases)
+
+
+def _better(proven: Certificate, cases: Sequence[Certificate]) -> Certificate:
+    """A certificate for every start of the window, or the cases that cover all starts: what proves more."""
     others = tuple(replace(case, outside=None) for case in cases[1:])
     return max(proven, replace(cases[0], others=others), key=least)
 
