@@ -136,15 +136,16 @@ def _verdicts(document: SizesDocument) -> Iterator[str]:
         yield f"None of {counted(len(rows), 'cluster')} lasts all {document.months} months."
         if longest.bytes_moved is not None:
             reached = f"{_until(longest.month or 0)}: {_limit(longest)}"
-            yield f"The longest, number {longest.number} ({_named(longest)}), {reached}."
+            yield f"The longest, number {longest.number} ({_named(document, longest)}), {reached}."
         return
     row = rows[document.chosen]
     money = "price unknown" if row.price is None else f"{_price_shown(row.price)} a month"
+    first = "the one with the fewest brokers" if row.price is None else "the cheapest"
     gap = formats.above_bound(row.bytes_moved or 0, row.least_bytes)
     proof = f", at most {gap_shown(gap)} above the proven minimum" if gap else ""
     yield (
-        f"Of {counted(len(rows), 'cluster')}, the cheapest that lasts all {document.months} months: "
-        f"number {row.number}, {_named(row)}; {counted(row.brokers, 'broker')}, {money}; "
+        f"Of {counted(len(rows), 'cluster')}, {first} that lasts all {document.months} months: "
+        f"number {row.number}, {_named(document, row)}; {counted(row.brokers, 'broker')}, {money}; "
         f"copies {size(row.bytes_moved)}{proof}."
     )
 
@@ -153,9 +154,15 @@ def _price_shown(price: float | None) -> str | None:
     return None if price is None else f"{price:,.2f}"
 
 
-def _named(row: SizeRow) -> str:
+def _named(document: SizesDocument, row: SizeRow) -> str:
     others = "" if not row.keeps_others else " with today's others"
-    return f"{row.per_rack} × {row.broker_class} a rack{others}"
+    return f"{row.per_rack} × {row.broker_class}{_a_rack(document)}{others}"
+
+
+def _a_rack(document: SizesDocument) -> str:
+    """What a number of brokers is of; without racks, or with one alone, it is that of all brokers of the class."""
+    of_racks = any(row.brokers != row.per_rack for row in document.sizes if not row.keeps_others)
+    return " a rack" if of_racks else ""
 
 
 def _limit(of: FirstLimit) -> str:
@@ -170,18 +177,22 @@ def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
         key=lambda row: (not row.holds, 0 if row.holds else -(row.month or 0), _money(row), row.brokers, row.number),
     )
     column = Column[SizeRow]
+
+    def lasts(row: SizeRow) -> str:
+        return "all months" if row.holds else f"{f'until {row.month}' if row.month else 'not at all'} ({row.limit})"
+
     columns = (
         column("Number", lambda row: str(row.number)),
         column(
-            "Brokers a rack",
+            f"Brokers{_a_rack(document)}",
             lambda row: f"{row.per_rack} × {row.broker_class}",
             numeric=False,
-            narrow="brokers\na rack",
+            narrow="brokers\na rack" if _a_rack(document) else "\nbrokers",
         ),
         column("Others", lambda row: "stay" if row.keeps_others else "–", numeric=False),
         column("In all", lambda row: row.brokers, narrow="\nin all"),
         column("A month", lambda row: _price_shown(row.price), narrow="a\nmonth"),
-        column("Lasts", lambda row: "all months" if row.holds else f"until {row.month} ({row.limit})", numeric=False),
+        column("Lasts", lasts, numeric=False),
         column("First limit", lambda row: None if row.limit is None else _limit(row), numeric=False, wide=True),
         column("Most used", lambda row: Quantity(row.used_percent, "%"), narrow="most\nused"),
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
@@ -204,9 +215,14 @@ def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
         first, last = run[0].months, run[-1].months
         return counted(last, "month") if first == last else f"{first} to {last} months"
 
+    priced = any(row.price is not None for row in document.sizes)
     columns = (
         column("To last", months, numeric=False),
-        column("Cheapest", lambda run: "none" if (row := of(run)) is None else _named(row), numeric=False),
+        column(
+            "Cheapest" if priced else "Fewest brokers",
+            lambda run: "none" if (row := of(run)) is None else _named(document, row),
+            numeric=False,
+        ),
         column("Brokers", lambda run: None if (row := of(run)) is None else row.brokers),
         column("A month", lambda run: None if (row := of(run)) is None else _price_shown(row.price)),
         column("Copied", lambda run: Quantity(None if (row := of(run)) is None else row.bytes_moved, "bytes")),
@@ -249,7 +265,9 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
             }
             (line,) = axes.plot([x], [y], "o", **look)
             line.set_gid(f"{gid}{number_of}")
-            title = f"{row.number}: {_named(row)}, {number(x)} {'a month' if priced else 'brokers'}, {written(y)}"
+            title = (
+                f"{row.number}: {_named(document, row)}, {number(x)} {'a month' if priced else 'brokers'}, {written(y)}"
+            )
             marks[f"{gid}{number_of}"] = [Mark(f"{gid}-{number_of + 1}", title)]
         axes.set_xlim(0, 1.05 * (max(across) or 1))
         axes.set_ylim(0, 1.08 * (max(up) or 1))
@@ -260,9 +278,10 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
         # The heading of the next panel has no room for numbers above it.
         plot_axes.amounts(axes, "x", number if axes is panels[-1] else lambda _: "")
     plot_axes.name_below(panels[-1], "money a month" if priced else "brokers")
+    of = "price" if priced else "number of brokers"
     words = (
-        "Each point is a cluster that lasts all months. Horizontal: its price. Vertical: the largest part of a disk or "
+        f"Each point is a cluster that lasts all months. Horizontal: its {of}. Vertical: the largest part of a disk or "
         "network limit that is ever used, and what its plan copies. Lower left is better. Blue points are better than "
-        "every other cluster in price, headroom or bytes; the large one has the lowest price."
+        f"every other cluster in {of}, headroom or bytes; the large one has the lowest {of}."
     )
     return Drawing(figure, "Money against headroom and bytes", words, marks)

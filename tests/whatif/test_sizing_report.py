@@ -9,6 +9,7 @@ from clusters import spec_of
 
 from planner.model.spec import BrokerClass, Monthly, Sizing
 from planner.plan.document import codec
+from planner.report import markdown
 from planner.whatif import sizing_report
 from planner.whatif.sizing import combinations
 
@@ -108,6 +109,7 @@ def test_unknown_prices_are_unknown():
     assert [21.0, 42.0, None, None, None, None] == [each.price for each in document.sizes]
     assert 3 == document.chosen
     assert "price unknown" in told(document)[1]
+    assert "the one with the fewest brokers that lasts all 3 months" in told(document)[1]
     assert any("a price is unknown" in note for note in document.notes)
 
 
@@ -126,3 +128,17 @@ def test_the_document_is_json():
     found = codec.as_json(made(*(row(number) for number in range(1, 7))))
     assert {"chosen", "cluster", "format_version", "horizons", "months", "notes", "sizes", "today"} == set(found)
     assert "small" == found["sizes"][0]["class"]
+
+
+def test_without_racks_a_number_is_that_of_all_brokers():
+    """And what is above a limit today lasts not at all, rather than until month 0."""
+    spec = wish()
+    bare = tuple(replace(each, rack=None) for each in spec.cluster.brokers)
+    rackless = replace(spec, cluster=replace(spec.cluster, brokers=bare))
+    counts = [(each.per_rack, len(each.added) - len(each.removed)) for each in combinations(rackless)]
+    rows = [{**row(number, 0), "brokers": 2 + more} for number, (_, more) in enumerate(counts, 1)]
+    view = sizing_report.view(made(*rows, spec=rackless))
+    text = markdown.render(view)
+    assert " a rack" not in text
+    assert "| not at all (disk) |" in text
+    assert "until 0" not in text
