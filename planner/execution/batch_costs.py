@@ -146,16 +146,21 @@ def _held_during(batches: Iterable[Batch], brokers: Sequence[int], now: LongArra
     held = now.copy()
     for batch in batches:
         added, removed = (np.zeros(len(brokers), dtype=np.int64) for _ in range(2))
-        for step in batch.steps:
-            for broker in step.adding:
-                added[index[broker]] += step.size_bytes
-            for broker in set(step.before).difference(step.after):
-                removed[index[broker]] += step.size_bytes
-            for broker in step.dir_moves:
-                added[index[broker]] += step.size_bytes
-                removed[index[broker]] += step.size_bytes
+        for of, moved in zip((added, removed), added_and_removed(batch.steps), strict=True):
+            of[[index[broker] for broker in moved]] = list(moved.values())
         yield batch, held + added
         held += added - removed
+
+
+def added_and_removed(steps: Iterable[Step]) -> tuple[Counter[int], Counter[int]]:
+    """Bytes that brokers (by id) get while these steps run, and bytes that they delete when all are complete."""
+    added, removed = Counter[int](), Counter[int]()
+    for step in steps:
+        for broker in (*step.adding, *step.dir_moves):
+            added[broker] += step.size_bytes
+        for broker in (*set(step.before).difference(step.after), *step.dir_moves):
+            removed[broker] += step.size_bytes
+    return added, removed
 
 
 def _peak(broker: int, size_bytes: int, batch: int, disk_bytes: Mapping[int, int]) -> Peak:

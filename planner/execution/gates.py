@@ -95,8 +95,19 @@ def gates(
 def crossed(found: Sequence[Gate], spec: Spec, costs: Costs) -> list[str]:
     """A line for every gate crossed, with the key to change."""
     lines = [_crossed(gate) for gate in found if gate.crossed and gate.key != "limits.disk_used"]
-    lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
-    return lines
+    return lines + [_overfull(spec, peak) for peak in filled_above(spec, costs)]
+
+
+def filled_above(spec: Spec, costs: Costs) -> list[Peak]:
+    """The brokers that a batch fills above what `limits.disk_used` allows."""
+    return [peak for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
+
+
+def most_on_disks(spec: Spec, peaks: Sequence[Peak], held_bytes: Mapping[int, int]) -> dict[int, int]:
+    """The bytes that each broker with a disk may hold while batches run; what it holds today where that is more."""
+    return {
+        peak.broker: max(_allowed(spec, peak), held_bytes[peak.broker]) for peak in peaks if peak.disk_bytes is not None
+    }
 
 
 def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:
@@ -224,7 +235,8 @@ def _overfull(spec: Spec, peak: Peak) -> str:
     )
     return (
         f"limits.disk_used: broker {peak.broker} holds {exactly(peak.size_bytes)} in batch "
-        f"{peak.batch}, allowed: at most {stated(_allowed(spec, peak))}{share}"
+        f"{peak.batch}, allowed: at most {stated(_allowed(spec, peak))}{share}; "
+        "no other order of the batches was found that keeps within it"
     )
 
 

@@ -6,12 +6,13 @@ canonical JSON, so that any change shows.
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Literal, NamedTuple, TypedDict
 
 from msgspec import convert, structs
 
 from planner import __version__
-from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
+from planner.execution import batch_costs, batch_cutting, batch_defaults, batch_order, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
 from planner.execution.gates import Gate
 from planner.execution.partition_changes import changes
@@ -346,17 +347,22 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
 
 
 def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
-    """The changes cut into batches, with the costs of each."""
+    """The changes cut into batches, with the costs of each; in another order where disks would get too full."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
     known = spec.all_brokers
-    held = on_all_brokers(problem, today(problem), problem.leaders)
-    return batch_costs.costs(
-        batch_cutting.split(changed, execution.batches, racks),
-        execution.throttle_bytes_per_sec,
-        dict(zip(problem.broker_ids.tolist(), held[MEASURES.index("size_bytes")].tolist(), strict=True)),
-        {each.id: each.disk_bytes for each in known if each.disk_bytes is not None},
-        spec.cluster.sizes_known,
+    measured = on_all_brokers(problem, today(problem), problem.leaders)[MEASURES.index("size_bytes")]
+    held = dict(zip(problem.broker_ids.tolist(), measured.tolist(), strict=True))
+    cost = partial(
+        batch_costs.costs,
+        throttle_bytes_per_sec=execution.throttle_bytes_per_sec,
+        held_bytes=held,
+        disk_bytes={each.id: each.disk_bytes for each in known if each.disk_bytes is not None},
+        sizes_known=spec.cluster.sizes_known,
     )
+    found = cost(batch_cutting.split(changed, execution.batches, racks))
+    if not (spec.cluster.sizes_known and gates.filled_above(spec, found)):
+        return found
+    return cost(batch_order.within_disks(found.batches, held, gates.most_on_disks(spec, found.peaks, held)))
 
 
 def _bound(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file: bytes | None) -> BoundSection:

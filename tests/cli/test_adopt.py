@@ -45,6 +45,37 @@ def test_each_format_becomes_a_plan(given: str, said: str, examples: Path) -> No
     assert {"plan.json", "report.md", "ansible", "batches", "bound.json", "candidates.parquet", "SHA256SUMS"} <= names
 
 
+FULL = """\
+version: 1
+cluster:
+  name: full
+  broker_classes: {small: {disk: 100GB}}
+  brokers: [{id: 1, class: small}, {id: 2, class: small}, {id: 3, class: small}]
+  topics:
+    - name: t
+      partitions:
+        - {replicas: [1], size: 31GB}
+        - {replicas: [2], size: 20GB}
+        - {replicas: [2], size: 60GB}
+limits: {disk_used: 95%}
+execution: {throttle: 50MB/s, batches: {bytes: 31GB}}
+"""
+
+
+def test_batches_go_in_an_order_that_disks_have_room_for(tmp_path: Path) -> None:
+    """The largest would be first, and fill broker 2 to 111 GB before what leaves it is gone."""
+    (tmp_path / "full.yaml").write_text(FULL)
+    moves = [{"topic": "t", "partition": number, "replicas": [to]} for number, to in ((0, 2), (1, 3))]
+    (tmp_path / "given.json").write_text(json.dumps({"version": 1, "partitions": moves}))
+    ran = run(tmp_path, "adopt given.json full.yaml --out out")
+
+    assert 0 == ran.code, ran.err
+    batches = plan_file.read(tmp_path / "out").batches
+    assert [[("t", 1)], [("t", 0)]] == [
+        [(each.topic, each.partition) for each in batch.partitions] for batch in batches
+    ]
+
+
 @pytest.mark.slow
 def test_the_other_commands_take_its_folder(examples: Path) -> None:
     """check with its proof, render, show, diff, resume."""

@@ -1,0 +1,125 @@
+"""Batches in an order, and as fine, as disks have room for; as they are where that is no question or no help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from batch_changes import change, plans, rules, steps
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.execution.batch_costs import costs
+from planner.execution.batch_cutting import Batch, split
+from planner.execution.batch_order import within_disks
+from planner.execution.partition_changes import Step
+from planner.model.cluster import PartitionChange
+from planner.model.spec import BatchRules
+
+ALONE = BatchRules(bytes=50)
+
+
+def held_by(changes: Sequence[PartitionChange]) -> dict[int, int]:
+    """What each of nine brokers holds today."""
+    held = dict.fromkeys(range(9), 0)
+    for each in changes:
+        for broker in each.before:
+            held[broker] += each.size_bytes
+    return held
+
+
+def most_held(batches: Sequence[Batch], held: Mapping[int, int]) -> dict[int, int]:
+    """The most that each broker holds."""
+    return {peak.broker: peak.size_bytes for peak in costs(batches, None, held, {}).peaks}
+
+
+# Broker 2 is full: what arrives there is the largest, and is copied first, where nothing else asks for another order.
+FILLS, FREES, FREES_TOO = (
+    change(0, (1,), (2,), size_bytes=50),
+    change(1, (2,), (3,), size_bytes=40),
+    change(2, (2,), (4,), size_bytes=30),
+)
+
+
+def test_what_frees_a_disk_goes_before_what_fills_it() -> None:
+    """In the packed order broker 2 would hold 120 bytes."""
+    changes = [FILLS, FREES, FREES_TOO]
+    batches = split(changes, ALONE)
+    found = within_disks(batches, held_by(changes), {2: 100})
+
+    assert [[("t", 0)], [("t", 1)], [("t", 2)]] == steps(batches)
+    assert [[("t", 1)], [("t", 0)], [("t", 2)]] == steps(found)
+    assert [1, 2, 3] == [batch.number for batch in found]
+    assert (120, 80) == (most_held(batches, held_by(changes))[2], most_held(found, held_by(changes))[2])
+
+
+def test_a_batch_is_cut_where_no_order_of_whole_ones_fits() -> None:
+    """With no limits all is one batch, which would fill broker 2; elections stay with their partitions."""
+    elects = change(3, (1, 5), (5, 1), leader=1)
+    changes = [FILLS, FREES, FREES_TOO, elects]
+    batches = split(changes, BatchRules())
+    found = within_disks(batches, held_by(changes), {2: 100})
+
+    assert [[("t", 0), ("t", 1), ("t", 2), ("t", 3)]] == steps(batches)
+    assert [[("t", 1), ("t", 2), ("t", 3)], [("t", 0)]] == steps(found)
+    assert [(("t", 1), ("t", 2), ("t", 3)), (("t", 0),)] == [batch.elect for batch in found]
+    assert [(70, 2), (50, 1)] == [(batch.bytes_moved, batch.replicas_moved) for batch in found]
+
+
+def test_where_no_order_fits_the_batches_stay_as_they_are() -> None:
+    """Two full disks that would have to swap."""
+    swap = [change(0, (1,), (2,), size_bytes=50), change(1, (2,), (1,), size_bytes=50)]
+    batches = split(swap, ALONE)
+
+    assert batches == within_disks(batches, held_by(swap), {1: 60, 2: 60})
+
+
+def test_partitions_of_a_topic_that_gets_other_replicas_stay_together() -> None:
+    """Terraform can't read a topic with two replication factors: so neither goes before broker 2 has room for both."""
+    grow = [change(number, (1,), (1, 2), topic="g", size_bytes=30) for number in range(2)]
+    changes = [*grow, FREES, FREES_TOO]
+    batches = split(changes, BatchRules())
+    found = within_disks(batches, held_by(changes), {2: 100})
+
+    assert [[("t", 1), ("t", 2)], [("g", 0), ("g", 1)]] == steps(found)
+
+
+def test_what_has_no_leader_stays_last() -> None:
+    """Its batch would free the disk, but waits for a replica that may never be back."""
+    changes = [FILLS, replace(FREES, leader_before=None)]
+    batches = split(changes, ALONE)
+
+    assert [False, True] == [batch.leaderless for batch in batches]
+    assert batches == within_disks(batches, held_by(changes), {2: 80})
+
+
+def paths(batches: Sequence[Batch]) -> dict[tuple[str, int], list[Step]]:
+    """The steps of each partition, in order."""
+    found: dict[tuple[str, int], list[Step]] = {}
+    for batch in batches:
+        for step in batch.steps:
+            found.setdefault(step.key, []).append(step)
+    return found
+
+
+@given(plans(), rules, st.dictionaries(st.integers(0, 8), st.integers(0, 900)))
+def test_whatever_the_order_it_is_the_same_plan_within_the_same_rules(
+    changes: list[PartitionChange], given_rules: BatchRules, limits: dict[int, int]
+) -> None:
+    """Every partition takes its steps in their order, with its election; a new order keeps within the limits."""
+    held, batches = held_by(changes), split(changes, given_rules)
+    most = {broker: max(limit, held[broker]) for broker, limit in limits.items()}
+    found = within_disks(batches, held, most)
+    before, after = (
+        all(full[broker] <= limit for broker, limit in most.items())
+        for full in (most_held(batches, held), most_held(found, held))
+    )
+
+    assert paths(batches) == paths(found)
+    assert Counter(key for batch in batches for key in batch.elect) == Counter(
+        k for batch in found for k in batch.elect
+    )
+    assert list(range(1, len(found) + 1)) == [batch.number for batch in found]
+    assert found == batches if before else after or found == batches
+    assert max((batch.bytes_moved for batch in found), default=0) <= max((b.bytes_moved for b in batches), default=0)
