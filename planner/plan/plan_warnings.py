@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from planner.model.build_problem import may_move
-from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, unions
+from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
 from planner.model.formats import counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Spec
@@ -110,6 +110,16 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
         for topic in spec.cluster.topics
         for part in topic.partitions
     )
+
+
+def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
+    """Partitions whose only replicas, of an assignment (P, W), are on brokers of `changes.demote_brokers`."""
+    demoted = np.isin(problem.broker_ids, spec.changes.demote_brokers)
+    if (rows := np.flatnonzero(np.where(assignment >= 0, demoted[assignment], True).all(axis=1))).size:
+        names = [problem.topic_names[topic] for topic in problem.topic_of[rows].tolist()]
+        led = _named(list(zip(names, problem.partition_ids[rows].tolist(), strict=True)))
+        brokers = some(list(map(str, spec.changes.demote_brokers)), "broker")
+        yield f"{led} with replicas only on demoted {brokers}: still led there, and offline while that is down"
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:

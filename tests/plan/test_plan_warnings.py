@@ -7,7 +7,7 @@ import pytest
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.spec import Changes, NewPartitions, ReplicationFactorChange, Spec
-from planner.plan.plan_warnings import at_min_isr, crowded
+from planner.plan.plan_warnings import at_min_isr, crowded, led_by_demoted
 from planner.strategies.optimum import solve
 
 BROKERS = tuple(Broker(number) for number in range(1, 5))
@@ -69,6 +69,29 @@ def test_new_topics_too() -> None:
 def test_a_replica_to_spare_is_no_warning(today: int, factor: int, least: int) -> None:
     """Nor is a topic that has one replica, as it had."""
     assert [] == told(topic("t", today), defaults=least, set_replication_factor=to(factor))
+
+
+@pytest.mark.parametrize(
+    ("demoted", "expected"),
+    [
+        ((1,), ["2 partitions (t-0, t-1) with replicas only on demoted broker 1"]),
+        ((1, 2), ["3 partitions (t-0, t-1, t-2) with replicas only on demoted brokers 1, 2"]),
+        ((4,), []),
+    ],
+)
+def test_what_only_demoted_brokers_can_lead_is_named(demoted: tuple[int, ...], expected: list[str]) -> None:
+    """It stays led there; all else is led by others."""
+    lists = ((1,), (1,), (1, 2), (2, 3), (3, 1))
+    old = Topic("t", tuple(Partition(number, row, row[0]) for number, row in enumerate(lists)))
+    spec = Spec(Cluster("c", BROKERS, (old,)), Changes(demote_brokers=demoted, rebalance="none"))
+    problem = build(spec)
+    assignment = solve(problem, problem.balance).assignment
+    led_there = [row for row in lists if row[0] in demoted and set(row) <= set(demoted)]
+
+    assert [f"{each}: still led there, and offline while that is down" for each in expected] == list(
+        led_by_demoted(spec, problem, assignment)
+    )
+    assert len(led_there) == sum(problem.broker_ids[assignment[:, 0]].tolist().count(broker) for broker in demoted)
 
 
 @pytest.mark.parametrize(("held", "expected"), [(6, 1), (1, 0)])

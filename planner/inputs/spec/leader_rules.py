@@ -1,6 +1,6 @@
 """The rules of a spec about who leads: `demote_brokers`, `leader_racks` and `together`.
 
-Brokers that are demoted stay and keep their replicas; so each of their partitions needs a replica elsewhere to lead it.
+Brokers that are demoted stay and keep their replicas; what they lead needs a replica elsewhere, or stays led there.
 Topics of a group of `together` have equally many partitions, and brokers that may lead all. A message names the other
 place of the file that takes part, as `key (line:column)`.
 """
@@ -17,7 +17,6 @@ from planner.inputs.spec.build_spec import (
     apart,
     created_topics,
     demoted_brokers,
-    replication_factor_changes,
     target_brokers,
     target_racks,
     together,
@@ -60,29 +59,19 @@ def _racks_have_brokers(document: Document) -> Iterator[Finding]:
                 yield document.finding((*path, "prefer", at), f"{message}allowed: {allowed}")
 
 
-@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics", "changes.set_replication_factor")
-def _others_can_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Every partition that a demoted broker leads has a replica elsewhere, and may be led by it."""
-    demoted = demoted_brokers(document)
-    if not demoted:
-        return
-    chosen, alone, fixed = topic_filter(document), list[str](), list[str]()
-    more = [
-        change.topics for change in replication_factor_changes(document) if change.replication_factor > len(demoted)
+@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics")
+def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """What a demoted broker leads may be led by another that has a replica; the plan warns where there is none."""
+    demoted, chosen = demoted_brokers(document), topic_filter(document)
+    fixed = [
+        f"{topic.name}-{row.id}"
+        for topic in assignment.topics
+        if not topic.deleting and not may_move(chosen, topic.name)
+        for row in topic.partitions
+        if row.replicas and row.replicas[0] in demoted and not demoted.issuperset(row.replicas)
     ]
-    for topic in (each for each in assignment.topics if not each.deleting):
-        grows = any(fnmatchcase(topic.name, pattern) for pattern in more)
-        for row in topic.partitions:
-            if row.replicas and set(row.replicas) <= demoted and not grows:
-                alone.append(f"{topic.name}-{row.id}")
-            elif row.replicas and row.replicas[0] in demoted and not may_move(chosen, topic.name):
-                fixed.append(f"{topic.name}-{row.id}")
-    path = ("changes", "demote_brokers")
-    if alone:
-        message = f"nobody else can lead {some(alone, 'partition')}, as only these brokers have replicas"
-        allowed = "other brokers, or first a larger changes.set_replication_factor"
-        yield document.finding(path, f"{message}; allowed: {allowed}")
     if fixed:
+        path = ("changes", "demote_brokers")
         message = (
             f"one of these leads {some(fixed, 'partition')}, which may not change by topics.include or topics.exclude"
         )

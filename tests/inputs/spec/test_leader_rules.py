@@ -34,15 +34,6 @@ CASES = [
         ("changes.demote_brokers", "no broker is left to lead"),
     ),
     (
-        "nobody_else",
-        f"changes: {{{JOINING}, demote_brokers: [1, 2, 3]}}\n",
-        (
-            "changes.demote_brokers",
-            "nobody else can lead partitions orders-0, orders-1, as only these",
-            "replication_factor",
-        ),
-    ),
-    (
         "excluded_topic",
         "changes: {demote_brokers: [1]}\ntopics: {exclude: [orders]}\n",
         (
