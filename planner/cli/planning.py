@@ -14,7 +14,7 @@ from planner.cli.shown import Format
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import drained
-from planner.model.amounts import parse_bytes
+from planner.model.amounts import LEAST_BYTES, lacks_unit, parse_bytes
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import SHORT
 from planner.model.formats import exactly, printable
@@ -204,7 +204,7 @@ def _left(wish: Spec, broker: int, amount: str, spec: Path) -> int:
     """The most bytes that the broker may hold afterwards. SetupError for what can't be freed."""
     what, _, size = amount.partition("=")
     try:
-        freed = parse_bytes(size) if what == "disk" else 0
+        freed = parse_bytes(size) if what == "disk" and not lacks_unit(size, LEAST_BYTES) else 0
     except ValueError:
         freed = 0
     if freed <= 0:

@@ -79,6 +79,16 @@ def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
     return _in_range(value, rounded, kind, least)
 
 
+# Less than this of a disk, a network or a throttle is a number whose unit is missing: 1 GB would take eleven days.
+LEAST_BYTES, LEAST_BYTES_PER_SEC = 1_000_000, 1000
+
+
+def lacks_unit(value: int | str, least: int) -> bool:
+    """True for a bare number from 1 to below `least`; `500B` says that it is meant, and 0 needs no unit."""
+    bare = str(value).strip()
+    return bare.isascii() and bare.isdecimal() and 0 < int(bare) < least
+
+
 def parse_bytes(value: int | str) -> int:
     """A size in bytes; see `parse_amount`."""
     return parse_amount(value, "bytes")

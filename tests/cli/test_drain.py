@@ -219,6 +219,7 @@ def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
         ("--broker 9 --for disk=6MB", "--broker 9: isn't in cluster.brokers of expand.yaml; allowed: 1, 2, 3, 4, 5, 6"),
         ("--broker 4 --for 6MB", "--for 6MB: isn't an amount to free; allowed: disk= and a size, such as disk=200GB"),
         ("--broker 4 --for disk=much", "--for disk=much: isn't an amount to free; allowed: disk= and a size"),
+        ("--broker 4 --for disk=200", "--for disk=200: isn't an amount to free; allowed: disk= and a size, such as"),
         ("--broker 4 --for disk=0", "--for disk=0: isn't an amount to free; allowed: disk= and a size"),
         (
             "--broker 4 --for disk=1GB",

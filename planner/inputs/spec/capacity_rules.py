@@ -26,7 +26,7 @@ from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
 from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of
 from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path
-from planner.model.amounts import parse_bytes, parse_bytes_per_sec
+from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
 from planner.model.build_problem import may_move
 from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
@@ -115,21 +115,16 @@ def _months_are_known(document: Document) -> Iterator[Finding]:
             yield document.finding(path, message)
 
 
-# 1 GB takes eleven days at this rate: less is a number whose unit is missing.
-_LEAST_THROTTLE = 1000
-
-
 @CAPACITY_RULES.reads("execution.throttle")
 def _throttle_has_its_unit(document: Document) -> Iterator[Finding]:
     """Kafka takes any number of bytes per second."""
     stated = document.get("execution", "throttle")
-    if stated not in (None, "none") and (rate := parse_bytes_per_sec(stated)) < _LEAST_THROTTLE:
+    if stated not in (None, "none") and (rate := parse_bytes_per_sec(stated)) < LEAST_BYTES_PER_SEC:
         message = f"{stated!r} is {rate} bytes per second; allowed: a rate with its unit, such as 50MB/s, or none"
         yield document.finding(("execution", "throttle"), message)
 
 
-# What is stated in bytes, or bytes per second: without a unit less than this is a number whose unit is missing.
-_LEAST_BYTES = 1_000_000
+# What is stated in bytes, and in bytes per second.
 _SIZES, _RATES = (
     ("disk", "max_disk", "size", "bytes_moved", "cross_rack_bytes", "bytes"),
     ("network", "worst_hour", "p99_hour"),
@@ -138,20 +133,19 @@ _SIZES, _RATES = (
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches")
 def _amounts_have_their_units(document: Document) -> Iterator[Finding]:
-    """No disk has 500 bytes. 0 is a limit, and `500B` says that it is meant."""
+    """No disk has 500 bytes."""
     others: list[tuple[Path, Any]] = [
         (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
     ]
     for path, stated in [*_capacities(document), *others]:
         for keys, least, unit, such in (
-            (_SIZES, _LEAST_BYTES, "B", "500GB"),
-            (_RATES, _LEAST_THROTTLE, "B/s", "1Gbit/s"),
+            (_SIZES, LEAST_BYTES, "B", "500GB"),
+            (_RATES, LEAST_BYTES_PER_SEC, "B/s", "1Gbit/s"),
         ):
-            for key in (key for key in keys if key in stated):
-                bare = str(stated[key]).strip()
-                if bare.isdecimal() and 0 < int(bare) < least:
-                    message = f"{stated[key]!r} is {int(bare)} {unit}; allowed: with its unit, such as {such}"
-                    yield document.finding((*path, key), f"{message}, or {bare}{unit} if that is meant")
+            for key in (key for key in keys if key in stated and lacks_unit(stated[key], least)):
+                bare = int(stated[key])
+                message = f"{stated[key]!r} is {bare} {unit}; allowed: with its unit, such as {such}"
+                yield document.finding((*path, key), f"{message}, or {bare}{unit} if that is meant")
 
 
 @CAPACITY_RULES.reads("cluster.profile")
