@@ -12,6 +12,8 @@ from planner.plan.document.plan_types import Plan
 
 # A ten-thousandth above the bound: percentages are shown with two digits.
 _NEAR = 10_000
+# Where a few bytes are asked for and a partition is copied, a percentage tells nothing.
+_FAR = 10
 
 
 def asks_for_balance(plan: Plan) -> bool:
@@ -91,5 +93,6 @@ def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = ""
     if bound.bytes_moved <= bound.least_bytes_moved:
         return f"the proven minimum{which}"
     above, least = bound.bytes_moved - bound.least_bytes_moved, bound.least_bytes_moved
-    share = f" ({gap_shown(above_bound(bound.bytes_moved, least))})" if least and above >= least // _NEAR else ""
+    telling = least and least // _NEAR <= above <= _FAR * least
+    share = f" ({gap_shown(above_bound(bound.bytes_moved, least))})" if telling else ""
     return f"at most {size(above)}{share} above the proven minimum{which}"

@@ -29,6 +29,14 @@ def met(**top: Any) -> Document:
     return plan
 
 
+@pytest.mark.parametrize(("least", "share"), [(10, " (1,000 %)"), (9, ""), (0, ""), (110, "")])
+def test_a_gap_has_a_percentage_where_that_tells_something(least: int, share: str) -> None:
+    """Not where a few bytes are asked for and a whole partition is copied."""
+    bound = typed(met(bound=small()["bound"] | {"bytes_moved": 110, "least_bytes_moved": least})).bound
+    above = f"at most {110 - least} B{share} above the proven minimum" if least < 110 else "the proven minimum"
+    assert above == bound_words.gap_to_least(bound)
+
+
 def test_a_plan_of_another_balance_is_not_of_the_one_asked_for() -> None:
     """A plan of the front keeps the windows that it was made for, and its bound is for these, whatever it misses."""
     plan = typed(made_for("50%", ("disk",)))
