@@ -12,8 +12,8 @@ from operator import attrgetter
 from planner.execution.batch_costs import added_and_removed
 from planner.execution.batch_cutting import Batch
 from planner.execution.partition_changes import Step
+from planner.model.cluster import PartitionKey
 
-_Key = tuple[str, int]
 # Steps of a batch that stay together.
 _Unit = Sequence[Step]
 
@@ -42,7 +42,7 @@ class _Order:
     def __init__(self, batches: Sequence[Batch], held_bytes: Mapping[int, int], most_bytes: Mapping[int, int]) -> None:
         self.batches, self.held, self.most = batches, Counter(held_bytes), most_bytes
         self.left = {at: _together(batch.steps) for at, batch in enumerate(batches)}
-        self.replicas: dict[_Key, tuple[int, ...]] = {}
+        self.replicas: dict[PartitionKey, tuple[int, ...]] = {}
         for batch in reversed(batches):
             self.replicas |= {step.key: step.before for step in batch.steps}
 
@@ -100,7 +100,7 @@ class _Order:
 def _together(steps: Sequence[Step]) -> list[_Unit]:
     """The steps of a batch by partition, or by topic where its replication factor changes."""
     resized = {step.topic for step in steps if len(step.before) != len(step.after)}
-    groups: defaultdict[_Key, list[Step]] = defaultdict(list)
+    groups: defaultdict[PartitionKey, list[Step]] = defaultdict(list)
     for step in steps:
         groups[(step.topic, -1) if step.topic in resized else step.key].append(step)
     return list(groups.values())

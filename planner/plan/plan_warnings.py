@@ -116,8 +116,8 @@ def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterat
     """Partitions whose only replicas, of an assignment (P, W), are on brokers of `changes.demote_brokers`."""
     demoted = np.isin(problem.broker_ids, spec.changes.demote_brokers)
     if (rows := np.flatnonzero(np.where(assignment >= 0, demoted[assignment], True).all(axis=1))).size:
-        names = [problem.topic_names[topic] for topic in problem.topic_of[rows].tolist()]
-        led = _named(list(zip(names, problem.partition_ids[rows].tolist(), strict=True)))
+        keys = problem.partition_keys
+        led = _named([keys[row] for row in rows.tolist()])
         brokers = some(list(map(str, spec.changes.demote_brokers)), "broker")
         yield f"{led} with replicas only on demoted {brokers}: still led there, and offline while that is down"
 
