@@ -152,8 +152,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         warnings=(
             *log_dirs_section.warnings(spec, dirs),
             *plan_warnings.warnings(spec, problem, changed),
-            *plan_warnings.crowded(problem, proposal.assignment),
-            *plan_warnings.led_by_demoted(spec, problem, proposal.assignment),
+            *plan_warnings.of_assignment(spec, problem, proposal.assignment),
             *gates.overfull_today(spec, costs),
             *batch_costs.warnings(spec, costs.batches),
         ),

@@ -112,6 +112,12 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
     )
 
 
+def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
+    """What an assignment (P, W) can't make better: new topics on few brokers, and who is demoted and leads."""
+    yield from crowded(problem, assignment)
+    yield from led_by_demoted(spec, problem, assignment)
+
+
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
     """Partitions whose only replicas, of an assignment (P, W), are on brokers of `changes.demote_brokers`."""
     demoted = np.isin(problem.broker_ids, spec.changes.demote_brokers)
