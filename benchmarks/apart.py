@@ -121,11 +121,24 @@ class SparkCost:
     worker_peak_bytes: int
 
 
+def on_cores(count: int) -> None:
+    """This process, and all that it starts from now on, share so many cores, where the system can do that.
+
+    A worker is a core then, as in a container: Java would work on a second one beside the Python of a single worker.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
 def on_spark(workers: int, work: Callable[[Any], Result]) -> tuple[Result, SparkCost]:
-    """What `work` makes in a local Spark session with so many workers, opened and closed here; and what it took."""
+    """What `work` makes in a local Spark session with so many workers, opened and closed here; and what it took.
+
+    This process stays on as many cores as there are workers: call it in one of its own.
+    """
     # Not above, so that the other benchmarks need no pyspark.
     from spark_jobs import carrier, session
 
+    on_cores(workers)
     with watched_children() as children:
         started = perf_counter()
         with session.open_session(master=f"local[{workers}]") as spark:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import load_history
-from benchmarks.apart import apart, watched_children
+from benchmarks.apart import apart, on_cores, watched_children
 from benchmarks.load_history import HOUR, History, HistoryRecipe
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.inputs.load import profile_file
@@ -83,16 +83,19 @@ def entries(partitions: int = PARTITIONS, days: int = DAYS, step_seconds: int = 
             yield row(_cells(run, first, same))
             content = run.content
     yield ""
+    yield "Java and Python share as many cores as there are workers."
+    yield ""
     # Of samples that are closer together than an hour, one that is missing leaves others in its hour.
     flaws = {flaw: called for flaw, called in _FLAWS.items() if step_seconds == HOUR or flaw != "missing"}
     yield from _found(truth, *profile_file.decoded(content, "load.parquet"), flaws)
 
 
 def profiled(folder: str, workers: int) -> Profiled:
-    """Profile a folder's history in a local Spark session with so many workers, opened and closed here."""
+    """Profile a folder's history in a local Spark session with so many workers, a core each, opened and closed here."""
     # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import load_profile, session
 
+    on_cores(workers)
     with watched_children() as children:
         started = perf_counter()
         with session.open_session(master=f"local[{workers}]", frames=True) as spark:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from time import perf_counter, process_time
 
 from benchmarks import cases
-from benchmarks.apart import SparkCost, apart, on_spark, peak_bytes
+from benchmarks.apart import SparkCost, apart, on_cores, on_spark, peak_bytes
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.model import build_problem
 from planner.model.problem import Problem
@@ -84,7 +84,8 @@ def entries(jobs: Sequence[tuple[str, int]] = JOBS, workers: Sequence[int] = WOR
         f"`{DRAWN}`: a start index and a shift drawn for every topic, scored from tables. `{WHATIF}`: the candidates "
         "that `planner whatif` tries by itself, about a hundred solved plans among them; "
         f"`{SOLVED}`: the same with `sweep.solved: 1000`. Candidates a second are wall time's; `× one worker` is "
-        "how many times faster than Spark with one worker. CPU time is the user's and the system's of all processes; "
+        "how many times faster than Spark with one worker. All processes share as many cores as there are "
+        "workers, one without Spark. CPU time is the user's and the system's of all processes; "
         "one after the other: the driver's, Java's and the busiest worker's alone, what a machine would take that has "
         "nothing else to do."
     )
@@ -112,7 +113,8 @@ def drawn(problem: Problem, count: int) -> Candidates:
 
 
 def in_this_process(job: str, count: int) -> Timing:
-    """The sweep without Spark: what Spark's overhead is measured against."""
+    """The sweep on one core without Spark: what its overhead is measured against. Call it in a process of its own."""
+    on_cores(1)
     problem = _problem()
     candidates = rows(problem, job, count)
     started, cpu = perf_counter(), process_time()

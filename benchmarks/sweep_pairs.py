@@ -63,11 +63,12 @@ def _pairs(*, long: bool) -> Iterator[Pair]:
 
 
 def _placements(count: int) -> Iterator[Pair]:
-    """Kafka's placements with the session started: one worker and two, and one worker and no Spark."""
+    """Kafka's placements with the session started: one worker and two, and each and one core without Spark."""
     one, two = (apart(sweep.through_spark, DRAWN, count, workers) for workers in (1, 2))
     here = apart(sweep.in_this_process, DRAWN, count)
     yield _timed(f"{count:,} placements: one worker, two", one, two, "≥ 1.6")
-    yield _timed(f"{count:,} placements: Spark with one worker, in process", one, here, "≤ 1.0")
+    yield _timed(f"{count:,} placements: Spark with two workers, in process on one core", two, here, "≤ 1.0")
+    yield _timed(f"{count:,} placements: Spark with one worker, in process on one core", one, here, UNKNOWN)
 
 
 def _long() -> Iterator[Pair]:

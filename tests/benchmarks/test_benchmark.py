@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import benchmark, cases, in_batches, peers
-from benchmarks.apart import apart, peak_bytes
+from benchmarks.apart import apart, on_cores, peak_bytes
 from benchmarks.benchmark import Scope
 from benchmarks.measure import makespans_over_bound, measure, outcome, seeds_tried
 from benchmarks.table import gap, ratio, row
@@ -268,6 +268,20 @@ def test_the_peak_of_a_process_is_its_own():
     apart_bytes = apart(peak_bytes)
 
     assert 0 < apart_bytes < held.nbytes < peak_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system can't keep a process on some cores")
+def test_a_worker_is_a_core():
+    """What is measured with one worker stays on one core; this process keeps all of its own."""
+    before = os.sched_getaffinity(0)
+
+    assert {min(before)} == apart(_on_one_core)
+    assert before == os.sched_getaffinity(0)
+
+
+def _on_one_core():
+    on_cores(1)
+    return os.sched_getaffinity(0)
 
 
 @pytest.mark.parametrize("case", cases.CASES)

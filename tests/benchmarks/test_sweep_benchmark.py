@@ -23,7 +23,7 @@ def test_the_sweep_names_the_best_candidate():
     flat = small()
     rows = sweep.rows(flat, DRAWN, 500)
 
-    timing = sweep.in_this_process(DRAWN, 500)
+    timing = sweep.apart(sweep.in_this_process, DRAWN, 500)
 
     scores = evaluate.evaluated(flat, rows).to_pylist()
     best = min(scores, key=lambda score: [score[name] for name in RANKING])

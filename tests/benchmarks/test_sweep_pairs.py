@@ -41,12 +41,12 @@ def test_pairs_are_held_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sweep_pairs, "_run", run)
     pairs = [each.values for each in sweep_pairs.entries(long=True) if isinstance(each, Figures)]
     ratios = [round(pair["first"] / pair["second"], 2) for pair in pairs[2:]]
-    assert [2.0, 4.0, 2.0, 1.25, 10.0, 0.75, 0.67] == ratios
-    assert [(4.0, 5.0), (4.0, 3.0), (4.0, 5.0), None] == [pair["cpu"] for pair in pairs[2:6]]
+    assert [2.0, 2.0, 4.0, 2.0, 1.25, 10.0, 0.75, 0.67] == ratios
+    assert [(4.0, 5.0), (5.0, 3.0), (4.0, 3.0), (4.0, 5.0), None] == [pair["cpu"] for pair in pairs[2:7]]
     local = [arguments for arguments in typed if "local" in arguments]
     assert (2, ("spark", "warm")) == (len(local), typed[2])
-    assert [("s",) * 5, ("million",), ("s",), ("MB",) * 2] == [
-        tuple(pair["unit"] for pair in some) for some in (pairs[:5], pairs[5:6], pairs[6:7], pairs[7:])
+    assert [("s",) * 6, ("million",), ("s",), ("MB",) * 2] == [
+        tuple(pair["unit"] for pair in some) for some in (pairs[:6], pairs[6:7], pairs[7:8], pairs[8:])
     ]
 
 
