@@ -15,6 +15,7 @@ import yaml
 from click.testing import CliRunner
 from docs_pages import ROOT, commands, missing
 from reference_pages import plan_page, spec_page
+from resident_planner import resident
 
 from planner.cli.commands import command as planner_command
 
@@ -46,9 +47,16 @@ def test_the_annotated_example_has_every_section_and_is_valid():
     assert (0, f"{path}: valid\n") == (ran.exit_code, ran.stdout)
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The folder of the pages' `planner`."""
+    with resident(tmp_path_factory.mktemp("planner")) as folder:
+        yield folder
+
+
 @pytest.fixture
 def checkout(tmp_path):
-    """A copy of what the pages' commands touch, with the program first on PATH."""
+    """A copy of what the pages' commands touch."""
     for name in ("examples", "tests/data", "README.md"):
         source, copy = ROOT / name, tmp_path / "clone" / name
         if source.is_dir():
@@ -60,11 +68,11 @@ def checkout(tmp_path):
 
 @pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
-def test_each_command_of_a_page_does_what_the_page_shows(page, checkout):
+def test_each_command_of_a_page_does_what_the_page_shows(page, programs, checkout):
     """Typed in a shell, in the page's order; every line shown stands in the output."""
     for command in commands(page):
         if command.where == "everywhere":
-            ran = _typed(command.script, checkout)
+            ran = _typed(command.script, checkout, programs)
             assert 0 == ran.returncode, f"{command.script}{ran.stdout}{ran.stderr}"
             assert [] == missing(command, ran.stdout + ran.stderr), ran.stdout + ran.stderr
 
@@ -90,8 +98,8 @@ def test_the_first_page_names_every_page():
     ]
 
 
-def _typed(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def _typed(script: str, folder: Path, programs: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(map(str, (programs, Path(sys.executable).parent, os.environ["PATH"])))
     environment = {**os.environ, "PATH": path, "COLUMNS": "120"}
     return subprocess.run(
         ["bash", "-e", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
