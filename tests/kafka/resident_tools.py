@@ -23,7 +23,12 @@ from py4j.protocol import Py4JError
 
 # What starts a server or writes its disks stays a process of its own.
 OWN_PROCESS = {"kafka-server-start", "kafka-storage"}
-JAVA_OPTIONS = ["-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+JAVA_OPTIONS = [
+    "-Xmx256m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+]
 
 CLIENT = """\
 #!{python} -IS
