@@ -215,7 +215,7 @@ def _why_nothing(plan: Plan) -> str:
     if plan.resumes:
         return "of the approved plan nothing is left to move or elect"
     if plan.unfinished:
-        return "none of the plans tried is within the budget and more even than today; raise the budget"
+        return "no plan tried is within the budget and more even than today; raise the budget, or try more --candidates"
     match plan.choice.rule:
         case "most_even_within_bytes" | "lowest_worst_hour_within_bytes" | "most_months_within_bytes" as rule:
             most, better = stated(plan.choice.value or 0), _BETTER[rule]

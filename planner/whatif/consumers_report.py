@@ -277,10 +277,10 @@ def _rebalance(group: GroupRow, planned: bool) -> str:
     if reasons:
         pause = f" Nobody reads {counted(found.paused, 'partition')} meanwhile." if found.paused else ""
         unpaused = " All partitions are read meanwhile." if in_broker and not found.paused else ""
-        return f"The spec's changes make it rebalance: {'; '.join(reasons)}.{pause or unpaused}"
+        return f"The changes make it rebalance: {'; '.join(reasons)}.{pause or unpaused}"
     if not planned and (in_broker or any(each.rack is not None for each in group.members)):
         return "Partitions that move to other racks would make it rebalance, too: --plan PLAN says whether any do."
-    return "The spec's changes don't make it rebalance."
+    return "The changes don't make it rebalance."
 
 
 def _partitions(found: MemberSpread | Combination) -> str:

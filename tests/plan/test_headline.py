@@ -68,6 +68,12 @@ def test_what_is_left(left: dict[str, Any], said: str) -> None:
     assert said in headline.first_step(typed(first_step(**left)))
 
 
+def test_a_budget_that_no_plan_tried_fits_may_be_met_by_more_plans() -> None:
+    """More candidates find what a small budget pays for, so that raising it isn't all that helps."""
+    nothing = first_step() | {"partitions": []}
+    assert headline.headline(typed(nothing)).endswith("even than today; raise the budget, or try more --candidates.")
+
+
 def test_a_plan_that_does_all_begins_with_what_it_moves() -> None:
     """Plans of formats that know no first steps, too."""
     plan = small()

@@ -123,7 +123,7 @@ def test_a_groups_sentences():
 
     assert "g*: range, 2 members, 4 partitions of 1 topic" in page
     assert "2 partitions per member; 2 B to 6 B each; the most loaded is 50 % above its share." in page
-    assert "The spec's changes don't make it rebalance." in page
+    assert "The changes don't make it rebalance." in page
     assert "3 members without any partition: more members than partitions to read." in text(page_of_group(7))
 
 
