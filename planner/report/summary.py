@@ -248,6 +248,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     if plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan):
         loads = tuple(load for load in loads if load[0] in ("leaders", "network_out"))
     ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))
+    by_capacity = _of_unlike_capacity(plan)
     for window, name, of, unit in loads:
         if unit == "bytes" and not plan.cluster.sizes_known:
             continue
@@ -258,7 +259,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             ruled = bool(plan.spec.placement or plan.spec.apart or capped or ("leaders" in window and ranked))
             unlike = next((row for row in plan.balance.shares or () if row.window == window), None)
             shares = f"shares of {_range([unlike.least, unlike.most], unit)}" if unlike else ""
-            by_share = ruled or (bool(shares) and window not in missed)
+            by_share = ruled or (bool(shares) and (window not in missed or window in by_capacity))
             allowed = sentences.target(getattr(asked, window), by_share=by_share, shares=shares)
             but = sentences.missed_in_hours(plan, [row for row in relaxed if row.window == window])
             but = but or _MISSED * (window in missed)
@@ -269,11 +270,20 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
             today_and_after = (f"differ by {number(spread.today or 0)}", f"differ by {number(spread.plan or 0)}")
-            unlike_topics = "topic_replicas" not in missed and any(
-                row.window == "replicas" for row in plan.balance.shares or ()
-            )
+            by_racks = any(row.window == "replicas" for row in plan.balance.shares or ())
+            unlike_topics = "replicas" in by_capacity or ("topic_replicas" not in missed and by_racks)
             allowed = sentences.target(asked.topic_replicas, by_share=capped or unlike_topics)
             yield Measure("replicas of one topic", *today_and_after, allowed, _MISSED * ("topic_replicas" in missed))
+
+
+def _of_unlike_capacity(plan: Plan) -> set[str]:
+    """Windows of counts that are around the shares of brokers with unlike disks or networks, whether met or missed."""
+    stay = [broker for broker in plan.brokers if broker.role != "removed"]
+    stated = {
+        "replicas": {broker.disk_bytes for broker in stay},
+        "leaders": {broker.network_bytes_per_sec for broker in stay},
+    }
+    return {window for window, found in stated.items() if len(found) > 1 and None not in found}
 
 
 def _of_log_dirs(plan: Plan) -> Iterator[Measure]:

@@ -210,6 +210,13 @@ def test_unlike_fair_shares_are_said() -> None:
     assert found["replicas per broker"][2] == "within 1 of shares of 3 to 8"
     plan["balance"]["missed"] = ["replicas"]
     assert measures(plan)["replicas per broker"][2] == "differ by at most 1 (missed, with shares of 3 to 8)"
+    plan["balance"]["missed"] = ["replicas", "topic_replicas"]
+    for row in plan["brokers"]:
+        row["disk_bytes"] = row["id"] * GB
+    plan["terms"] = [*plan["terms"], term("fairness", "topic_replica_spread", "replicas", 4, 3, 0)]
+    found = measures(plan)
+    assert found["replicas per broker"][2] == "within 1 of shares of 3 to 8 (missed)"
+    assert found["replicas of one topic"][2] == "within 1 of its share (missed)"
 
 
 def test_leaders_alone_are_measured_where_they_alone_may_change() -> None:
