@@ -24,9 +24,9 @@ from planner.plan.document.plan_types import Plan
 class Standing(Enum):
     """Where a partition of a plan is: on a replica list of one of its steps, on one in another order, or elsewhere."""
 
-    FOUND = "where the plan found it"
-    UNDER_WAY = "on its way"
-    THERE = "where the plan wants it"
+    FOUND = "as the plan found {them}"
+    UNDER_WAY = "on {their} way"
+    THERE = "as the plan wants {them}"
     REORDERED = "in another order"
     ELSEWHERE = "elsewhere"
     GONE = "gone"
@@ -70,11 +70,14 @@ class Fit:
     def progress(self) -> str:
         """How many partitions of the plan are where, in a phrase."""
         counts = Counter(self.standings.values())
-        parts = [f"{counts[standing]:,} {standing.value}" for standing in Standing if counts[standing]]
+        one, more = {"them": "it", "their": "its"}, {"them": "them", "their": "their"}
+        told = {each: each.value.format_map(one if counts[each] == 1 else more) for each in Standing if counts[each]}
         running = f"; {counted(self.moving, 'partition')} being reassigned by the plan now" if self.moving else ""
-        if len(parts) == 1:
-            return f"all {counted(len(self.standings), 'partition')} {next(iter(counts)).value}{running}"
-        return f"of {counted(len(self.standings), 'partition')}, {', '.join(parts)}{running}" if parts else "nothing"
+        every = counted(len(self.standings), "partition")
+        if len(told) == 1:
+            return f"{'all ' if len(self.standings) > 1 else ''}{every} {next(iter(told.values()))}{running}"
+        parts = ", ".join(f"{counts[standing]:,} {words}" for standing, words in told.items())
+        return f"{every}: {parts}{running}" if parts else "nothing"
 
 
 def fit(plan: Plan, now: Now) -> Fit:

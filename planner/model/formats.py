@@ -31,7 +31,7 @@ def number(value: float) -> str:
 
 def counted(value: int, noun: str) -> str:
     """`1 replica`, `1,200 replicas`, `2 batches`; `noun` is singular."""
-    ending = "" if value == 1 else "es" if noun.endswith("ch") else "s"
+    ending = "" if value == 1 else "es" if noun.endswith(("ch", "ss")) else "s"
     return f"{number(value)} {noun}{ending}"
 
 

@@ -177,8 +177,8 @@ def test_it_fits_the_cluster_where_it_was_found_and_on_its_way(planner: Run, sit
     after = check(planner, site, "--state", state(site))
 
     assert (0, 0) == (before.code, after.code)
-    assert "where the plan found it" in before.out
-    assert "where the plan wants it" in after.out
+    assert "as the plan found them" in before.out
+    assert "as the plan wants them" in after.out
 
 
 def test_a_cluster_that_moved_on_is_refused_partition_by_partition(planner: Run, site: Path) -> None:

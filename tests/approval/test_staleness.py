@@ -61,7 +61,7 @@ def test_where_the_plan_found_it_it_fits() -> None:
 
     assert () == found.differences
     assert {Standing.FOUND} == set(found.standings.values())
-    assert "all 4 partitions where the plan found it" == found.progress()
+    assert "all 4 partitions as the plan found them" == found.progress()
 
 
 def test_on_its_own_way_it_fits() -> None:
@@ -70,7 +70,7 @@ def test_on_its_own_way_it_fits() -> None:
     end = fitted(plan(), now(a=[[3, 4], [1, 2]], b=[[1, 3]], leaders={"c-0": 1}))
 
     assert ([], []) == (stale(between), stale(end))
-    assert "of 4 partitions, 2 where the plan found it, 1 on its way, 1 where the plan wants it" == between.progress()
+    assert "4 partitions: 2 as the plan found them, 1 on its way, 1 as the plan wants it" == between.progress()
     assert {Standing.THERE} == set(end.standings.values())
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from clusters import spec_of
 from growing_topics import RACKS, rated
 from plan_documents import row
 
+from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.spec import BrokerClass, Budget, Changes, Limits, Monthly, Rate
 from planner.plan.document.codec import as_json
 from planner.report import markdown
@@ -101,6 +103,16 @@ def test_what_is_stored_is_held_against_rates_and_retention():
     noted = replace(spec, cluster=replace(spec.cluster, notes=(outgrown, "another")))
     assert outgrown in told(noted)["notes"]
     assert "another" not in told(noted)["notes"]
+
+
+def test_a_plan_for_mean_rates_is_said_to_be_one():
+    """Where the busiest hours are planned for, and nowhere else."""
+    week = WeekOfLoad({}, np.zeros((2, 0)), np.zeros((2, 0, HOURS_OF_WEEK)))
+    said = [
+        any(note.startswith("planned here for mean rates") for note in told(replace(rated(size=1), week=each))["notes"])
+        for each in (week, replace(week, planned_for=False), None)
+    ]
+    assert [True, False, False] == said
 
 
 def test_a_budget_makes_a_plan_a_first_step():

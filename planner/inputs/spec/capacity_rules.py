@@ -30,9 +30,13 @@ from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, 
 from planner.model.build_problem import may_move
 from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
+from planner.model.formats import counted
 
 CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
 CAPACITY_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+# As many as were measured: 372 s with 5,000 partitions and two workers. Thousands of brokers a rack aren't even built.
+_MOST_CLUSTERS = 2_000
+_CLASSES = ("cluster", "broker_classes")
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes")
@@ -51,13 +55,21 @@ def _classes_exist(document: Document) -> Iterator[Finding]:
             yield document.finding(("sizing", *path), message)
 
 
-@CAPACITY_RULES.reads("sizing", BROKERS)
+@CAPACITY_RULES.reads("sizing", "cluster.broker_classes", BROKERS)
 def _numbers_make_sense(document: Document) -> Iterator[Finding]:
     """The fewest brokers aren't more than the most, and a rack can fail only where others are left."""
     stated = document.get("sizing") or {}
     least, _, most = str(stated.get("brokers_per_rack", "1")).partition("..")
     if most and int(least) > int(most):
         message = f"'{least}..{most}' has no number; allowed: the fewest before the most, such as {most}..{least}"
+        yield document.finding(("sizing", "brokers_per_rack"), message)
+    classes = len(stated.get("classes", document.get(*_CLASSES) or {}))
+    asked = 2 * classes * (1 + int(most or least) - int(least))
+    if stated and asked > _MOST_CLUSTERS:
+        message = (
+            f"{stated['brokers_per_rack']!r} of {counted(classes, 'class')} are {asked:,} clusters, with today's other "
+            f"brokers and without them; allowed: at most {_MOST_CLUSTERS:,}"
+        )
         yield document.finding(("sizing", "brokers_per_rack"), message)
     racks = set(stated.get("racks", ())) or {each.rack for each in brokers_today(document) if each.rack is not None}
     if stated.get("survive") == "rack" and len(racks) < 2:
@@ -98,9 +110,6 @@ def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
         yield document.finding(("traffic", "fetch_from"), message)
 
 
-_CLASSES = ("cluster", "broker_classes")
-
-
 @CAPACITY_RULES.reads("sweep.choose", "limits", "growth", "cluster.load", *TARGET_KEYS)
 def _months_are_known(document: Document) -> Iterator[Finding]:
     """How long disks last needs to know what grows, and every disk."""
@@ -113,6 +122,17 @@ def _months_are_known(document: Document) -> Iterator[Finding]:
         if lacks:
             message = f"{document.get(*path)!r} can't be judged without {what}; allowed: {allowed}, or leave it out"
             yield document.finding(path, message)
+
+
+@CAPACITY_RULES.reads("prices", "sizing")
+def _prices_are_not_rounded_to_0(document: Document) -> Iterator[Finding]:
+    """A price is a number of millionths or hundredths."""
+    stated: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), 1_000_000)]
+    stated += [(("sizing", "prices", name), 100) for name in document.get("sizing", "prices") or ()]
+    for path, unit in stated:
+        price = document.get(*path)
+        if price and not round(unit * price):
+            yield document.finding(path, f"{price} is less than can be counted; allowed: 0, or {1 / unit:f} or more")
 
 
 @CAPACITY_RULES.reads("execution.throttle")

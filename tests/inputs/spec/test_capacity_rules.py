@@ -55,6 +55,21 @@ CASES = [
         ("7:10 sizing.brokers_per_rack", "'5..2' has no number", "such as 2..5"),
     ),
     (
+        "too_many_clusters",
+        sized("{brokers_per_rack: 1..9999}"),
+        ("7:10 sizing.brokers_per_rack", "'1..9999' of 2 classes are 39,996 clusters", "allowed: at most 2,000"),
+    ),
+    (
+        "price_of_nothing",
+        sized("{brokers_per_rack: 2, prices: {small: 0.004}}"),
+        ("7:40 sizing.prices.small", "0.004 is less than can be counted; allowed: 0, or 0.01"),
+    ),
+    (
+        "price_of_less",
+        RATED + "prices: {cross_rack_per_gib: 0.0000001}\n",
+        ("7:10 prices.cross_rack_per_gib", "1e-07 is less than can be counted; allowed: 0, or 0.000001 or more"),
+    ),
+    (
         "not_a_range",
         sized("{brokers_per_rack: 2-5}"),
         ("7:10 sizing.brokers_per_rack", "'2-5'", "the fewest and the most"),
