@@ -98,7 +98,7 @@ def profiled(folder: str, workers: int) -> Profiled:
     on_cores(workers)
     with watched_children() as children:
         started = perf_counter()
-        with session.open_session(master=f"local[{workers}]", frames=True) as spark:
+        with session.open_session(master=f"local[{workers}]", frames=True, many_rows=True) as spark:
             opened = perf_counter()
             rows, about = load_profile.profile(spark, load_profile.LoadRequest((folder,)), None, lambda _: None)
             content = profile_file.encoded(rows, about)

@@ -44,11 +44,12 @@ TASK_FAILURES = 4
 _PACKAGES = ("planner", "spark_jobs")
 _CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 
-# Some warnings of the JVM go to stdout, which is the result's: only errors, and to stderr. With one compiler the code
-# cache is a fifth of what it is with two, and some fifty jobs fill it; then nothing more would be compiled.
-LEAN_JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xlog:disable -Xlog:all=error:stderr"
-)
+# Some warnings of the JVM go to stdout, which is the result's: only errors, and to stderr.
+LEAN_JVM = "-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xlog:disable -Xlog:all=error:stderr"
+# Java's second compiler takes a second of a short session, and saves two fifths of the time where Java itself reads,
+# sorts and groups tens of millions of rows. Without it, Java's own size of the code cache is a fifth of that above,
+# which some fifty jobs fill; then nothing more would be compiled.
+ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 
 # The gateway's logger has a level of its own: Spark announces the one it would choose on stderr.
 LOGGING = """\
@@ -113,14 +114,14 @@ def open_session(
     java_options: str | None = None,
     recording: Recording | None = None,
     frames: bool = False,
+    many_rows: bool = False,
 ) -> Iterator[Any]:
     """A session on `master` (default `local[*]`) or on the Spark Connect server `remote` (`sc://host:port`).
 
-    With `frames` a SparkSession; else a SparkContext, which is there in half the time, but on a Connect server.
-
-    `java_options` are given to the driver's JVM instead of those for the archive of classes; where a local session has
-    no archive yet, `recording` makes one at its end. Stops the session and restores `os.environ` at the end of the
-    block.
+    With `frames` a SparkSession; else a SparkContext, which is there in half the time, but on a Connect server. With
+    `many_rows` both of Java's compilers work (ONE_COMPILER). `java_options` are given to the driver's JVM instead of
+    those for the archive of classes; where a local session has no archive yet, `recording` makes one at its end.
+    Stops the session and restores `os.environ` at the end of the block.
     SetupError where there is no Java, no server, or Spark doesn't start.
     """
     if master and remote:
@@ -138,7 +139,7 @@ def open_session(
         try:
             with launch.launched() as jvm:
                 with launch.own_session(jvm, scratch):
-                    options = _classic_options(master or LOCAL, scratch, java_options, recording)
+                    options = _classic_options(master or LOCAL, scratch, java_options, recording, many_rows)
                     spark = _classic(master or LOCAL, options, scratch, frames=frames)
                 jvm.stop = None if shared else spark.stop
                 jvm.output.pass_on()
@@ -195,7 +196,7 @@ def code_archives(folder: Path) -> tuple[str, ...]:
 
 
 def _classic_options(
-    master: str, scratch: Path, java_options: str | None, recording: Recording | None
+    master: str, scratch: Path, java_options: str | None, recording: Recording | None, many_rows: bool
 ) -> dict[str, str]:
     if master.startswith("spark://"):
         _any_answers(f"--master {master}", "Spark master", _addresses(master), MASTER_PORT)
@@ -209,7 +210,7 @@ def _classic_options(
         if not options and is_local(master):
             options = recording.begin(found, archive)
         recording.settled = True
-    return _options(master, scratch, options)
+    return _options(master, scratch, options if many_rows else f"{ONE_COMPILER} {options}")
 
 
 def _classic(master: str, options: dict[str, str], scratch: Path, *, frames: bool) -> Session:

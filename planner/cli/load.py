@@ -79,7 +79,7 @@ def _made(
         from spark_jobs import load_profile as job  # planner never imports pyspark; this is its only door
         from spark_jobs import session
 
-        with session.open_session(master=options.master, remote=options.remote, frames=True) as spark:
+        with session.open_session(master=options.master, remote=options.remote, frames=True, many_rows=True) as spark:
             return job.profile(spark, job.LoadRequest(files, names, zone), options.partitions, phase.begin)
 
 

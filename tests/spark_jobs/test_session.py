@@ -174,6 +174,21 @@ def test_warm_makes_an_archive_that_sessions_then_use(tmp_path):
     assert used.stdout.endswith("7\n")
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("many_rows", [False, True])
+def test_java_has_both_compilers_for_many_rows_alone(many_rows):
+    """By the options that Java itself tells."""
+    asked = python(
+        "from spark_jobs import session\n"
+        f"with session.open_session(master='local[1]', many_rows={many_rows}) as spark:\n"
+        "    java = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()\n"
+        "    print(session.ONE_COMPILER in list(java.getInputArguments()))",
+        {**os.environ},
+    )
+
+    assert (f"{not many_rows}\n", "") == (asked.stdout, asked.stderr)
+
+
 def test_a_connect_server_that_is_not_there_is_one_clear_error():
     """--remote names what could not be reached, or the missing extra."""
     with (
