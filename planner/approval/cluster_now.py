@@ -85,6 +85,7 @@ class Now:
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     rates: Mapping[PartitionKey, tuple[int, int]] = field(default_factory=dict)
     week: WeekOfLoad | None = None
+    at_end: Mapping[str, int] = field(default_factory=dict)
 
 
 def with_load(now: Now, path: Path) -> Now:
@@ -104,6 +105,7 @@ def with_load(now: Now, path: Path) -> Now:
         inputs=(*now.inputs, InputFile(path.name, hashlib.sha256(content).hexdigest())),
         rates={key: (each.bytes_in_per_sec or 0, each.bytes_out_per_sec or 0) for key, each in found},
         week=None if cluster_load.without_hours(topics, week, ()) else replace(week, planned_for=False),
+        at_end=load.at_end,
     )
 
 

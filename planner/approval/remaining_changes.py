@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from planner.approval.cluster_now import Now
 from planner.approval.staleness import PlanOnCluster, Standing, path_of, standing_of_new
 from planner.export.folder_check import digest
-from planner.inputs.load.cluster_load import with_rates
+from planner.inputs.load.cluster_load import of_means, with_rates
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import (
     ANY,
@@ -253,7 +253,10 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
         traffic = RackTraffic(tuple(stated.consumers.items()), nearest, stated.cross_rack_per_gib_millionths)
     return replace(
         spec,
-        growth=Monthly(tuple(Rate(name, ppm) for name, ppm in (plan.spec.growth_ppm or {}).items())),
+        growth=Monthly(
+            tuple(Rate(name, ppm) for name, ppm in (plan.spec.growth_ppm or {}).items()),
+            at_end=of_means(now.at_end, spec.cluster.rates),
+        ),
         report=ReportSections(growth_months=months[-1].month if months else None),
         week=now.week,
         traffic=traffic,

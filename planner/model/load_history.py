@@ -69,18 +69,23 @@ def doubts(span: Span) -> tuple[str, ...]:
     return ()
 
 
-def outgrown(span: Span, growth: Mapping[str, float]) -> tuple[str, ...]:
-    """A warning where topics are written far faster at a history's end than on average, by their growth a month."""
-    months = span.hours / _MONTH_HOURS
-    powers = {topic: months * math.log1p(rate) for topic, rate in growth.items() if rate > 0}
-    times = {topic: power / -math.expm1(-power) for topic, power in powers.items()}
+def at_end(hours: float, growth: float) -> float:
+    """How many times the mean of so many hours is what is written at their end, where it grows by so much a month."""
+    # A topic that nobody writes to any more shrinks by all of it.
+    power = hours / _MONTH_HOURS * math.log1p(max(growth, -0.99))
+    return power / -math.expm1(-power) if power else 1.0
+
+
+def outgrown(span: Span, times: Mapping[str, float]) -> tuple[str, ...]:
+    """A warning where topics are written far faster at a history's end than on average: so many times (`at_end`)."""
     faster = sorted((-each, topic) for topic, each in times.items() if each >= _OUTGROWN)
     if not faster:
         return ()
     most, named = percent(-100 * faster[0][0] - 100), first_names([topic for _, topic in faster])
     return (
         f"the profile's rates are means over {span.hours / 24:.3g} days; at their end topics are written up to {most} "
-        f"faster ({named}): a profile of the last weeks is nearer to today",
+        f"faster ({named}): planner growth, planner size and months until disks are full begin there; the rest is for "
+        "the means, and a profile of the last weeks is nearer to today",
     )
 
 

@@ -24,6 +24,7 @@ MONTH_SECONDS = 2_629_800
 # Kafka's defaults, where neither the topic nor what it inherits says otherwise.
 WEEK_MS, GIBIBYTE = 604_800_000, 1 << 30
 _FOREVER = -1.0
+_PPM = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,18 @@ def compounded(growth: FloatArray, months: int) -> FloatArray:
     return np.concatenate([np.ones((len(growth), 1)), np.cumprod(steps, axis=1)], axis=1)
 
 
+def at_history_end(spec: Spec) -> Spec:
+    """The spec whose rates of a profile are those at the end of its history, where every forecast begins."""
+    ends, found = spec.growth.at_end, list[Topic]()
+    for topic in spec.cluster.topics if ends else ():
+        times = ends.get(topic.name, _PPM) / _PPM
+        rates = ((each, each.bytes_in_per_sec * times, each.bytes_out_per_sec * times) for each in topic.partitions)
+        rated = (replace(each, bytes_in_per_sec=round(w), bytes_out_per_sec=round(r)) for each, w, r in rates)
+        found.append(replace(topic, partitions=tuple(rated)))
+    cluster = replace(spec.cluster, topics=tuple(found)) if ends else spec.cluster
+    return replace(spec, cluster=cluster, growth=replace(spec.growth, at_end={}))
+
+
 def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
     """The forecast of a spec's `growth` for its problem, whose topics are these (T,)."""
     growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / 1_000_000
@@ -160,7 +173,9 @@ def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> P
     """The problem with the sizes of the coming months, where sizes, growth and the disk of some broker are known."""
     if not (spec.growth.rates and problem.sizes_known and (problem.disk_limit_bytes >= 0).any()):
         return problem
-    ahead = forecast(spec, problem, topics)
+    times = np.array([spec.growth.at_end.get(topic.name, _PPM) / _PPM for topic in topics])[problem.topic_of]
+    ended = replace(problem, bytes_in_per_sec=np.rint(problem.bytes_in_per_sec * times).astype(np.int64))
+    ahead = forecast(spec, ended, topics)
     sizes = [ahead.sizes(month) for month in range(months_ahead(spec) + 1)]
     return replace(problem, sizes_ahead=np.stack(sizes, axis=1))
 

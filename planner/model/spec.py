@@ -117,6 +117,8 @@ class Monthly:
 
     rates: tuple[Rate, ...] = ()
     classes: tuple[BrokerClass, ...] = ()
+    # Topics whose rates are means of a load profile: by millionths of them, those at its end, where forecasts begin.
+    at_end: Mapping[str, int] = field(default_factory=dict)
 
 
 Rebalance = Literal["all", "leaders", "racks", "none"]

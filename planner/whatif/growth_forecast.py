@@ -15,7 +15,7 @@ from planner.model.build_problem import brokers_after, build, network_limits, to
 from planner.model.cluster import LARGEST_ID, Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, LongArray
-from planner.model.sizes_ahead import Forecast, forecast
+from planner.model.sizes_ahead import Forecast, at_history_end, forecast
 from planner.model.spec import BrokerClass, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
@@ -158,6 +158,7 @@ def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
     # Several cases are made: few splits of the brokers among topics that are apart are compared in each.
     # Months are held against mean rates: the week would be carried along, and replayed by each score, for nothing; and
     # so would the months be, which the forecast has.
+    spec = at_history_end(spec)
     still = replace(spec, week=None, growth=replace(spec.growth, rates=()))
     problem = without(build(with_sides(still, SPLITS_SOLVED[0])))
     ahead = forecast(spec, problem, topics_after(spec))

@@ -20,6 +20,7 @@ from planner.model.load_history import (
     HOURS_OF_WEEK,
     About,
     Findings,
+    at_end,
     doubts,
     hour_name,
     outgrown,
@@ -169,8 +170,8 @@ def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table
         for name, count in of.lacking.items()
         if 0 < count < of.partitions
     )
-    growth = {topic.topic: topic.growth_per_month or 0.0 for topic in of.topics}
-    found = (*doubts(span), *outgrown(span, growth), *lacking, *_flaws(of.about.findings))
+    times = {topic.topic: at_end(span.hours, topic.growth_per_month or 0.0) for topic in of.topics}
+    found = (*doubts(span), *outgrown(span, times), *lacking, *_flaws(of.about.findings))
     return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
 
 

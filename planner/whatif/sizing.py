@@ -18,6 +18,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, SetupError
 from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.sizes_ahead import at_history_end
 from planner.model.spec import Budget, Changes, Limits, Sizing, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import leaders_after
@@ -116,6 +117,7 @@ class SizingStudy:
     @classmethod
     def of(cls, spec: Spec) -> Self:
         """The study of a spec with `sizing`."""
+        spec = at_history_end(spec)
         problem = build(spec_of(spec, _NOTHING))
         return cls(replace(spec, week=None), problem.scenario_names, problem.scenario_hours)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, doubts, outgrown, topic_growth
+from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, at_end, doubts, outgrown, topic_growth
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,15 @@ def test_a_long_history_of_topics_that_grow_is_no_picture_of_today() -> None:
     """The mean of 1.2 ** month over 180 days, hour by hour, against its last value."""
     months = np.arange(180 * 24) / 730.5
     faster = 1.2 ** months[-1] / (1.2**months).mean() - 1
-    (told,) = outgrown(Span(0, 180 * 24), {"slow": 0.02, "fast": 0.2, "shrinks": -0.5, "faster": 0.2})
+    growth = {"slow": 0.02, "fast": 0.2, "shrinks": -0.5, "faster": 0.2, "gone": -1.0}
+    times = {topic: at_end(180 * 24, rate) for topic, rate in growth.items()}
+    (told,) = outgrown(Span(0, 180 * 24), times)
+    assert times["shrinks"] == pytest.approx(0.5 ** months[-1] / (0.5**months).mean(), rel=1e-3)
+    assert 0 < times["gone"] < times["shrinks"] < at_end(180 * 24, 0.0) == 1
     assert (
         f"means over 180 days; at their end topics are written up to {100 * faster:.1f} % faster (fast, faster)" in told
     )
-    assert () == outgrown(Span(0, 28 * 24), {"fast": 0.2})
+    assert () == outgrown(Span(0, 28 * 24), {"fast": at_end(28 * 24, 0.2)})
 
 
 def test_hours_follow_the_rate_that_counts() -> None:

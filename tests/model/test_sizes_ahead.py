@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.build_problem import build, topics_after
-from planner.model.sizes_ahead import MONTH_SECONDS, WEEK_MS, Retention, forecast, per_month_ppm, retention
-from planner.model.spec import Rate
+from planner.model.sizes_ahead import (
+    MONTH_SECONDS,
+    WEEK_MS,
+    Retention,
+    at_history_end,
+    forecast,
+    per_month_ppm,
+    retention,
+)
+from planner.model.spec import Monthly, Rate
 
 MB = 10**6
 
@@ -81,6 +89,23 @@ def test_sizes_that_nobody_measured_are_made_of_rates():
     spec = rated(config, bytes_in=1, ppm=1_000_000, sizes_known=False)
 
     assert [2 * MONTH_SECONDS, 3 * MONTH_SECONDS] == sizes(spec, 1, 2)
+
+
+def test_forecasts_begin_at_the_end_of_a_history():
+    """Twice the mean, in the forecast and in the sizes that every candidate is judged by; plans keep the mean."""
+    kept = rated([("retention.ms", "3600000"), ("segment.bytes", "1")], size=7, bytes_in=100, ppm=100_000)
+    disks = tuple(replace(each, disk_bytes=10**9) for each in kept.cluster.brokers)
+    spec = replace(kept, cluster=replace(kept.cluster, brokers=disks))
+    ended = replace(spec, growth=Monthly(spec.growth.rates, at_end={"t": 2_000_000, "another": 3_000_000}))
+    problem, now = build(ended), build(at_history_end(ended))
+
+    assert ([100], [200], [200], [400]) == tuple(
+        list(each) for one in (problem, now) for each in (one.bytes_in_per_sec, one.bytes_out_per_sec)
+    )
+    assert problem.sizes_ahead[0, :3].tolist() == sizes(at_history_end(ended), 0, 1, 2)
+    first, then = build(spec).sizes_ahead[0, :2].tolist()
+    assert (first, 2 * then) == (7, pytest.approx(problem.sizes_ahead[0, 1], rel=1e-3))
+    assert at_history_end(spec).cluster is spec.cluster
 
 
 def test_rates_grow_each_month():

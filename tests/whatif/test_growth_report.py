@@ -52,6 +52,17 @@ def test_the_first_limit_has_its_month_and_broker():
     ]
 
 
+def test_the_network_is_judged_by_rates_at_the_end_of_the_history():
+    """100 bytes a second on average and 200 at the end are above 350 with the first month's growth, not later."""
+    spec = rated(size=1, bytes_in=100, ppm=200_000)
+    brokers = tuple(replace(each, network_bytes_per_sec=700) for each in spec.cluster.brokers)
+    known = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+    ended = replace(known, growth=replace(known.growth, at_end={"t": 2_000_000}))
+
+    # 300 are sent for 100 that are written: 700 are reached by 233, after 5 and after 1 months.
+    assert [5, 1] == [told(each, 6)["assignments"][0]["month"] for each in (known, ended)]
+
+
 def test_the_fewest_brokers_that_last_are_marked():
     """64,000 bytes after three months: 20,000 fit on today's disks, the rest takes two of 40,000, each in a rack."""
     spec = doubling(10_000)

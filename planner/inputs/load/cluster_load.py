@@ -14,7 +14,7 @@ from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
 from planner.model.cluster import Partition, PartitionKey, StatedRate, Topic
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, outgrown, topic_growth, topics_of
+from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, at_end, outgrown, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate
 
@@ -38,11 +38,15 @@ class PartitionLoad:
 
 @dataclass(frozen=True)
 class ClusterLoad:
-    """The loads of a profile by (topic, partition), the growth of its topics, and what it says of its history."""
+    """The loads of a profile by (topic, partition), the growth of its topics, and what it says of its history.
+
+    at_end: by how many millionths of its mean each topic that grows is written at the end of the history.
+    """
 
     partitions: Mapping[PartitionKey, PartitionLoad]
     growth: tuple[Rate, ...]
     about: About
+    at_end: Mapping[str, int]
 
 
 def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
@@ -51,9 +55,13 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
     of, names = topics_of(rows)
     growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
-    found = zip(names, topic_growth(of, len(names), growth, rates).tolist(), strict=True)
-    rising = tuple(Rate(name, round(rate * _PPM)) for name, rate in sorted(found) if not isnan(rate))
-    return ClusterLoad(loads, rising, about)
+    # The hours of a topic that appeared later are the last ones.
+    covered = np.bincount(of, np.nan_to_num(_numbers(rows["coverage"]), nan=1.0)) / np.bincount(of).clip(min=1)
+    found = zip(names, topic_growth(of, len(names), growth, rates).tolist(), covered.tolist(), strict=True)
+    known = [each for each in sorted(found) if not isnan(each[1])]
+    rising = tuple(Rate(name, round(rate * _PPM)) for name, rate, _ in known)
+    ends = {name: round(_PPM * at_end(share * about.span.hours, rate)) for name, rate, share in known}
+    return ClusterLoad(loads, rising, about, ends)
 
 
 def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
@@ -148,6 +156,11 @@ def _with_rates(topic: Topic, whole: StatedRate | None, own: Mapping[tuple[str, 
     return replace(topic, partitions=tuple(rated))
 
 
+def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRate]) -> Mapping[str, int]:
+    """`at_end` of the topics whose rates nobody has stated: what is stated is the rate of today."""
+    return {name: ppm for name, ppm in at_end.items() if not any(fnmatchcase(name, each.topics) for each in stated)}
+
+
 def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
     """The number of partitions whose size the profile doesn't have."""
     found = map(load.partitions.get, _cluster_keys(topics))
@@ -188,5 +201,5 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     if untrusted:
         shown = ", ".join(untrusted[:3]) + (", …" if len(untrusted) > 3 else "")
         found.append(f"cluster.load has {counted(len(untrusted), 'topic')} not to be trusted: {shown}")
-    growth = {rate.topics: rate.ppm / _PPM for rate in load.growth}
-    return (*found, *outgrown(load.about.span, {topic.name: growth.get(topic.name, 0) for topic in topics}))
+    times = {topic.name: load.at_end.get(topic.name, _PPM) / _PPM for topic in topics}
+    return (*found, *outgrown(load.about.span, times))

@@ -41,7 +41,7 @@ from planner.model import file_reading
 from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
-from planner.model.spec import DescribedGroup, InputFile, Rate, Spec
+from planner.model.spec import DescribedGroup, InputFile, Monthly, Spec
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Topics:
     inputs: tuple[InputFile, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
-    growth: tuple[Rate, ...] = ()
+    growth: Monthly = field(default_factory=Monthly)
     week: WeekOfLoad | None = None
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
@@ -121,7 +121,8 @@ def load(path: Path) -> Spec:
     dirs = _log_dirs(written, path.parent)
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
-    growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth))
+    ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
+    growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     cluster, traffic = replace(spec.cluster, notes=topics.notes), sections.traffic(document)
     written_too = {broker.id for broker in added_brokers(document)}
     # A replacement that only changes.replace_brokers names may be live, and cordoned, as well.
@@ -161,6 +162,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
     today, months = topics.assignment.topics, [*sections.of_months(document)]
+    rated = {topic.name for topic in today if any(each.bytes_in_per_sec for each in topic.partitions)}
     asked, week = [*sections.of_hours(document)], cluster_load.week_of_load(rows, about)
     lacks = cluster_load.without_hours(today, week, asked)
     why = cluster_load.misfit(today, load, sized=sized) or (asked and lacks)
@@ -177,7 +179,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         sizes=topics.sizes if sized else Sizes(known, unsized if known else 0),
         inputs=(*topics.inputs, InputFile(name, hashlib.sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
-        growth=load.growth,
+        growth=Monthly(load.growth, at_end={name: ppm for name, ppm in load.at_end.items() if name not in rated}),
         week=None if lacks else replace(week, planned_for=sections.at_busiest_hours(document)),
     )
 

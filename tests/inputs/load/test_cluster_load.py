@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import log
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from load_samples import MONDAY, rows_of, sample_batch
 
-from planner.inputs.load import profile_file, profile_statistics
+from planner.inputs.load import cluster_load, profile_file, profile_statistics
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.load_history import About, Span
@@ -64,10 +65,12 @@ def test_sizes_rates_and_growth_come_from_the_profile(tmp_path: Path) -> None:
     assert ["cluster.load doesn't have 1 partition: they count as idle where the YAML says nothing"] == [
         note for note in found.cluster.notes if "cluster.load" in note
     ]
-    assert any("% faster (orders): a profile of the last weeks" in note for note in found.cluster.notes)
+    assert any("% faster (orders): planner growth, planner size and months" in note for note in found.cluster.notes)
     (rate,) = found.growth.rates
     assert "orders" == rate.topics
     assert rate.ppm == pytest.approx(1_000_000, rel=0.01)
+    months = 28 * 24 / 730.5
+    assert found.growth.at_end == {"orders": pytest.approx(1e6 * months * log(2) / (1 - 0.5**months), rel=0.01)}
     assert ["s.yaml", "load.parquet"] == [each.path for each in found.inputs]
 
 
@@ -84,6 +87,19 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
     assert [50, 60] == [each.bytes_out_per_sec for each in orders.partitions]
     assert 5000 == orders.partitions[0].size_bytes
     assert Rate("orders", 10_000) == found.growth.rates[0]
+    assert {} == found.growth.at_end, "what is stated is the rate of today"
+    assert {} == reading.load(spec(tmp_path, first=", bytes_in: 1MB/s")).growth.at_end
+
+
+def test_a_topic_that_appeared_later_has_less_of_a_history(tmp_path: Path) -> None:
+    """Its mean is of the hours that are known of it, which are the last ones."""
+    profile(tmp_path)
+    rows, about = profile_file.decoded((tmp_path / "load.parquet").read_bytes(), "load.parquet")
+    half = rows.set_column(rows.schema.get_field_index("coverage"), "coverage", pa.array([0.5] * len(rows)))
+
+    whole, later = (cluster_load.cluster_load(each, about).at_end["orders"] for each in (rows, half))
+    assert 1_000_000 < later < whole
+    assert later == pytest.approx(1_000_000 + (whole - 1_000_000) / 2, rel=0.05)
 
 
 @pytest.mark.parametrize(
