@@ -270,6 +270,7 @@ def test_the_peak_of_a_process_is_its_own():
     assert 0 < apart_bytes < held.nbytes < peak_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system can't keep a process on some cores")
 def test_a_worker_is_a_core():
     """What is measured with one worker stays on one core; this process keeps all of its own."""

@@ -18,6 +18,7 @@ def small() -> Problem:
     return build_problem.build(cases.to_spec(cases.make(sweep.CASE)))
 
 
+@pytest.mark.slow
 def test_the_sweep_names_the_best_candidate():
     """The candidates are numbered, all drawn, and the sweep's best is the ranking's first."""
     flat = small()

@@ -56,7 +56,9 @@ def drawn(rng: np.random.Generator) -> Spec:
     )
 
 
-@pytest.mark.parametrize("cases", [60, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "cases", [10, pytest.param(60, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("rebalance", ["all", "none"])
 def test_common_leaders_are_bounded_by_all_plans(rebalance: str, cases: int) -> None:
     """No plan that keeps the rule copies less than the bound; nearly all plans copy no more than the best ones."""

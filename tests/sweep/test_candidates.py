@@ -246,6 +246,7 @@ def test_a_billion_candidates_are_a_few_runs() -> None:
     assert len(every.runs) < 500
 
 
+@pytest.mark.slow
 def test_arrays_are_made_without_pandas() -> None:
     """It isn't imported for them, and is there for whoever wants it later."""
     code = (

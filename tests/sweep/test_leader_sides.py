@@ -130,7 +130,7 @@ def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch
     assert max(of_splits) > 8, of_splits
 
 
-@examples(100)
+@examples(50)
 @given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]), st.booleans())
 def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy, down: bool) -> None:
     """No broker, or rack, is preferred to lead both, though one of the brokers is down; sides found in the plan alone
