@@ -9,7 +9,7 @@ import click
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import require_beside, require_unchanged
-from planner.export.output_folder import replace_file, require_unread
+from planner.export.output_folder import PAGE, replace_file, require_unread
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers
 from planner.model.balance import exact
@@ -120,7 +120,7 @@ def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form:
         return 0
     wish = reading.load(spec)
     if page:
-        require_unread("--html", page, reading.files_read(spec, wish))
+        require_unread("--html", page, reading.files_read(spec, wish), PAGE)
     found = sizes(wish, EngineOptions(**options))
     if page:
         replace_file(page, sizing_report.page(found))

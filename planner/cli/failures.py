@@ -41,7 +41,8 @@ def run(path: Path, options: FailuresOptions) -> FailuresDocument:
             raise SetupError(f"{options.rows}: can't be written: {options.rows.parent} isn't a folder")
         folder = path.parent if path.name == "plan.json" else path
         of_spec = options.plan or path.with_suffix(".plan")
-        output_folder.require_unread("--rows", options.rows, (folder, _spec_of(path) if folder.is_dir() else of_spec))
+        read = (folder, _spec_of(path) if folder.is_dir() else of_spec)
+        output_folder.require_unread("--rows", options.rows, read, output_folder.PARQUET)
     subject = find(path, options.plan)
     if options.rows is not None:
         of = _spec_of(path) if path.is_dir() or path.name == "plan.json" else path

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from planner.cli.engine import EngineOptions, on_spark, phases_shown, spark_options
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
-from planner.export.output_folder import replace_file, require_unread
+from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread
 from planner.inputs.load import profile_file
 from planner.inputs.load.profile_statistics import TABLE_COLUMNS
 from planner.model.errors import SetupError, did_you_mean
@@ -50,10 +50,10 @@ def load(
         raise click.UsageError("--show takes one profile, and no --output")
     if not show and out is None:
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
-    for option, path in (("--output", out), ("--html", page)):
+    for option, path, begins in (("--output", out, PARQUET), ("--html", page, PAGE)):
         if path:
             _writable(option, path)
-            require_unread(option, path, files)
+            require_unread(option, path, files, begins)
     if out is None:
         rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:

@@ -148,13 +148,26 @@ def _is_ours(path: Path, key: str) -> bool:
     return isinstance(version, str) and version.split(".")[0] in FORMATS and key in document
 
 
-def require_unread(option: str, out: Path, read: Iterable[str | Path]) -> None:
-    """SetupError for a file to be written that is one of these files, or in one of these folders, which are read."""
+# How the files begin that commands write under any name.
+PAGE, PARQUET = b"<!DOCTYPE html>", b"PAR1"
+
+
+def require_unread(option: str, out: Path, read: Iterable[str | Path], begins: bytes = b"") -> None:
+    """SetupError for a file to be written that is one of these files, or in one of these folders, which are read; and
+    for one that is there already, isn't empty and doesn't begin so: it is no earlier one.
+    """
     goal = Path(os.path.realpath(out))
     for each in read:
         source = Path(os.path.realpath(each))
         if goal == source or (source.is_dir() and source in goal.parents):
             raise SetupError(f"{option} {out}: {each} is read, and would be changed; allowed: a file elsewhere")
+    if begins and goal.is_file() and goal.stat().st_size:
+        with goal.open("rb") as there:
+            if there.read(len(begins)) != begins:
+                kind = "Parquet file" if begins == PARQUET else "page"
+                raise SetupError(
+                    f"{option} {out}: is there already, and is no {kind}; allowed: a new file, or a {kind}"
+                )
 
 
 def replace_file(path: Path, content: bytes) -> None:

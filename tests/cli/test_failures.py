@@ -150,6 +150,15 @@ def test_a_file_that_cannot_be_written(spec, tmp_path):
         run(spec, "--of", "brokers", "--engine", "local", "--rows", "/dev/full")
 
 
+def test_rows_replace_no_file_of_another_kind(spec):
+    """Such as notes beside the spec."""
+    notes = spec.parent / "notes.md"
+    notes.write_text("mine")
+    with pytest.raises(SetupError, match=r"--rows .*notes.md: is there already, and is no Parquet file; allowed"):
+        run(spec, "--of", "brokers", "--engine", "local", "--rows", notes)
+    assert "mine" == notes.read_text()
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("rows", ["spec.yaml", "spec.plan/plan.json", "spec.plan/rows.parquet"])
 def test_rows_replace_nothing_that_is_read(spec, rows):

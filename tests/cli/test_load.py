@@ -77,6 +77,15 @@ def test_what_is_read_is_no_output(profile: Path) -> None:
     assert [(profile, before)] == [(each, each.read_bytes()) for each in profile.parent.iterdir()]
 
 
+def test_a_profile_and_its_page_replace_no_file_of_another_kind(profile: Path, tmp_path: Path) -> None:
+    """Such as notes, before anything is read."""
+    notes = tmp_path / "notes.md"
+    notes.write_text("mine")
+    for arguments in (("--show", str(profile), "--html", str(notes)), (str(profile), "-o", str(notes))):
+        assert "notes.md: is there already, and is no " in str(typed(*arguments).exception)
+    assert "mine" == notes.read_text()
+
+
 def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
     """With what is allowed."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")

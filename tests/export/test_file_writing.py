@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.export.output_folder import replace_file
+from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread
+from planner.model.errors import SetupError
 
 
 def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
@@ -54,3 +55,28 @@ def test_where_writing_fails_all_is_as_it_was(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(OSError, match="No space left"):
         replace_file(tmp_path / "file", b"new")
     assert {"file": b"old"} == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("begins", "there", "kind"),
+    [
+        (PAGE, b"version: 1", "page"),
+        (PARQUET, PAGE + b"<p>", "Parquet file"),
+        (PARQUET, b"PAR", "Parquet file"),
+        (PARQUET, b"PAR1...", None),
+        (PAGE, PAGE, None),
+        (PAGE, b"", None),
+        (b"", b"anything", None),
+    ],
+)
+def test_only_a_file_of_its_own_kind_is_replaced(tmp_path, begins, there, kind):
+    """Whatever its name; an empty one, as mktemp makes them, is nobody's."""
+    out = tmp_path / "out"
+    require_unread("--out", out, (), begins)
+    out.write_bytes(there)
+    if kind is None:
+        require_unread("--out", out, (), begins)
+    else:
+        said = f"--out .*out: is there already, and is no {kind}; allowed: a new file, or a {kind}"
+        with pytest.raises(SetupError, match=said):
+            require_unread("--out", out, (), begins)
