@@ -10,22 +10,30 @@ def exact(number: float) -> str:
     return f"{Decimal(str(number)):f}".removesuffix(".0")
 
 
+# Between a part and its goal, where a tolerance is written.
+_WAY = "% of the way to "
+
+
 @dataclass(frozen=True)
 class Tolerance:
     """How even a count must be over the brokers.
 
     `spread`: largest minus smallest at most `value`; `percent`: each broker within ±`value` % of its fair share;
     `none`: not asked for. Written `1`, `5%`, `none`, in the YAML and in a candidate's row alike; a row is read again to
-    make its plan, so that nothing may be lost.
+    make its plan, so that nothing may be lost. `part`, in rows within a budget alone: each broker goes `value` % of the
+    way from what it holds today to what `goal` says. Written `25% of the way to 10%`.
     """
 
-    kind: Literal["spread", "percent", "none"]
+    kind: Literal["spread", "percent", "none", "part"]
     value: float = 0
+    goal: Self | None = None
 
     @classmethod
     def parse(cls, text: str | int) -> Self:
-        """`1`, `"1"`, `"2.5%"` or `"none"`; ValueError for anything else."""
-        word = str(text).strip()
+        """`1`, `"1"`, `"2.5%"`, `"none"` or `"25% of the way to 10%"`; ValueError for anything else."""
+        part, way, word = str(text).strip().rpartition(_WAY)
+        if way:
+            return cls("part", float(part), cls.parse(word))
         if word == "none":
             return cls("none")
         if word.endswith("%"):
@@ -38,6 +46,8 @@ class Tolerance:
                 return "none"
             case "percent":
                 return f"{exact(self.value)}%"
+            case "part":
+                return f"{exact(self.value)}{_WAY}{self.goal}"
             case _:
                 return f"{int(self.value)}"
 

@@ -6,12 +6,14 @@ score measures against them, independently of each other.
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from planner.model.balance import Balance, Tolerance
+from planner.model.build_problem import today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.broker_loads import counts_by_group, leaders_after
+from planner.scoring.broker_loads import by_group, counts_by_group, leaders_after
 from planner.scoring.fair_shares import Shares, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, beyond, excess
 
@@ -54,6 +56,19 @@ class Windows:
 
 def windows(problem: Problem, balance: Balance) -> Windows:
     """The windows that a balance asks for on this problem."""
+    parts = {name: each for name, each in vars(balance).items() if each.kind == "part"}
+    if parts:
+        goals = windows(problem, replace(balance, **{name: each.goal for name, each in parts.items()}))
+        on_brokers, ends, limits = held_today(problem), dict[str, Any](), problem.disk_limit_bytes[problem.targets]
+        hard = {"disk": np.where(limits < 0, OPEN_BYTES, limits)}
+        if goals.caps is not None:
+            hard |= {"replicas": goals.caps[0], "leaders": goals.caps[1]}
+        for name, part in parts.items():
+            if (goal := getattr(goals, name)) is not None:
+                # Each broker may stay outside the goal by what it doesn't go of its way there.
+                below, above = np.floor(beyond(goal, on_brokers[name]) * (1 - part.value / 100)).astype(np.int64)
+                ends[name] = np.stack([goal[0] - below, np.minimum(goal[1] + above, hard.get(name, OPEN_BYTES))])
+        return replace(goals, **ends)
     fair = fair_shares(problem)
     led_by = leaders_after(problem, problem.replicas)[:, None]
     held, led = (
@@ -75,6 +90,13 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         byte_shares=np.stack([(each.count // each.parts)[0].astype(np.int64) for each in of_bytes]),
         caps=None if problem.caps is None else problem.caps[:, problem.targets],
     )
+
+
+def held_today(problem: Problem) -> dict[str, LongArray]:
+    """(Bt,) each: what the target brokers hold of what has a window in all topics together, by the window's name."""
+    one = np.zeros_like(problem.topic_of)
+    names = ("replicas", "leaders", *BYTE_WINDOWS)
+    return dict(zip(names, by_group(problem, today(problem), problem.leaders, one, 1, len(names))[0], strict=True))
 
 
 def starts(problem: Problem, tolerance: Tolerance) -> range:
@@ -100,6 +122,8 @@ def starting(wanted: Windows, low: int, spread: int) -> Windows:
 
 def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
     """The windows, with those that may begin anywhere set to begin nearest to what an assignment (P, W) holds."""
+    if balance.replicas.kind == "part":
+        return wanted
     held = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
     replicas, topic_replicas = _of_replicas(problem, balance, held)
     return replace(wanted, replicas=replicas, topic_replicas=topic_replicas)

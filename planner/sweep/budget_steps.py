@@ -19,13 +19,19 @@ from planner.model.spec import Budget
 from planner.model.together import without_waiting
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import adding
-from planner.scoring.windows import BYTE_WINDOWS
+from planner.scoring.window_excess import beyond
+from planner.scoring.windows import BYTE_WINDOWS, held_today, windows
 from planner.strategies import optimum
 
 # How far from its fair share each broker may be, in per cent, on the ladder: where only the costly windows are
-# loosened, and where all are. They are no more than what a small cluster's sweep solves.
+# loosened, and where all are. With the parts below they are about what a small cluster's sweep solves.
 LEVELS_OF_COST = (5, 12, 20, 30, 50, 75)
 LEVELS = (2, 8, 16, 25, 40, 50, 60, 75, 90)
+# How far each broker goes from what it holds today to its windows, in per cent; and how many of them are tried, the
+# largest that the budget may pay for. An empty broker needs the small ones: no level asks for less than a tenth of
+# its share.
+PARTS = (1, 1.3, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8, 10, 12.5, 16, 20, 25, 32, 40, 50, 63, 80)
+PARTS_TRIED = 6
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
 _COUNTS = ("replicas", "leaders")
 _TOPICS = ("topic_replicas", "topic_leaders")
@@ -44,19 +50,38 @@ def amounts(term: str, taken: int, allowed: int) -> tuple[str, str]:
     return (exactly(taken), stated(allowed)) if term == "bytes_moved" else (str(taken), str(allowed))
 
 
-def ladder(balance: Balance, budget: Budget) -> tuple[Balance, ...]:
+def ladder(balance: Balance, budget: Budget, affordable: float = 1) -> tuple[Balance, ...]:
     """Balances from the one asked for to none at all, ever looser.
 
     The windows of single topics go first, since they cost most for what they even out. Then those windows are loosened
-    that cost what the budget limits; then all; and last, where it limits leaders, all without that of leaders.
+    that cost what the budget limits; then each broker goes a part of its way to all of them, at most the `affordable`
+    part; then all are loosened; and last, where the budget limits leaders, all without that of leaders. Leaders that it
+    doesn't limit stay as even as asked: they copy nothing.
     """
     no_topics = _without(balance, _TOPICS)
     costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
-    everything = (*_COUNTS, *BYTE_WINDOWS)
-    looser = [*_ever_looser(no_topics, costly, LEVELS_OF_COST), *_ever_looser(no_topics, everything, LEVELS)]
+    everything = ("replicas", *(() if budget.leaders_changed is None else ("leaders",)), *BYTE_WINDOWS)
+    looser = _ever_looser(no_topics, costly, LEVELS_OF_COST)
+    parts = [part for part in PARTS if part <= 100 * affordable][-PARTS_TRIED:]
+    goals = {knob: getattr(balance, knob) for knob in everything if getattr(balance, knob) != NO_TOLERANCE}
+    ways = [{knob: Tolerance("part", part, goal) for knob, goal in goals.items()} for part in reversed(parts)]
+    looser += [replace(no_topics, **way) for way in ways]
+    looser += _ever_looser(no_topics, everything, LEVELS)
     if budget.leaders_changed is not None:
         looser += _ever_looser(_without(no_topics, ("leaders",)), everything, LEVELS)
-    return tuple(dict.fromkeys([balance, no_topics, *looser, _without(no_topics, everything)]))
+    return tuple(dict.fromkeys([balance, no_topics, *looser, _without(no_topics, (*_COUNTS, *BYTE_WINDOWS))]))
+
+
+def affordable(problem: Problem) -> float:
+    """The most of the brokers' way to the balance asked for that the budget may pay for, at least what they lack; 1
+    where nothing is known.
+    """
+    held, wanted, most = held_today(problem), windows(problem, problem.balance), list[float]()
+    for term, name in zip(TERMS, ("disk", "replicas", "leaders"), strict=True):
+        limit, bounds = getattr(problem.budget, term), getattr(wanted, name)
+        if limit is not None and bounds is not None:
+            most += [limit / forced for forced in [int(beyond(bounds, held[name]).sum(axis=1).max())] if forced]
+    return min(most, default=1.0)
 
 
 def spread_out(balances: Sequence[Balance]) -> tuple[Balance, ...]:

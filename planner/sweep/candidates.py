@@ -57,6 +57,8 @@ _OWN_GRID = 0.6
 # Steps of a budget's ladder that are tried however large the cluster and few the candidates: without its last one,
 # nothing may fit.
 _LEAST_OF_LADDER = 3
+# A budget's ladder may take so much more than what other solved plans are worth.
+_OF_LADDER = 1.3
 # Tolerances tried beside the ones asked for where the YAML gives no grid.
 _LOOSER = (Tolerance("percent", 5), Tolerance("percent", 10), Tolerance("percent", 25))
 _OF_DISK = (Tolerance("percent", 2), *_LOOSER, NO_TOLERANCE)
@@ -227,7 +229,7 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Run]
     if sweep.solved is not None:
         worth = most * max(_price(problem, point.balance) for point in (asked, *others))
     left = max(0, worth - _price(problem, asked.balance))
-    kept = left * (1 if given else _OWN_GRID)
+    kept = left * (_OF_LADDER if budget_steps.asked(problem.budget) else 1 if given else _OWN_GRID)
     chosen, sure = [asked], _LEAST_OF_LADDER if budget_steps.asked(problem.budget) else 1
     for point in others:
         price = _price(problem, point.balance)
@@ -272,7 +274,8 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     if problem.rebalance != "all":
         return [wanted]
     if budget_steps.asked(problem.budget):
-        return budget_steps.spread_out(budget_steps.ladder(wanted, problem.budget))
+        steps = budget_steps.ladder(wanted, problem.budget, budget_steps.affordable(problem))
+        return budget_steps.spread_out(steps)
     axes = [(getattr(wanted, knob), *getattr(_filled(problem, grid), knob)) for knob in KNOBS]
     points = [Balance(*point) for point in product(*axes)]
     return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in KNOBS))

@@ -262,3 +262,18 @@ def test_a_spread_is_kept_wherever_its_window_begins(counts: list[int], kept: bo
     bounds, held = np.array([[3, 3, 3], [5, 5, 5]]), np.array(counts)
     assert kept == (excess_anywhere(bounds, held, 1, Tolerance("spread", 2)) == 0)
     assert excess(bounds, held, 1) == excess_anywhere(bounds, held, 1, Tolerance("percent", 25))
+
+
+@examples(30)
+@given(loaded_problems(), st.sampled_from((0, 12.5, 63, 100)))
+def test_a_part_of_the_way_holds_its_goal_and_no_more_than_disks_do(problem: Problem, part: float) -> None:
+    """All of the way is the goal; with less, its window lies within the part's, which ends where disks do."""
+    asked = replace(problem.balance, disk=Tolerance("percent", 10))
+    goal = windows(problem, asked)
+    ways = {name: Tolerance("part", part, getattr(asked, name)) for name in ("replicas", "disk")}
+    way = windows(problem, replace(asked, **ways))
+    limits = problem.disk_limit_bytes[problem.targets]
+    for wider, within in ((way.replicas, goal.replicas), (np.asarray(way.disk), np.asarray(goal.disk))):
+        assert ((wider[0] <= within[0]) & (within[1] <= wider[1])).all()
+        assert part < 100 or wider.tolist() == within.tolist()
+    assert (np.asarray(way.disk)[1] <= np.where(limits < 0, OPEN_BYTES, limits)).all()

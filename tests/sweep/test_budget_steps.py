@@ -27,9 +27,10 @@ from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
+from planner.scoring.windows import windows
 from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.sweep import budget_steps, candidates, choice
-from planner.sweep.budget_steps import LEVELS, LEVELS_OF_COST, TERMS, first_step, ladder, within
+from planner.sweep.budget_steps import LEVELS, LEVELS_OF_COST, TERMS, affordable, first_step, ladder, within
 from planner.sweep.evaluate import run
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
@@ -64,7 +65,9 @@ def test_ladder_never_tightens_and_asks_for_nothing_new() -> None:
     """A percentage only grows; what wasn't asked for stays so."""
     steps = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
     levels = {10, *LEVELS, *LEVELS_OF_COST}
-    assert {"none", *(f"{level}%" for level in levels if level >= 10)} == {str(step.disk) for step in steps}
+    loosened = {str(step.disk) for step in steps if step.disk.kind != "part"}
+    assert {"none", *(f"{level}%" for level in levels if level >= 10)} == loosened
+    assert {Tolerance("percent", 10)} == {step.disk.goal for step in steps if step.disk.kind == "part"}
     assert {NO_TOLERANCE} == {step.network_in for step in steps}
 
 
@@ -95,8 +98,49 @@ def test_ladder_loosens_first_what_costs(budget, kept) -> None:
 
 
 def test_ladder_is_no_longer_than_a_small_clusters_sweep() -> None:
-    """Twenty plans are solved there: every step is looked at."""
-    assert len(ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))) <= 20
+    """Every step is looked at: a budget's ladder may take three tenths more than the twenty plans solved there."""
+    problem = build(crowding(Budget(bytes_moved=8)))
+    steps = ladder(problem.balance, problem.budget, affordable(problem))
+    tried = candidates.candidates(problem, Sweep())
+    assert set(steps) == {run.balance for run in tried.runs if run.strategy == "optimum"}
+    assert len(steps) <= 26
+
+
+def crowding(budget: Budget) -> Spec:
+    """Broker 4 is new and empty; three others hold six partitions of 10 bytes each, and a small one."""
+    rows = {"a": [(1,)] * 6 + [(2,)] * 6 + [(3,)] * 6, "b": [(1,), (2,), (3,)]}
+    sizes = {"a": [10] * 18, "b": [1, 2, 3]}
+    balance = Balance(disk=Tolerance("percent", 10))
+    return spec_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, balance=balance, budget=budget, sweep=Sweep(130))
+
+
+def test_a_part_of_the_way_lets_each_broker_stay_outside_by_the_rest() -> None:
+    """An empty broker's share is 46.5, at least 41.85 of it: a quarter of the way is 10.5; others keep the rest."""
+    problem = build(crowding(Budget(bytes_moved=8)))
+    goal = windows(problem, problem.balance)
+    part = windows(problem, replace(problem.balance, disk=Tolerance("part", 25, problem.balance.disk)))
+    assert [[42, 42, 42, 11], [58, 59, 60, 51]] == np.asarray(part.disk).tolist()
+    assert goal.replicas.tolist() == part.replicas.tolist()
+    assert Tolerance.parse("25% of the way to 10%") == Tolerance("part", 25, problem.balance.disk)
+
+
+@pytest.mark.parametrize("budget", [Budget(bytes_moved=8), Budget(bytes_moved=21)])
+def test_what_is_affordable_is_at_least_what_an_empty_broker_lacks(budget: Budget) -> None:
+    """It lacks 42 bytes of its window; where nothing is lacked of what is limited, all of the way is affordable."""
+    assert pytest.approx((budget.bytes_moved or 0) / 42) == affordable(build(crowding(budget)))
+    assert 1 == affordable(build(replace(crowding(budget), balance=balance_of("none", "none", "none"))))
+
+
+@pytest.mark.parametrize(("most", "copied"), [(8, 6), (16, 15), (30, 30)])
+def test_a_small_budget_is_used_where_a_broker_is_empty(most: int, copied: int) -> None:
+    """Windows around the shares alone use 0, 12 and 26: of nothing, a tenth of a share, then a quarter."""
+    assert copied == planned(crowding(Budget(bytes_moved=most)))["budget"]["spent"]["bytes_moved"]
+
+
+def test_leaders_that_the_budget_does_not_limit_stay_even() -> None:
+    """They copy nothing: only with no window at all are they let go."""
+    *steps, last = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
+    assert ({Balance().leaders}, NO_TOLERANCE) == ({step.leaders for step in steps}, last.leaders)
 
 
 def spec(budget: Budget, changes: Changes = DRAIN, rows: Any = None, **rest: Any) -> Spec:

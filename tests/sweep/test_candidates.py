@@ -20,6 +20,7 @@ from planner.model.balance import BalanceGrid, Tolerance
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Growth, Sweep, TopicFilter
 from planner.strategies.catalog import STRATEGIES
+from planner.sweep import budget_steps
 from planner.sweep import candidates as space
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, of_row
 
@@ -165,8 +166,10 @@ def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among:
     assert max(1, asked // among // 5) == len(optima(plain, sweep, among))
 
 
-def test_a_budgets_ladder_on_a_very_large_cluster() -> None:
+def test_a_budgets_ladder_on_a_very_large_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """As few candidates as there are by default, and those shared by four alternatives: its ends are looked at."""
+    # Only its number of replicas is large: it has no windows.
+    monkeypatch.setattr(budget_steps, "affordable", lambda _: 1.0)
     large = replace(problem_of(no_racks(0, 1), ROWS, budget=BUDGET), replication_factors=np.full(1_500_000, 2))
     assert [3, 3] == [len(set(optima(large, Sweep(), among))) for among in (1, 4)]
     assert 5 == len(candidates(large, Sweep(), 4))

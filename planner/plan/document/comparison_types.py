@@ -26,7 +26,10 @@ from planner.plan.document.request_types import ChangesSection
 
 
 class BalanceWindows(Section, frozen=True, kw_only=True):
-    """The windows of a balance: a spread (1), a percentage around the fair share (5%), or none."""
+    """The windows of a balance: a spread (1), a percentage around the fair share (5%), or none.
+
+    Within a budget each broker may go only a part of its way from today: `20% of the way to 10%`.
+    """
 
     replicas: Annotated[
         Window, doc("Replicas on a broker: a spread (1), a percentage around the fair share (5%), or none.")

@@ -51,5 +51,7 @@ TopicConfig = Mapping[str, str]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 UtcTime = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 Percentage = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?%$")]
-Window = Annotated[str, Meta(pattern=r"^(none|[0-9]+|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?%)$")]
+Window = Annotated[
+    str, Meta(pattern=r"^(none|([0-9]+(\.[0-9]+)?% of the way to )?([0-9]+|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?%))$")
+]
 WindowName = Annotated[str, Meta(description="Name of a window, as in balance.asked.")]
