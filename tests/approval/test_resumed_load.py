@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,11 @@ import pytest
 from click.testing import CliRunner
 from folders import ROOT
 
+from planner.approval.cluster_now import Now, with_load
+from planner.approval.remaining_changes import with_traffic
 from planner.cli.commands import commands
+from planner.inputs.spec import reading
+from planner.model.cluster import StatedRate
 from planner.model.errors import PlannerError, SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.plan.build import RefusedPlanError
@@ -76,6 +81,18 @@ def test_with_the_profile_all_of_it_is_judged_again(site: Path, resume: Resume, 
     first = shutil.move(tmp_path / "rest.plan", tmp_path / "first.plan")
     again = resume("--load", LOAD, plan=first)
     assert (rest.hours, rest.cross_rack, rest.spec) == (again.hours, again.cross_rack, again.spec)
+
+
+@pytest.mark.slow
+def test_what_is_left_is_forecast_from_where_the_plan_was(site: Path) -> None:
+    """From the end of the profile's history; what the YAML states is the rate of today."""
+    spec, whole = reading.load(site / "hours.yaml"), plan_file.read(site / "whole.plan")
+    now = with_load(Now({topic.name: topic for topic in spec.cluster.topics}), LOAD)
+
+    assert "orders" in spec.growth.at_end
+    assert spec.growth.at_end == with_traffic(spec, whole, now).growth.at_end
+    stated = replace(spec, cluster=replace(spec.cluster, rates=(StatedRate("*", None, 1, 1),)))
+    assert {} == with_traffic(stated, whole, now).growth.at_end
 
 
 @pytest.mark.slow
