@@ -64,7 +64,8 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
 # A task that fails is started again, and where it always fails the command says why in a sentence. The first two of
-# these loggers would print the stacks of Java and Python each time; the others, each folder that can't be made.
+# these loggers would print the stacks of Java and Python each time; the next two, each folder that can't be made; the
+# last, a message of an executor that comes when the driver has stopped listening.
 NO_STACKS = """\
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
@@ -74,6 +75,8 @@ logger.folders.name = org.apache.spark.network.util.JavaUtils
 logger.folders.level = off
 logger.blocks.name = org.apache.spark.storage.DiskBlockManager
 logger.blocks.level = off
+logger.messages.name = org.apache.spark.network.server.TransportRequestHandler
+logger.messages.level = off
 """
 # On a cluster this one warns where no executor takes the tasks; otherwise the sweep would wait without a message.
 CLUSTER_LOGGING = """\

@@ -4,6 +4,7 @@ A window is the tolerance around a broker's fair share (see `fair_shares`). The 
 score measures against them, independently of each other.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -59,16 +60,7 @@ def windows(problem: Problem, balance: Balance) -> Windows:
     parts = {name: each for name, each in vars(balance).items() if each.kind == "part"}
     if parts:
         goals = windows(problem, replace(balance, **{name: each.goal for name, each in parts.items()}))
-        on_brokers, ends, limits = held_today(problem), dict[str, Any](), problem.disk_limit_bytes[problem.targets]
-        hard = {"disk": np.where(limits < 0, OPEN_BYTES, limits)}
-        if goals.caps is not None:
-            hard |= {"replicas": goals.caps[0], "leaders": goals.caps[1]}
-        for name, part in parts.items():
-            if (goal := getattr(goals, name)) is not None:
-                # Each broker may stay outside the goal by what it doesn't go of its way there.
-                below, above = np.floor(beyond(goal, on_brokers[name]) * (1 - part.value / 100)).astype(np.int64)
-                ends[name] = np.stack([goal[0] - below, np.minimum(goal[1] + above, hard.get(name, OPEN_BYTES))])
-        return replace(goals, **ends)
+        return _parts_of_the_way(problem, goals, parts)
     fair = fair_shares(problem)
     led_by = leaders_after(problem, problem.replicas)[:, None]
     held, led = (
@@ -90,6 +82,20 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         byte_shares=np.stack([(each.count // each.parts)[0].astype(np.int64) for each in of_bytes]),
         caps=None if problem.caps is None else problem.caps[:, problem.targets],
     )
+
+
+def _parts_of_the_way(problem: Problem, goals: Windows, parts: Mapping[str, Tolerance]) -> Windows:
+    """The windows, wider by what each broker doesn't go of its way from today; never beyond caps and disks."""
+    held, limits = held_today(problem), problem.disk_limit_bytes[problem.targets]
+    most = {"disk": np.where(limits < 0, OPEN_BYTES, limits)}
+    if goals.caps is not None:
+        most |= {"replicas": goals.caps[0], "leaders": goals.caps[1]}
+    wider = dict[str, Any]()
+    for name, part in parts.items():
+        if (goal := getattr(goals, name)) is not None:
+            below, above = np.floor(beyond(goal, held[name]) * (1 - part.value / 100)).astype(np.int64)
+            wider[name] = np.stack([goal[0] - below, np.minimum(goal[1] + above, most.get(name, OPEN_BYTES))])
+    return replace(goals, **wider)
 
 
 def held_today(problem: Problem) -> dict[str, LongArray]:
