@@ -279,7 +279,7 @@ def _helped(document: GrowthDocument) -> Iterator[str]:
             fewer = f", and fewer than {kind.at_least:,} can't" if kind.at_least > 1 else ""
             yield f"Class {kind.broker_class}: no plan made with {ranges(tried)} more lasts so long{fewer}."
         elif kind.at_least > 0:
-            yield f"Class {kind.broker_class}: at least {kind.at_least:,} more are needed: {_TOO_MANY}."
+            yield f"Class {kind.broker_class}: it takes at least {kind.at_least:,} more: {_TOO_MANY}."
 
 
 def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:

@@ -197,7 +197,7 @@ def test_brokers_that_would_help_are_told_or_why_there_are_none():
     assert "Class big: no plan made with 2 more lasts so long.\n" in uneven
     planned = {**LASTS, "assignment": "as planned"}
     assert "more it lasts" not in page_of(made(assignments=[planned], classes=least, options=[OPTION]))
-    assert "Class big: at least 2 more are needed: no plan was made for so many, as they are more than" in page_of(
+    assert "Class big: it takes at least 2 more: no plan was made for so many, as they are more than" in page_of(
         made(classes=least)
     )
 
