@@ -225,10 +225,12 @@ def _unlike_retention(ahead: Forecast) -> Iterator[str]:
     problem = ahead.problem
     kept = np.minimum(problem.bytes_in_per_sec * ahead.age * MONTH_SECONDS, ahead.cap)
     limited = (ahead.by_rate > 0) & np.isfinite(kept) & (problem.size_bytes > 0)
-    for at, name in enumerate(problem.topic_names):
-        of = limited & (problem.topic_of == at)
-        ratio = problem.size_bytes[of].sum() / max(1.0, kept[of].sum())
-        if of.any() and not 1 / 3 <= ratio <= 3:
+    stored, made = (
+        np.bincount(problem.topic_of[limited], each[limited], len(problem.topic_names))
+        for each in (problem.size_bytes, kept)
+    )
+    for name, has, makes in zip(problem.topic_names, stored, made, strict=True):
+        if has and not 1 / 3 <= has / max(1.0, makes) <= 3:
             yield name
 
 
