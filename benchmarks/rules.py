@@ -20,7 +20,7 @@ from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import LeaderRacks, Placement, Spec
-from planner.plan.bound_file import gap_percent
+from planner.plan.bound_section import gap_percent
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, adding, score
 from planner.strategies import optimum

@@ -23,7 +23,7 @@ from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
 from planner.model.load_history import WeekOfLoad
 from planner.model.spec import InputFile
-from planner.plan import state_fingerprint
+from planner.plan import cluster_sections
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.plan.document.plan_types import Plan
 
@@ -227,7 +227,7 @@ def since(plan: Plan, now: Now) -> Since:
     own = {row.key for row in plan.partitions}
     made = {row.topic: row.partitions for row in plan.new_topics}
     both = sorted(before.keys() & now.topics.keys())
-    unlike = {name: state_fingerprint.unlike(before[name], now.topics[name]) for name in both}
+    unlike = {name: cluster_sections.unlike_state(before[name], now.topics[name]) for name in both}
     counts = {name: len(topic.partitions) for name, topic in now.topics.items()}
     were = {name: len(row.leaders) for name, row in before.items()}
     sizes = now.sizes if all(before[name].size_bytes is not None for name in both) else None
@@ -247,7 +247,7 @@ def since(plan: Plan, now: Now) -> Since:
     if any(key for pair in unlike.values() for key in pair) or found.partitions or made:
         return found
     # Where nothing at all was found to have changed, the digest over everything decides.
-    digest = state_fingerprint.digest([now.topics[name] for name in sorted(now.topics)])
+    digest = cluster_sections.state_digest([now.topics[name] for name in sorted(now.topics)])
     return replace(found, unnamed=digest != plan.state.sha256)
 
 

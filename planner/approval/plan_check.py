@@ -21,10 +21,9 @@ from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import amounts, file_reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.model.formats import first_lines
-from planner.plan import bound_file, headline, plan_file
-from planner.plan.document import codec, restart_types
-from planner.plan.document.plan_types import Plan
-from planner.plan.document.restart_types import RestartDocument
+from planner.plan import bound_section, headline, plan_file
+from planner.plan.document import codec, plan_types
+from planner.plan.document.plan_types import Plan, RestartDocument
 from planner.sweep import candidates_file, sweep_result
 
 LINES_SHOWN = 20
@@ -116,7 +115,7 @@ def check_restart(
 
     The playbook itself compares the steps with the cluster, before anything restarts.
     """
-    file, data = file_reading.read_made(path, restart_types.FILE, "a restart")
+    file, data = file_reading.read_made(path, plan_types.RESTART_FILE, "a restart")
     restart = codec.decode_restart(data, str(file))
     found, refusals = None, list[Refusal]()
     if wanted.plan_id not in (None, restart.restart_id):
@@ -124,7 +123,7 @@ def check_restart(
     if path.is_dir():
         made = {name: digest(content) for name, content in render(restart).items()}
         # Today's replica lists aren't in restart.json, only their digest.
-        made[f"{kafka_files.ROLE}/files/{restart_types.STATES}"] = restart.states_sha256
+        made[f"{kafka_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
         made[SUMS] = digest(folder_check.sums(made))
         found = folder_check.held(made, folder_check.entries(path))
         if found.differences:
@@ -245,7 +244,7 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
 
 def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
     """The digests of the files that can't be rendered again: the bound's certificate and the table of candidates."""
-    found = {} if plan.bound.sha256 is None else {bound_file.FILE: plan.bound.sha256}
+    found = {} if plan.bound.sha256 is None else {bound_section.FILE: plan.bound.sha256}
     rows, entry = plan.candidates.rows_sha256, now.get(candidates_file.FILE)
     if rows is not None:
         found[candidates_file.FILE] = ""  # no file's digest

@@ -86,7 +86,7 @@ GROUPS = {
         "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures:failures"),
         "growth": Listed("Show when brokers of SPEC reach a limit.", "capacity:growth"),
         "size": Listed("Show which brokers to buy for SPEC, and how many.", "capacity:size"),
-        "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "load:load"),
+        "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "capacity:load"),
         "consumers": Listed("Show what each member of SPEC's groups reads.", "consumers:consumers"),
     },
     "Maintenance": {

@@ -15,7 +15,7 @@ from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.plan.document import codec
-from planner.plan.document.restart_types import RestartDocument
+from planner.plan.document.plan_types import RestartDocument
 from planner.report import markdown
 from planner.sweep import candidates_file
 from planner.whatif import failure_rows, failures_report, restart_steps

@@ -18,8 +18,8 @@ from planner.cli.shown import show as show_plan
 from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
-from planner.plan import bound_words, headline, plan_file
-from planner.plan.document import restart_types
+from planner.plan import bound_section, headline, plan_file
+from planner.plan.document.plan_types import RESTART_FILE
 from planner.report import run_journal
 from planner.report.terminal import Detail
 from planner.report.view import Column, Lines, Name, Section, Table, View, told
@@ -130,7 +130,7 @@ def check(
     has to be where the plan found it, or where one of its batches puts it. Others are listed, and the exit code is 1.
     """
     wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
-    if plan.name == restart_types.FILE or ((plan / restart_types.FILE).is_file() and not (plan / "plan.json").exists()):
+    if plan.name == RESTART_FILE or ((plan / RESTART_FILE).is_file() and not (plan / "plan.json").exists()):
         options = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}
         if given := [name for name, value in {**options, "--now": now is not None}.items() if value]:
             why = "; restart.yml compares the cluster with the steps before anything restarts" if sources.any else ""
@@ -148,7 +148,7 @@ def check(
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
         shown.echo_line(
-            f"{plan}: no plan{bound_words.covered(checked.plan)} copies fewer than {proof.least:,} "
+            f"{plan}: no plan{bound_section.covered(checked.plan)} copies fewer than {proof.least:,} "
             f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
             f"this one copies {proof.moved:,}: {above}",
             err=form == "json",

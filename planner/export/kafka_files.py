@@ -16,8 +16,7 @@ from planner.model.file_reading import resource
 from planner.model.formats import replica_list
 from planner.model.generated_text import canonical_json, environment
 from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
-from planner.plan.document.plan_types import Plan
-from planner.plan.document.restart_types import FILE, STATES, RestartDocument
+from planner.plan.document.plan_types import RESTART_FILE, STATES_FILE, Plan, RestartDocument
 
 Files = dict[str, bytes]
 
@@ -124,8 +123,8 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
     `states` are the replica lists of today, whose digest the restart has: with any other one its steps don't hold.
     """
     copies = {
-        FILE: restart.encoded(),
-        STATES: states,
+        RESTART_FILE: restart.encoded(),
+        STATES_FILE: states,
         "foretold.json": canonical_json(
             {
                 "refusing": [step.number for step in restart.refusing],
@@ -150,14 +149,15 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
         "bootstrap_servers": restart.bootstrap_servers,
         "racks_of_broker": {broker: step.rack for step in restart.steps for broker in sorted(step.brokers)},
         "digests": {
-            path: restart.states_sha256 if path == STATES else sha256(copies[path]).hexdigest()
+            path: restart.states_sha256 if path == STATES_FILE else sha256(copies[path]).hexdigest()
             for path in sorted(copies)
         },
     }
     names = [("ansible", path) for path in template_paths("ansible") if path.startswith(_SHARED)]
     names += [("restart", path) for path in template_paths("restart")]
     written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, values) for folder, path in names}
-    files = {FILE: copies[FILE]} | written | _NO_BYTECODE | {f"{ROLE}/files/{path}": copies[path] for path in copies}
+    of_role = {f"{ROLE}/files/{path}": copies[path] for path in copies}
+    files = {RESTART_FILE: copies[RESTART_FILE]} | written | _NO_BYTECODE | of_role
     return {path: files[path] for path in sorted(files)}
 
 

@@ -24,15 +24,14 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
-    bound_file,
-    brokers_topics_partitions,
+    bound_section,
     budget_spent,
+    cluster_sections,
     headline,
     log_dirs_section,
     new_partitions,
     pareto_front,
     plan_warnings,
-    state_fingerprint,
     terms,
     traffic_sections,
 )
@@ -119,7 +118,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     RefusedPlanError if it crosses a gate of `limits` or the throttle can't work.
     """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
-    file = None if proposal.certificate is None else bound_file.encoded(proposal.certificate)
+    file = None if proposal.certificate is None else bound_section.encoded(proposal.certificate)
     asked_for = pareto_front.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for.
@@ -130,7 +129,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     spec = replace(spec, apart=broker_sides.as_planned(spec, problem, winner["scenarios"]))
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
-    bound = _bound(spec, problem, winner, proposal, file)
+    bound = bound_section.section(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
     made = Plan(
@@ -222,13 +221,13 @@ def outcome(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], costs: Costs
 ) -> Outcome:
     """What an assignment (P, W) makes of the cluster, by these changes in batches of these costs."""
-    brokers = brokers_topics_partitions.brokers(spec, problem, assignment, costs.peaks)
+    brokers = cluster_sections.brokers(spec, problem, assignment, costs.peaks)
     refused = batch_costs.refused_writes(spec, costs.batches)
     return {
         "brokers": brokers,
-        "racks": brokers_topics_partitions.racks(spec, brokers),
-        "topics": brokers_topics_partitions.topics(spec, problem, assignment),
-        "partitions": brokers_topics_partitions.partition_rows(changed),
+        "racks": cluster_sections.racks(spec, brokers),
+        "topics": cluster_sections.topics(spec, problem, assignment),
+        "partitions": cluster_sections.partition_rows(changed),
         "new_partitions": new_partitions.section(spec, problem, assignment),
         "risks": RisksSection(
             isr_known=refused.isr_known,
@@ -244,7 +243,7 @@ def outcome(
             batches=BatchLimits(**asdict(spec.execution.batches)),
             derived=tuple(DerivedRow(**asdict(each)) for each in spec.execution.derived),
         ),
-        "batches": brokers_topics_partitions.batch_rows(costs),
+        "batches": cluster_sections.batch_rows(costs),
     }
 
 
@@ -279,10 +278,10 @@ def asked(spec: Spec) -> Asked:
             partitions_without_size=spec.cluster.unsized or None,
             config_defaults=dict(spec.cluster.config_defaults) or None,
         ),
-        "state": state_fingerprint.section(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
+        "state": cluster_sections.state(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
         "inputs": tuple(InputRow(**asdict(file)) for file in spec.inputs),
         "validity": validity(spec.captured_at, spec.valid_for_seconds),
-        "changes": brokers_topics_partitions.changes(spec.changes),
+        "changes": cluster_sections.changes(spec.changes),
         "spec": SpecSection(
             topics=SpecTopics(**asdict(spec.topics) | {"on_brokers": spec.topics.on_brokers or None}),
             survive=spec.resilience,
@@ -363,33 +362,3 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     if not (spec.cluster.sizes_known and gates.filled_above(spec, found)):
         return found
     return cost(batch_order.within_disks(found.batches, held, gates.most_on_disks(spec, found.peaks, held)))
-
-
-def _bound(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file: bytes | None) -> BoundSection:
-    """The `bound` of plan.json: the least that any plan could move; doing nothing needs no proof."""
-    certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
-    least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
-    forced_only = problem.rebalance != "all"
-    method, excess = bound_file.method(certificate, forced_only), bound_file.excess(certificate)
-    in_replicas = least_replicas >= 0 and not moved
-    gap = bound_file.gap_percent(replicas, least_replicas) if in_replicas else bound_file.gap_percent(moved, least)
-    proof = (
-        bound_file.UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only, spec.apart)
-    )
-    windows = (problem.balance.topic_replicas, problem.balance.replicas)
-    starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
-    if certificate is not None and gap and not forced_only and starts_of_topics:
-        proof += bound_file.SEARCHED
-    if certificate is not None and replicas:
-        # With other starts of the windows, plans that cost the same may be better by what comes after bytes.
-        proof += bound_file.TIES[proposal.ties_proven and not (gap or starts_of_topics or starts)]
-    return BoundSection(
-        bytes_moved=moved,
-        least_bytes_moved=least,
-        least_replicas_moved=least_replicas if least_replicas >= 0 else None,
-        gap_percent=gap,
-        method=method,
-        proof=proof,
-        sha256=None if file is None else bound_file.sha256(file),
-        excess=excess,
-    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
 from planner.model.formats import brokers, counted
 from planner.model.spec import Spec
-from planner.plan.bound_file import gap_percent
+from planner.plan.bound_section import gap_percent
 from planner.plan.document.cluster_types import (
     LeftOutRow,
     LogDirLoad,

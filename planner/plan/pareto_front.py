@@ -11,7 +11,7 @@ from planner.model.build_problem import build, today
 from planner.model.formats import number
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_file, brokers_topics_partitions, terms
+from planner.plan import bound_section, cluster_sections, terms
 from planner.plan.document.comparison_types import (
     BalanceWindows,
     CandidatesSection,
@@ -165,7 +165,7 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
         rows.append(
             VariantRow(
                 name=each.name,
-                changes=brokers_topics_partitions.changes(each.spec.changes),
+                changes=cluster_sections.changes(each.spec.changes),
                 brokers=int(each.problem.targets.sum()),
                 why_not=found.why_not,
                 chosen=is_plan,
@@ -233,7 +233,7 @@ def _front_figures(spec: Spec, row: Row) -> dict[str, Any]:
     known = throttle is not None and spec.cluster.sizes_known
     return {
         "least_bytes_moved": least,
-        "gap_percent": None if least is None else bound_file.gap_percent(row["bytes_moved"], least),
+        "gap_percent": None if least is None else bound_section.gap_percent(row["bytes_moved"], least),
         "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if known and throttle else None,
         "scenarios_missed": row["scenarios_missed"],
         **{name: None if row[name] == UNKNOWN else row[name] for name in ("worst_hour", "hours_above_capacity")},

@@ -6,7 +6,7 @@ from typing import Any
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
-from planner.plan import bound_words, headline
+from planner.plan import bound_section, headline
 from planner.plan.document.comparison_types import (
     CandidateFigures,
     ComparedRow,
@@ -261,9 +261,9 @@ def proof(plan: Plan) -> str:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
     # The bound is that of all leaders.
     less += ", with or without together" if plan.spec.together else ""
-    split = bound_words.of_split(plan)
+    split = bound_section.of_split(plan)
     only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
-    return f"{only}no plan that {bound_words.bounded(plan)} copies {less}"
+    return f"{only}no plan that {bound_section.bounded(plan)} copies {less}"
 
 
 def proof_in_brokers(plan: Plan) -> str:

@@ -18,8 +18,8 @@ from planner.plan.document.cluster_types import (
 )
 from planner.plan.document.partition_types import BatchRow, NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
-from planner.report import plot_values, sentences
-from planner.report.plot_values import Movement
+from planner.report import plot_movement, sentences
+from planner.report.plot_movement import Movement
 from planner.report.sentences import plan_size
 from planner.report.view import SECONDS, Change, Column, Joined, Name, Quantity, Strong, Table, Value
 
@@ -289,7 +289,7 @@ def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
         pair("To broker", lambda row: str(row[1]), numeric=False),
         pair("Copied", lambda row: _measured(plan, row[2])),
     )
-    rows = list(plot_values.copied_pairs(moved))
+    rows = list(plot_movement.copied_pairs(moved))
     return Table("pair", rows, columns, "movement-table", "What each pair of brokers copies")
 
 
@@ -309,7 +309,7 @@ def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
 def held(plan: Plan, moved: Movement) -> Table[int]:
     """What each broker holds today, at most, and afterwards."""
     column = Column[int]
-    key, _ = plot_values.measure(plan)
+    key, _ = plot_movement.measure(plan)
     rows = {broker.id: broker for broker in plan.brokers}
     peaks, when = moved.held.max(axis=0).tolist(), moved.held.argmax(axis=0).tolist()
 

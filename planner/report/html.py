@@ -19,9 +19,9 @@ from planner.model import formats
 from planner.model.file_reading import resource
 from planner.model.formats import counted, number, printable, size
 from planner.model.generated_text import environment
-from planner.plan import bound_words, headline
+from planner.plan import bound_section, headline
 from planner.plan.document.plan_types import Plan
-from planner.report import cluster_tables, plan_view, plot_values, plots, verdict
+from planner.report import cluster_tables, plan_view, plot_movement, plots, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
 from planner.report.view import (
@@ -75,7 +75,7 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
 
     `pages` are those of other commands that the plan tells.
     """
-    moved = plot_values.movement(plan)
+    moved = plot_movement.movement(plan)
     drawn = plots.draw(plan, moved)
     page = _page(plan_view.sections(plan, moved), plan, {plot.name: plot for plot in drawn}, pages).encode()
     return {"report.html": page, **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
@@ -136,7 +136,7 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
     return [
         ("copied, at least" if some else "copied", size(bound.bytes_moved) if known else formats.UNKNOWN),
         (
-            "the least for this" if some or plan.unfinished or bound_words.looser(plan) else "the proven minimum",
+            "the least for this" if some or plan.unfinished or bound_section.looser(plan) else "the proven minimum",
             size(bound.least_bytes_moved) if known else formats.UNKNOWN,
         ),
         ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),

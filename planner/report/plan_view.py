@@ -5,10 +5,10 @@ from pathlib import PurePath
 
 from planner.model import formats
 from planner.plan import headline
-from planner.plan.bound_file import LONGEST_PROOF
+from planner.plan.bound_section import LONGEST_PROOF
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, cluster_tables, requested, sentences, summary, verdict
-from planner.report.plot_values import Movement
+from planner.report.plot_movement import Movement
 from planner.report.view import Facts, Joined, Lines, Name, Section, Sentence, Value, told
 
 # Where everything is that the plan's screens and reports leave out.

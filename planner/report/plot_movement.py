@@ -1,8 +1,14 @@
-"""Plots of who copies how much: from whom to whom, batch by batch, and what brokers hold meanwhile."""
+"""Who sends how much to whom, when, and what brokers hold meanwhile: the numbers of a plan, and their plots.
+
+A cluster whose sizes are unknown is measured in replicas. Whatever there is too much of to be seen is summed up: many
+brokers into the largest ones and the others, many batches into runs of batches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +16,137 @@ import numpy as np
 from planner.model import formats
 from planner.model.problem import LongArray
 from planner.plan.document.plan_types import Plan
-from planner.report import plot_axes, plot_values
+from planner.report import plot_axes
 from planner.report.plot_svg import COLOUR, Drawing, Mark
-from planner.report.plot_values import OTHERS, Movement, Run
+
+OTHERS = -1
+
+
+@dataclass(frozen=True)
+class Movement:
+    """What is copied between B brokers in N batches, in bytes, or in replicas where sizes are unknown.
+
+    brokers    ids of the brokers, ascending
+    copied     (B, B) from the broker of the row, which leads, to that of the column
+    received   (N, B) what each broker copies in, in each batch
+    sent       (N, B) what each broker sends
+    held       (N + 1, B) what it holds: today, then while each batch runs, with both copies of what moves
+    """
+
+    brokers: tuple[int, ...]
+    copied: LongArray
+    received: LongArray
+    sent: LongArray
+    held: LongArray
+
+
+def measure(plan: Plan) -> tuple[str, Callable[[int], str]]:
+    """What loads are measured in, a key of `before` and `after`, and how an amount of it is written."""
+    return ("size_bytes", formats.size) if plan.cluster.sizes_known else ("replicas", formats.number)
+
+
+def movement(plan: Plan) -> Movement:
+    """Every copy of every batch, added up. A replica is copied from the leader of today while that holds one."""
+    key, _ = measure(plan)
+    copies, removals = _steps(plan, key == "size_bytes")
+    ids = {broker.id for broker in plan.brokers}
+    brokers = np.array(sorted(ids.union(*copies[:, 1:3].T.tolist(), removals[:, 1].tolist())), dtype=np.int64)
+    batches, count = len(plan.batches), len(brokers)
+    batch, sender, receiver, amount = (
+        copies[:, 0],
+        *(np.searchsorted(brokers, copies[:, c]) for c in (1, 2)),
+        copies[:, 3],
+    )
+    received, sent, removed = (np.zeros((batches, count), dtype=np.int64) for _ in range(3))
+    copied = np.zeros((count, count), dtype=np.int64)
+    np.add.at(copied, (sender, receiver), amount)
+    np.add.at(received, (batch, receiver), amount)
+    np.add.at(sent, (batch, sender), amount)
+    np.add.at(removed, (removals[:, 0], np.searchsorted(brokers, removals[:, 1])), removals[:, 2])
+    before = {broker.id: getattr(broker.before, key) for broker in plan.brokers}
+    today = np.array([before.get(broker, 0) for broker in brokers.tolist()], dtype=np.int64)
+    # What a batch removes goes when it is complete; until then both copies count.
+    done = np.vstack([np.zeros_like(today)[None], np.cumsum(received - removed, axis=0)])
+    held = np.vstack([today[None], today + done[:-1] + received])
+    return Movement(tuple(brokers.tolist()), copied, received, sent, held)
+
+
+def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
+    """Rows of (batch, sender, receiver, amount), and of (batch, broker, amount) for what is removed."""
+    changed = {row.key: row for row in plan.partitions}
+    copies: list[tuple[int, int, int, int]] = []
+    removals: list[tuple[int, int, int]] = []
+    for at, batch in enumerate(plan.batches):
+        for step in batch.partitions:
+            row, before = changed[step.key], step.replicas_before
+            amount = row.size_bytes if in_bytes else 1
+            source = row.leader_before if row.leader_before in before else before[0]
+            copies += [(at, source, broker, amount) for broker in step.replicas if broker not in before]
+            removals += [(at, broker, amount) for broker in before if broker not in step.replicas]
+    return (np.array(copies, dtype=np.int64).reshape(-1, 4), np.array(removals, dtype=np.int64).reshape(-1, 3))
+
+
+def largest(amounts: LongArray, at_most: int, first: Sequence[bool] = ()) -> list[int]:
+    """Indices of all, or of the `at_most` − 1 largest with OTHERS behind them; ascending, so in the order of ids.
+
+    What is to come `first` has half of the places before others are asked, the largest of it where it needs more.
+    """
+    if len(amounts) <= at_most:
+        return list(range(len(amounts)))
+    order = np.argsort(-amounts, kind="stable").tolist()
+    ahead = [at for at in order if any(first) and first[at]][: at_most // 2]
+    behind = [at for at in order if at not in set(ahead)]
+    return [*sorted([*ahead, *behind][: at_most - 1]), OTHERS]
+
+
+def summed(values: LongArray, kept: Sequence[int]) -> LongArray:
+    """(N, K) the columns of `values` (N, B) that are kept, OTHERS as the sum of all that aren't."""
+    shown = [at for at in kept if at != OTHERS]
+    rest = values.sum(axis=1) - values[:, shown].sum(axis=1)
+    columns = [rest if at == OTHERS else values[:, at] for at in kept]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive batches shown as one: indices from `first` up to `end`, and when they run.
+
+    `start` and `seconds` are at the throttle; where nobody knows how long batches take each counts as one.
+    """
+
+    first: int
+    end: int
+    start: float
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """`batch 3`, or `batches 3 to 7`."""
+        return f"batch {self.first + 1}" if self.end - self.first == 1 else f"batches {self.first + 1} to {self.end}"
+
+
+def times_known(plan: Plan) -> bool:
+    """True where every batch says how long it takes at the throttle, and any of them takes time."""
+    seconds = [batch.seconds_at_throttle for batch in plan.batches]
+    return plan.cluster.sizes_known and None not in seconds and any(seconds)
+
+
+def runs(plan: Plan, at_most: int) -> list[Run]:
+    """All batches in order, as at most `at_most` runs of about equally many."""
+    times = [batch.seconds_at_throttle if times_known(plan) else 1 for batch in plan.batches]
+    count = min(at_most, len(times))
+    bounds = [round(at * len(times) / count) for at in range(count + 1)] if count else [0]
+    starts = np.concatenate([[0], np.cumsum(np.array(times, dtype=np.int64))]).tolist()
+    return [Run(first, end, starts[first], starts[end] - starts[first]) for first, end in pairwise(bounds)]
+
+
+def copied_pairs(moved: Movement) -> Iterator[tuple[int, int, int]]:
+    """(sender, receiver, amount) of every pair that copies anything, the largest amounts first."""
+    rows, columns = np.nonzero(moved.copied)
+    amounts = moved.copied[rows, columns]
+    for at in np.argsort(-amounts, kind="stable").tolist():
+        yield moved.brokers[rows[at]], moved.brokers[columns[at]], int(amounts[at])
+
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,11 +161,11 @@ _ROOM_FOR_TEXT = 46
 _FAINTEST, _STRONGEST = 0.14, 0.7
 
 
-def movement(plan: Plan, moved: Movement) -> Drawing:
+def pairs(plan: Plan, moved: Movement) -> Drawing:
     """A cell for each pair of brokers that copies anything: the sender's row, the receiver's column."""
-    _, written = plot_values.measure(plan)
+    _, written = measure(plan)
     rows, columns = (_busy(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
-    amounts = plot_values.summed(plot_values.summed(moved.copied, columns).T, rows).T
+    amounts = summed(summed(moved.copied, columns).T, rows).T
     senders, receivers = ([_name(moved, at) for at in kept] for kept in (rows, columns))
     cell = 22 if len(senders) <= 12 else 14
     figure, (axes,) = plot_axes.panels(1, cell * len(senders), receivers, widest=_WIDEST_CELL, name="to broker")
@@ -68,7 +202,7 @@ _MAP_IN_WORDS = (
 def _busy(amounts: LongArray, at_most: int) -> list[int]:
     """Indices of what has anything, the largest ones and OTHERS where they are too many."""
     has = np.flatnonzero(amounts)
-    return [OTHERS if at == OTHERS else int(has[at]) for at in plot_values.largest(amounts[has], at_most)]
+    return [OTHERS if at == OTHERS else int(has[at]) for at in largest(amounts[has], at_most)]
 
 
 def _name(moved: Movement, at: int) -> str:
@@ -86,14 +220,14 @@ def _opacity(amount: int, most: int) -> float:
 
 def batches(plan: Plan, moved: Movement) -> Drawing:
     """Batches along time; for each what brokers copy in (upper half of their row) and out (lower half)."""
-    _, written = plot_values.measure(plan)
-    parts = plot_values.runs(plan, _RUNS_SHOWN)
+    _, written = measure(plan)
+    parts = runs(plan, _RUNS_SHOWN)
     rows = _busy((moved.received + moved.sent).sum(axis=0), _ROWS_SHOWN)
     names = [_name(moved, at) for at in rows]
     halves = dict[str, LongArray]()
     for gid, side in (("in", moved.received), ("out", moved.sent)):
         by_run = np.stack([side[part.first : part.end].sum(axis=0) for part in parts])
-        halves[gid] = plot_values.summed(by_run, rows)
+        halves[gid] = summed(by_run, rows)
         if OTHERS in rows:
             halves[gid][:, -1] //= _others(side, rows)
     most = max(_most(half, rows) for half in halves.values())
@@ -131,7 +265,7 @@ def _timeline(plan: Plan, parts: Sequence[Run], labels: Sequence[str]) -> tuple[
     plot_axes.beside_axis(axes, list(enumerate(labels)))
     plot_axes.name_left(axes, "broker")
     axes.set_xlim(0, _end(parts))
-    plot_axes.time(axes, plot_values.times_known(plan))
+    plot_axes.time(axes, times_known(plan))
     plot_axes.heading(axes, "batches")
     return figure, axes
 
@@ -164,17 +298,17 @@ def _in_words(plan: Plan, part: Run) -> str:
     if plan.cluster.sizes_known:
         parts.append(formats.size(sum(batch.bytes_moved for batch in own)))
     parts.append(formats.counted(sum(len(batch.elect) for batch in own), "election"))
-    if plot_values.times_known(plan):
+    if times_known(plan):
         parts.append(formats.duration(round(part.seconds)))
     return f"{part.name}: {', '.join(parts)}"
 
 
 def held(plan: Plan, moved: Movement) -> Drawing:
     """A line for each broker: what it holds today, at most in each batch, and afterwards."""
-    _, written = plot_values.measure(plan)
-    parts = plot_values.runs(plan, 2 * _RUNS_SHOWN)
+    _, written = measure(plan)
+    parts = runs(plan, 2 * _RUNS_SHOWN)
     comes_or_leaves = [role != "stays" for role in _roles(plan, moved, range(len(moved.brokers)))]
-    rows = plot_values.largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
+    rows = largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
     values, roles = _held_by_run(plan, moved, parts, rows), _roles(plan, moved, rows)
     figure, (axes,) = plot_axes.panels(1, _HELD_POINTS, right=_ENDS_POINTS)
     edges = np.array([-0.04 * _end(parts), *(part.start for part in parts), _end(parts), 1.04 * _end(parts)])
@@ -190,7 +324,7 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     ends = [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)]
     plot_axes.names(axes, ends, beside=5, outside=True)
     plot_axes.amounts(axes, "y", written)
-    plot_axes.time(axes, plot_values.times_known(plan))
+    plot_axes.time(axes, times_known(plan))
     plot_axes.heading(axes, "stored on each broker")
     plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])
     marks = []
@@ -247,11 +381,11 @@ _ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
 
 def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
     """(runs + 2, rows): today, the most in each run, afterwards; OTHERS as their mean."""
-    key, _ = plot_values.measure(plan)
+    key, _ = measure(plan)
     after = {broker.id: getattr(broker.after, key) for broker in plan.brokers}
     then = np.array([after.get(broker, 0) for broker in moved.brokers], dtype=np.int64)
     peaks = [moved.held[part.first + 1 : part.end + 1].max(axis=0) for part in parts]
-    values = plot_values.summed(np.stack([moved.held[0], *peaks, then]), rows)
+    values = summed(np.stack([moved.held[0], *peaks, then]), rows)
     if OTHERS in rows:
         values[:, -1] //= len(moved.brokers) - len(rows) + 1
     return values

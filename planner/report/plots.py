@@ -17,9 +17,9 @@ from planner.model.problem import FloatArray
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, RackRow
 from planner.plan.document.comparison_types import ParetoRow
 from planner.plan.document.plan_types import Plan
-from planner.report import plot_axes, plot_movement, plot_svg, plot_values, sentences
+from planner.report import plot_axes, plot_movement, plot_svg, sentences
+from planner.report.plot_movement import OTHERS, Movement
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
-from planner.report.plot_values import OTHERS, Movement
 
 Rows = Sequence[BrokerRow] | Sequence[RackRow]
 
@@ -69,7 +69,7 @@ def _drawings(plan: Plan, moved: Movement) -> Iterator[tuple[str, Drawing]]:
     if plan.hours is not None:
         yield "hours", hours(plan.hours)
     if moved.copied.any():
-        yield "movement", plot_movement.movement(plan, moved)
+        yield "movement", plot_movement.pairs(plan, moved)
         yield "batches", plot_movement.batches(plan, moved)
         yield "held", plot_movement.held(plan, moved)
 
@@ -193,7 +193,8 @@ def _measures(plan: Plan) -> list[str]:
 def shown(rows: Rows, key: str) -> list[int]:
     """Which rows have bars: all, or brokers that come or leave and the largest before or after, and OTHERS."""
     most = np.array([max(getattr(row.before, key), getattr(row.after, key)) for row in rows], dtype=np.int64)
-    return plot_values.largest(most, _BARS_SHOWN, [isinstance(row, BrokerRow) and row.role != "stays" for row in rows])
+    comes_or_leaves = [isinstance(row, BrokerRow) and row.role != "stays" for row in rows]
+    return plot_movement.largest(most, _BARS_SHOWN, comes_or_leaves)
 
 
 def _heat_map(plan: Plan) -> Drawing:
@@ -248,7 +249,7 @@ _HEAT_IN_WORDS = (
 def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow]]]:
     """(name, brokers) of each column: one broker each, those that come or leave first; the rest is the last one."""
     held = np.array([max(row.before.replicas, row.after.replicas) for row in brokers], dtype=np.int64)
-    kept = plot_values.largest(held, _COLUMNS_SHOWN, [row.role != "stays" for row in brokers])
+    kept = plot_movement.largest(held, _COLUMNS_SHOWN, [row.role != "stays" for row in brokers])
     columns: list[tuple[str, Sequence[BrokerRow]]] = [
         (f"broker {brokers[at].id}", (brokers[at],)) for at in kept if at != OTHERS
     ]
@@ -278,7 +279,7 @@ def _signed(away: float) -> str:
 def hours(of: HoursSection) -> Drawing:
     """A row for each broker and a column for each hour of the week, today and below it with the plan."""
     most = np.array([max(map(int, row.today + row.plan)) for row in of.brokers], dtype=np.int64)
-    rows = [of.brokers[at] for at in plot_values.largest(most, _WEEKS_SHOWN) if at != OTHERS]
+    rows = [of.brokers[at] for at in plot_movement.largest(most, _WEEKS_SHOWN) if at != OTHERS]
     figure, panels = plot_axes.panels(2, _WEEK_POINTS * len(rows))
     marks = {}
 

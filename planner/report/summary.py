@@ -11,7 +11,7 @@ from msgspec import structs
 from planner.execution.gates import bound_of, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, replica_list, size
-from planner.plan import bound_words, headline
+from planner.plan import bound_section, headline
 from planner.plan.document.cluster_types import HeldLoad
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.partition_types import PartitionRow
@@ -236,7 +236,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     """
     asked, terms = plan.balance.asked, plan.terms_by_name
     # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
-    relaxed = () if bound_words.looser(plan) else plan.balance.relaxed
+    relaxed = () if bound_section.looser(plan) else plan.balance.relaxed
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
     loads: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
         ("replicas", "replicas per broker", lambda held: held.replicas, "replicas"),

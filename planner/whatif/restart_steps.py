@@ -21,8 +21,8 @@ from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan.document.cluster_types import InputRow
-from planner.plan.document.restart_types import (
-    FORMAT_VERSION,
+from planner.plan.document.plan_types import (
+    RESTART_VERSION,
     Partitions,
     RestartDocument,
     RestartStepRow,
@@ -48,7 +48,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         np.isin(np.array(subject.problem.topic_names), unstated)[subject.problem.topic_of],
     )
     return RestartDocument(
-        format_version=FORMAT_VERSION,
+        format_version=RESTART_VERSION,
         planner_version=__version__,
         restart_id="",
         cluster=spec.cluster.name,

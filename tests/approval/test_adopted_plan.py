@@ -24,7 +24,7 @@ from planner.model.cluster import Apart, Broker
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Limits, Spec
-from planner.plan import bound_file
+from planner.plan import bound_section
 from planner.plan.document import codec
 from planner.report import requested
 
@@ -90,7 +90,7 @@ def test_the_plan_says_what_it_carries_out(tmp_path):
         plan.adopted.file, plan.adopted.format, plan.adopted.partitions, plan.adopted.partitions_there
     )  # fmt: skip
     assert [("x", 0, (3, 2))] == [(row.topic, row.partition, row.replicas) for row in plan.partitions]
-    assert bound_file.check(plan, file, "bound.json").least <= plan.bound.bytes_moved
+    assert bound_section.check(plan, file, "bound.json").least <= plan.bound.bytes_moved
     labels = [row.label for row in plan.compared]
     assert ["do nothing", "this plan", adopted_plan.SAME_BALANCE] == labels[:3]
     assert labels[3].startswith("Kafka --generate, best of ")

@@ -14,7 +14,7 @@ from test_plan_check import summed_anew
 
 from planner.cli.main import main
 from planner.plan.document import codec, schema_of_plan
-from planner.plan.document.restart_types import FILE, STATES, RestartDocument
+from planner.plan.document.plan_types import RESTART_FILE, STATES_FILE, RestartDocument
 
 ROLE = Path("ansible") / "roles" / "kafka_reassign"
 
@@ -44,18 +44,21 @@ def said(ran: Ran) -> str:
 
 def test_an_untouched_restart_is_as_it_was_made(planner: Run, folder: Path) -> None:
     """With all of its files, by the folder or by restart.json alone; the id may be asked for."""
-    name = codec.decode_restart((folder / FILE).read_bytes(), FILE).restart_id
+    name = codec.decode_restart((folder / RESTART_FILE).read_bytes(), RESTART_FILE).restart_id
     files = sum(path.is_file() for path in folder.rglob("*"))
     whole = planner("check", str(folder), "--strict", "--plan-id", name)
     assert (0, f"{folder}: restart {name[:12]} is unchanged, with all of its {files} files\n") == whole[:2]
-    assert f"{folder / FILE}: restart {name[:12]} is unchanged\n" == planner("check", str(folder / FILE)).out
+    assert (
+        f"{folder / RESTART_FILE}: restart {name[:12]} is unchanged\n"
+        == planner("check", str(folder / RESTART_FILE)).out
+    )
 
 
 def test_every_changed_missing_or_extra_file_is_named(planner: Run, folder: Path) -> None:
     """Though SHA256SUMS was made anew, and with what each could do."""
     playbook = folder / ROLE / "tasks" / "restart_step.yml"
     playbook.write_text(playbook.read_text() + "# more\n")
-    states = folder / ROLE / "files" / STATES
+    states = folder / ROLE / "files" / STATES_FILE
     states.write_text(states.read_text().replace('"1,', '"9,', 1))
     (folder / ROLE / "files" / "foretold.json").unlink()
     (folder / "ansible" / "more.yml").write_text("---\n")
@@ -63,7 +66,7 @@ def test_every_changed_missing_or_extra_file_is_named(planner: Run, folder: Path
     text = said(planner("check", str(folder)))
     for line in (
         f"{ROLE}/tasks/restart_step.yml isn't the file that was made: tasks, which run whatever they name",
-        f"{ROLE}/files/{STATES} isn't the file that was made",
+        f"{ROLE}/files/{STATES_FILE} isn't the file that was made",
         f"{ROLE}/files/foretold.json is missing",
         "ansible/more.yml isn't part of the plan: a playbook, which runs whatever it names",
         "planner restart writes the files of a restart.json again",
@@ -94,7 +97,7 @@ def test_the_operators_own_files_are_listed_or_refused(planner: Run, folder: Pat
 )
 def test_a_changed_restart_is_refused(planner: Run, folder: Path, old: str, new: str, why: str) -> None:
     """In one sentence, by its content, not by its folder."""
-    (folder / FILE).write_text((folder / FILE).read_text().replace(old, new, 1))
+    (folder / RESTART_FILE).write_text((folder / RESTART_FILE).read_text().replace(old, new, 1))
     assert why in said(planner("check", str(folder)))
 
 
@@ -121,7 +124,7 @@ def test_what_machines_read_has_the_shape_of_its_schema(planner: Run, folder: Pa
     """restart.json, and what check prints of it, also where it refuses."""
     schema = json.loads((ROOT / "schemas" / "restart.schema.json").read_text())
     checks = json.loads((ROOT / "schemas" / "plan-check.schema.json").read_text())
-    assert [] == [*Draft202012Validator(schema).iter_errors(json.loads((folder / FILE).read_text()))]
+    assert [] == [*Draft202012Validator(schema).iter_errors(json.loads((folder / RESTART_FILE).read_text()))]
     found = [json.loads(planner("check", str(folder), "--format", "json").out)]
     (folder / "report.md").write_text("All is well.\n")
     found.append(json.loads(planner("check", str(folder), "--format", "json").out))

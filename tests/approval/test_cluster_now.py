@@ -10,7 +10,7 @@ from plan_documents import change, document, new_partitions, typed
 
 from planner.approval.cluster_now import CONFIG_MEANING, MEANING, Now, Reconfigured, Since, reconfigured, since
 from planner.model.cluster import Config, Partition, Topic
-from planner.plan import state_fingerprint
+from planner.plan import cluster_sections
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 
@@ -33,7 +33,7 @@ def topics(leaders: dict[str, int], lists: dict[str, list[list[int]] | None]) ->
 
 def plan(**top: Any) -> dict[str, Any]:
     """A plan that moves own-0, with the state of LISTS."""
-    state = state_fingerprint.section(topics({}, LISTS).values(), sizes_known=True)  # type: ignore[arg-type]
+    state = cluster_sections.state(topics({}, LISTS).values(), sizes_known=True)  # type: ignore[arg-type]
     return document([change("own", 0, [1, 9], [3, 4])], state=codec.as_json(state), **top)
 
 
@@ -103,9 +103,9 @@ def test_what_checksums_miss_the_digest_tells() -> None:
     twin = next(
         (each, seen[found])
         for each in lists
-        if (found := state_fingerprint.of_replicas(Partition(0, tuple(each)))) in seen or seen.update({found: each})
+        if (found := cluster_sections.of_replicas(Partition(0, tuple(each)))) in seen or seen.update({found: each})
     )
-    state = state_fingerprint.section(topics({}, {"kept": [twin[0]]}).values(), sizes_known=True)
+    state = cluster_sections.state(topics({}, {"kept": [twin[0]]}).values(), sizes_known=True)
     found = since(typed(document([], state=codec.as_json(state))), Now(topics({}, {"kept": [twin[1]]})))
 
     assert found is not None

@@ -1,18 +1,106 @@
-"""`planner growth` from end to end: what it prints, what it refuses, and that Spark gives the same rows."""
+"""`planner load` without Spark, and `planner growth` from end to end: what they print and refuse."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from folders import TESTS
 
+from planner.cli.capacity import load
 from planner.cli.commands import commands
 from planner.cli.main import main
-from planner.inputs.spec.reading import load
-from planner.model.errors import SpecError
+from planner.inputs.load import profile_file
+from planner.inputs.spec import reading
+from planner.model.errors import SetupError, SpecError
+from planner.model.load_history import About, Span
 from planner.whatif import growth_forecast
+
+HOURS = [float(1000 + hour) for hour in range(168)]
+
+
+def typed(*arguments: str) -> Result:
+    """The command's result; an error of ours is its exception."""
+    return CliRunner().invoke(load, arguments)
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A profile of one partition."""
+    row = {field.name: 1 for field in profile_file.PROFILE_SCHEMA}
+    row |= {"topic": "orders", "source": "measured", "hours_in": HOURS, "hours_out": HOURS}  # type: ignore[dict-item]
+    rows = pa.Table.from_pylist([row], profile_file.PROFILE_SCHEMA)
+    file = tmp_path / "load.parquet"
+    file.write_bytes(profile_file.encoded(rows, About(Span(498_216, 498_216 + 672))))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("-o", "{}/gone/load.parquet"), "/gone is no folder; allowed: a file in a folder that exists"),
+        (("-o", "{}/p", "--column", "tim=ts"), "--column tim=ts: did you mean 'time'? allowed: NAME=COLUMN with one"),
+        (("-o", "{}/p", "--time-zone", "../x"), "--time-zone ../x: is no time zone; allowed: a name such as"),
+        (("-o", "{}/p", "--master", "m", "--remote", "r"), "--master and --remote exclude each other"),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_work(tmp_path: Path, arguments: tuple[str, ...], why: str) -> None:
+    """In one line, and nothing is written."""
+    result = typed("x.parquet", *(each.format(tmp_path) for each in arguments))
+
+    assert isinstance(result.exception, SetupError)
+    assert why in str(result.exception)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_folder_is_no_output(tmp_path: Path) -> None:
+    """Click says it."""
+    result = typed("x.parquet", "-o", str(tmp_path))
+
+    assert result.exit_code
+    assert "is a directory" in result.output
+
+
+def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
+    """JSON has the numbers, text and Markdown have the table."""
+    assert 672 == json.loads(typed("--show", str(profile), "--format", "json").output)["about"]["span"]["end"] - 498_216
+    assert "orders" in typed("--show", str(profile), "--format", "markdown").output
+    assert "Sunday 23:00 UTC" in typed("--show", str(profile)).output
+
+
+def test_what_is_read_is_no_output(profile: Path) -> None:
+    """Neither the profile that is shown, nor a file in the folder of the history."""
+    before, folder = profile.read_bytes(), str(profile.parent)
+    for arguments in (("--show", str(profile), "--html", str(profile)), (folder, "-o", f"{folder}/p.parquet")):
+        result = typed(*arguments)
+        assert isinstance(result.exception, SetupError)
+        assert "is read, and would be changed; allowed: a file elsewhere" in str(result.exception)
+    assert [(profile, before)] == [(each, each.read_bytes()) for each in profile.parent.iterdir()]
+
+
+def test_a_profile_and_its_page_replace_no_file_of_another_kind(profile: Path, tmp_path: Path) -> None:
+    """Such as notes, before anything is read."""
+    notes = tmp_path / "notes.md"
+    notes.write_text("mine")
+    for arguments in (("--show", str(profile), "--html", str(notes)), (str(profile), "-o", str(notes))):
+        assert "notes.md: is there already, and is no " in str(typed(*arguments).exception)
+    assert "mine" == notes.read_text()
+
+
+def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
+    """With what is allowed."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")
+
+    result = typed("--show", str(tmp_path / "x.parquet"))
+
+    assert "is a Parquet file, but no load profile of version 1; allowed: what planner load writes" in str(
+        result.exception
+    )
+
 
 DATA = TESTS / "data" / "growth"
 
@@ -59,7 +147,7 @@ def test_a_rate_that_is_none(tmp_path):
     path.write_text((DATA / "spec.yaml").read_text().replace("per_month: 8%", "per_month: 0.08"))
 
     with pytest.raises(SpecError, match=r"growth\[0\].per_month: 0.08 isn't possible here; allowed: a percentage"):
-        load(path)
+        reading.load(path)
 
 
 @pytest.mark.spark
@@ -68,6 +156,6 @@ def test_spark_gives_the_same_rows(spark, partitions):
     """With any number of tasks."""
     from spark_jobs import whatif
 
-    cases = growth_forecast.cases(load(DATA / "spec.yaml"), 6)
+    cases = growth_forecast.cases(reading.load(DATA / "spec.yaml"), 6)
 
     assert growth_forecast.run(cases) == whatif.growth(spark, cases, partitions=partitions)

@@ -33,6 +33,7 @@ from planner.model.spec import (
     Sweep,
     TopicFilter,
 )
+from planner.plan import bound_section
 from planner.plan import build as plan_build
 from planner.plan.build import validity
 from planner.plan.document import codec
@@ -216,7 +217,7 @@ def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
     spec = expansion(balance=balance_of("none", "none", 2))
     problem = build(spec)
     proposal = Proposal(problem.replicas)
-    bound = plan_build._bound(spec, problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
+    bound = bound_section.section(spec, problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
     assert "nobody knows" in bound.proof
     assert "searched" not in bound.proof
 

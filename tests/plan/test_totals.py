@@ -20,6 +20,7 @@ from plan_documents import typed
 from properties import examples
 from rich.console import Console
 
+from planner.cli import one_spec
 from planner.model.build_problem import build
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.spec import Budget, Monthly, Rate, ReportSections, Spec
@@ -28,7 +29,6 @@ from planner.report import markdown, terminal
 from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
-from planner.whatif import in_plan
 from planner.whatif.cluster_states import TODAY
 
 MEASURES = ("replicas", "leaders", "size_bytes")
@@ -36,7 +36,7 @@ MEASURES = ("replicas", "leaders", "size_bytes")
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with what its spec's `report` asks for."""
-    return as_json(in_plan.added(spec, typed(plan)))
+    return as_json(one_spec.added(spec, typed(plan)))
 
 
 def plan_of(spec: Spec) -> dict[str, Any]:

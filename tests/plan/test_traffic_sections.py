@@ -18,7 +18,7 @@ from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
 from planner.report import cluster_tables, plots, sentences, verdict
-from planner.report.plot_values import movement
+from planner.report.plot_movement import movement
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep import evaluate

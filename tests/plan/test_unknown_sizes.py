@@ -18,14 +18,13 @@ from rich.console import Console
 from test_totals import plan_of, wishes
 
 from planner.approval import plan_diff
-from planner.cli import fleet, review
+from planner.cli import fleet, one_spec, review
 from planner.cli.fleet import FleetPlan, Job
 from planner.cli.one_spec import rendered_files
 from planner.export.terraform_external import described
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
 from planner.report import choice_tables, markdown, terminal
-from planner.whatif import in_plan
 
 # Rates are amounts of bytes too, but not of what is stored: a throttle is known where sizes aren't.
 BYTES = re.compile(r"(?<![\w.,])\d[\d.,]* ?(?:[kMGTPE]i?)?B(?![\w/])")
@@ -33,7 +32,7 @@ BYTES = re.compile(r"(?<![\w.,])\d[\d.,]* ?(?:[kMGTPE]i?)?B(?![\w/])")
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with what its spec's `report` asks for."""
-    return as_json(in_plan.added(spec, typed(plan)))
+    return as_json(one_spec.added(spec, typed(plan)))
 
 
 def unsized(spec: Spec) -> Spec:

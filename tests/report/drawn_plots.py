@@ -8,13 +8,13 @@ from functools import cache
 
 from plan_documents import typed
 
-from planner.report import plot_values, plots
+from planner.report import plot_movement, plots
 from planner.report.plot_svg import SVG, Plot
 
 
 def draw(plan) -> tuple[Plot, ...]:
     """The plots of a document."""
-    return plots.draw(typed(plan), plot_values.movement(typed(plan)))
+    return plots.draw(typed(plan), plot_movement.movement(typed(plan)))
 
 
 def by_name(plan) -> dict[str, Plot]:

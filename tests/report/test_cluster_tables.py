@@ -7,7 +7,7 @@ from typing import Any
 from plan_documents import typed
 from report_documents import broker, small, with_disks, with_traffic
 
-from planner.report import cluster_tables, markdown, plot_values
+from planner.report import cluster_tables, markdown, plot_movement
 from planner.report.view import Change, Column, Name, Quantity, Strong, Table
 
 
@@ -81,7 +81,7 @@ def test_partitions_name_the_first_and_the_last_left_out() -> None:
 def test_what_plots_show_is_there_in_numbers() -> None:
     """Who sends what to whom, what each broker copies in each batch, and what it holds at most."""
     plan = typed(small())
-    moved = plot_values.movement(plan)
+    moved = plot_movement.movement(plan)
 
     assert ["12.0 GB", "12.0 GB"] == cells(cluster_tables.copied_pairs(plan, moved), "Copied")
     assert ["1", "1", "2", "2"] == cells(cluster_tables.copies(plan, moved), "Batch")

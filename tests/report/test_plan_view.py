@@ -5,7 +5,7 @@ from __future__ import annotations
 from plan_documents import Document, document, typed
 from report_documents import small, with_alternatives
 
-from planner.report import plan_view, plot_values, terminal
+from planner.report import plan_view, plot_movement, terminal
 from planner.report.view import Facts, Lines, Table
 
 
@@ -13,7 +13,7 @@ def test_sections_stand_in_the_order_of_reading() -> None:
     """What was asked and what is wrong first; the plots' numbers only where they are asked for."""
     plan = typed(small())
     without = [section.name for section in plan_view.sections(plan)]
-    every = [section.name for section in plan_view.sections(plan, plot_values.movement(plan))]
+    every = [section.name for section in plan_view.sections(plan, plot_movement.movement(plan))]
 
     assert [
         "facts",
@@ -35,7 +35,7 @@ def test_sections_stand_in_the_order_of_reading() -> None:
 def test_nothing_to_show_is_no_section() -> None:
     """No moves, no front, no warnings."""
     plan = typed(document([]))
-    found = plan_view.sections(plan, plot_values.movement(plan))
+    found = plan_view.sections(plan, plot_movement.movement(plan))
 
     assert not {"warnings", "movement", "held", "front"} & {section.name for section in found}
     assert all(section.blocks for section in found)

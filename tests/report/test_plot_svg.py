@@ -14,7 +14,7 @@ from large_plans import HOSTILE, hostile
 from plan_documents import typed
 from report_documents import small
 
-from planner.report import plot_svg, plot_values, plots
+from planner.report import plot_movement, plot_svg, plots
 from planner.report.plot_svg import ROLES, SVG
 
 
@@ -24,8 +24,8 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\nsvg.fonttype: path\n")
     program = "import sys; from plan_documents import typed; from report_documents import small\n"
     program += "from planner.report import plots\n"
-    program += "from planner.report import plot_values\nplan = typed(small())\n"
-    program += "drawn = plots.draw(plan, plot_values.movement(plan))\n"
+    program += "from planner.report import plot_movement\nplan = typed(small())\n"
+    program += "drawn = plots.draw(plan, plot_movement.movement(plan))\n"
     program += "sys.stdout.buffer.write(b''.join(plot.file for plot in drawn))"
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "MPLCONFIGDIR": str(tmp_path), "PYTHONHASHSEED": "7"}
     other = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
@@ -102,7 +102,7 @@ def test_hostile_names_are_text():
 def test_marks_that_were_not_drawn_are_an_error():
     """What the plot says of itself is counted."""
     with plot_svg.settings():
-        name, drawing = next(iter(plots._drawings(typed(small()), plot_values.movement(typed(small())))))
+        name, drawing = next(iter(plots._drawings(typed(small()), plot_movement.movement(typed(small())))))
         drawing.marks["point0"] = []
         with pytest.raises(ValueError, match="plot front: point0 drew 1 marks instead of 0"):
             plot_svg.finished(name, drawing)

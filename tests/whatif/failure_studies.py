@@ -6,7 +6,7 @@ from planner.execution import batch_costs, batch_cutting
 from planner.execution.partition_changes import changes
 from planner.model.build_problem import brokers_after, build
 from planner.model.spec import BatchRules
-from planner.plan.brokers_topics_partitions import batch_rows
+from planner.plan.cluster_sections import batch_rows
 from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.whatif import failure_rows
 

@@ -20,10 +20,9 @@ from msgspec import inspect as types
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.generated_text import escaped, json_text
-from planner.plan.document import restart_types
+from planner.plan.document import plan_types
 from planner.plan.document.field_types import LARGEST, Section
-from planner.plan.document.plan_types import Plan
-from planner.plan.document.restart_types import RestartDocument
+from planner.plan.document.plan_types import Plan, RestartDocument
 
 FORMAT_VERSION: Final = "2.0"
 
@@ -130,7 +129,7 @@ def _refusal(data: bytes, source: str, said: str, kind: type[Section] = Plan) ->
     """Why this planner doesn't read bytes as a plan or a restart, in the most helpful sentence that can be said."""
     what, known, maker = "plan", FORMAT_VERSION, "whatif"
     if kind is RestartDocument:
-        what, known, maker = "restart", restart_types.FORMAT_VERSION, "restart"
+        what, known, maker = "restart", plan_types.RESTART_VERSION, "restart"
     try:
         value = json_value(data)
     except ValueError as error:

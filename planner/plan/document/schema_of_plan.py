@@ -14,8 +14,7 @@ from msgspec import NODEFAULT
 from msgspec import inspect as types
 
 from planner.plan.document.field_types import LARGEST, Section
-from planner.plan.document.plan_types import Plan
-from planner.plan.document.restart_types import RestartDocument
+from planner.plan.document.plan_types import Plan, RestartDocument
 
 _SCHEMAS = Path(__file__).parents[3] / "schemas"
 FILE, RESTART_FILE = _SCHEMAS / "plan.schema.json", _SCHEMAS / "restart.schema.json"

@@ -1,6 +1,7 @@
-"""The plan's bound in a file of its own, bound.json, and the check of it: arithmetic on that file, without a solver.
+"""The plan's section on its bound; the bound's file, bound.json, and the check of it; and what it is about, in words.
 
 `bound.json` holds what `strategies.bounds` needs; plan.json holds the file's SHA-256, so that the two belong together.
+The check is arithmetic on that file, without a solver.
 """
 
 import hashlib
@@ -9,17 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from planner.model.cluster import LEADERS, Apart, PartitionKey
 from planner.model.errors import StalePlanError
 from planner.model.file_reading import json_value
-from planner.model.formats import size
-from planner.model.problem import LongArray
+from planner.model.formats import above_bound, gap_shown, size, words
+from planner.model.problem import LongArray, Problem
+from planner.model.spec import Spec
 from planner.plan import bound_certificate
-from planner.plan.document.comparison_types import BoundMethod, ExcessSection, FurthestRow
+from planner.plan.document.cluster_types import LogDirsSection
+from planner.plan.document.comparison_types import BoundMethod, BoundSection, ExcessSection, FurthestRow
 from planner.plan.document.plan_types import Plan
 from planner.strategies import bounds
 from planner.strategies.bounds import Certificate, Facts, Outside
+from planner.strategies.catalog import Proposal
+from planner.sweep.choice import Row
 
 FILE = "bound.json"
 # Replica lists by topic and partition, of the partitions that a plan changes or creates.
@@ -45,6 +51,33 @@ METHODS = {
 }
 
 
+def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file: bytes | None) -> BoundSection:
+    """The `bound` of plan.json, proven by `file`: the least that any plan could move; doing nothing needs no proof."""
+    certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
+    least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
+    forced_only = problem.rebalance != "all"
+    in_replicas = least_replicas >= 0 and not moved
+    gap = gap_percent(replicas, least_replicas) if in_replicas else gap_percent(moved, least)
+    why = UNPROVEN if moved and certificate is None else proof(certificate, forced_only, spec.apart)
+    windows = (problem.balance.topic_replicas, problem.balance.replicas)
+    starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
+    if certificate is not None and gap and not forced_only and starts_of_topics:
+        why += SEARCHED
+    if certificate is not None and replicas:
+        # With other starts of the windows, plans that cost the same may be better by what comes after bytes.
+        why += TIES[proposal.ties_proven and not (gap or starts_of_topics or starts)]
+    return BoundSection(
+        bytes_moved=moved,
+        least_bytes_moved=least,
+        least_replicas_moved=least_replicas if least_replicas >= 0 else None,
+        gap_percent=gap,
+        method=method(certificate, forced_only),
+        proof=why,
+        sha256=None if file is None else hashlib.sha256(file).hexdigest(),
+        excess=excess(certificate),
+    )
+
+
 @dataclass(frozen=True)
 class CheckedBound:
     """A bound worked out again, in bytes or replicas, and how many partitions and prices it rests on."""
@@ -54,11 +87,6 @@ class CheckedBound:
     moved: int
     partitions: int
     prices: int
-
-    @property
-    def gap_percent(self) -> float:
-        """By how much the plan is above the bound."""
-        return gap_percent(self.moved, self.least)
 
 
 def gap_percent(moved: int, least: int) -> float:
@@ -158,15 +186,10 @@ def encoded(certificate: Certificate) -> bytes:
     return ("{" + ",\n".join(lines) + "}\n").encode()
 
 
-def sha256(file: bytes) -> str:
-    """The digest that the plan carries."""
-    return hashlib.sha256(file).hexdigest()
-
-
 def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     """The bound worked out again; StalePlanError if the file isn't the plan's, or comes to another bound."""
     stated = plan.bound
-    if sha256(file) != stated.sha256:
+    if hashlib.sha256(file).hexdigest() != stated.sha256:
         raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
     certificate = bound_certificate.from_document(json_value(file))
     in_bytes = certificate.facts.measure == "bytes"
@@ -235,3 +258,91 @@ def _placed(placed: Placed, facts: Facts, outside: Outside, shown: str) -> tuple
         cells[topic, brokers] += 1
         load[:, brokers] += facts.loads[:, row, None]
     return cells, load
+
+
+# A ten-thousandth above the bound: percentages are shown with two digits.
+_NEAR = 10_000
+# Where a few bytes are asked for and a partition is copied, a percentage tells nothing.
+_FAR = 10
+
+
+def asks_for_balance(plan: Plan) -> bool:
+    """False where every window is `none`, as where planner drain writes the spec."""
+    return any(value != "none" for value in structs.asdict(plan.balance.asked).values()) or plan.log_dirs is not None
+
+
+def looser(plan: Plan) -> bool:
+    """True if the plan was chosen at looser windows than asked for, and misses some of those asked for."""
+    of, picked = plan.balance, plan.choice.rule not in ("asked", "within_budget")
+    return bool(of.missed) and (of.asked != of.wanted or picked)
+
+
+def of_split(plan: Plan) -> str:
+    """Where topics are apart and not every split was compared: that the least is that of one; of those who lead, it is
+    that of all plans.
+    """
+    split = sorted({rule.by for rule in plan.spec.apart or () if not (rule.proven or rule.by.endswith(LEADERS))})
+    return f" for this split of the {' and the '.join(f'{by}s' for by in split)}" if split else ""
+
+
+def targets(plan: Plan) -> str:
+    """The targets that the plan was made for: `the targets`, or where the sweep had others `the targets with disk 5%`.
+
+    An adopted plan's are those that it reaches.
+    """
+    asked, made_for = structs.asdict(plan.balance.asked), structs.asdict(plan.balance.wanted)
+    unlike = [f"{words(window)} {value}" for window, value in made_for.items() if value != asked[window]]
+    return "the targets" + (f" with {', '.join(unlike)}" if unlike and not plan.adopted else "")
+
+
+def bounded(plan: Plan) -> str:
+    """What the plans do that the bound is about: `meets the targets and keeps placement`."""
+    as_even = plan.unfinished or (looser(plan) and targets(plan) == "the targets")
+    if plan.bound.excess:
+        does = [f"comes as close to {targets(plan)}" if plan.balance.relaxed else "exceeds the disk limits by no more"]
+    elif as_even:
+        does = ["ends as even as this one"]
+    elif plan.changes.rebalance != "all":
+        does = ["makes these changes"]
+        does += ["repairs what breaks the rack rule"] if plan.changes.rebalance == "racks" else []
+    else:
+        met = f"{'comes as close to' if plan.balance.relaxed else 'meets'} {targets(plan)}"
+        does = [met] if asks_for_balance(plan) else []
+    of = plan.spec
+    if plan.changes.rebalance == "all" and plan.rack_aware and any(row.rack is not None for row in plan.brokers):
+        does.append("spreads replicas over the racks")
+    split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
+    capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
+    rules = [*["placement"] * bool(of.placement), *["apart"] * bool(split), *["the caps"] * capped]
+    does += [f"keeps {_and(rules)}"] if rules else []
+    if plan.changes.rebalance == "all" and (of.topics.exclude or of.topics.include != ("*",)):
+        does.append("leaves excluded topics where they are")
+    return _and(does or ["makes these changes"])
+
+
+def covered(plan: Plan) -> str:
+    """Which plans the bound is about: ` of this step that ends as even as this one`."""
+    return f"{' of this step' * bool(plan.unfinished)}{of_split(plan)} that {bounded(plan)}"
+
+
+def _and(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
+    """How what is moved compares with the least that does.
+
+    `the proven minimum`, or `at most 8.41 GB (0.51 %) above the proven minimum`.
+    """
+    method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
+    if method == "none":
+        return "the minimum is unknown"
+    if method == "target":
+        return "the rest of an approved plan"
+    which = balance_reached or (" for a balance this close to the targets" if excess else "")
+    if bound.bytes_moved <= bound.least_bytes_moved:
+        return f"the proven minimum{which}"
+    above, least = bound.bytes_moved - bound.least_bytes_moved, bound.least_bytes_moved
+    telling = least and least // _NEAR <= above <= _FAR * least
+    share = f" ({gap_shown(above_bound(bound.bytes_moved, least))})" if telling else ""
+    return f"at most {size(above)}{share} above the proven minimum{which}"

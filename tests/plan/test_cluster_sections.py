@@ -1,0 +1,96 @@
+"""The plan's sections on the cluster: what tells changed partitions from others, and the rows of batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+from planner.execution.batch_costs import costs
+from planner.execution.batch_cutting import Batch
+from planner.execution.partition_changes import Step
+from planner.model.cluster import Partition, PartitionChange, Reason, Topic
+from planner.plan.cluster_sections import batch_rows, of_leader, partition_rows, state, state_digest, unlike_state
+from planner.plan.document.cluster_types import StateRow
+from planner.plan.document.codec import as_json
+
+
+def topic(*lists: tuple[int, ...], name: str = "a", leaders: dict[int, int | None] | None = None) -> Topic:
+    """A topic of 10 bytes a partition; the first replica leads where nothing else is said."""
+    led = leaders or {}
+    return Topic(name, tuple(Partition(at, each, led.get(at, each[0]), None, 10) for at, each in enumerate(lists)))
+
+
+def row(made: Topic) -> StateRow:
+    """What a plan has of a topic."""
+    return state([made], sizes_known=True).topics[0]
+
+
+def test_a_topic_takes_three_characters_a_partition() -> None:
+    """Its sizes as one number; none where they aren't known."""
+    made = row(topic((1, 2), (2, 3), (3, 1), leaders={1: 3, 2: None}))
+
+    assert (6, "AB-", 30) == (len(made.replicas), made.leaders, made.size_bytes)
+    assert state([topic((1,))], sizes_known=False).topics[0].size_bytes is None
+
+
+def test_changed_lists_and_leaders_are_named() -> None:
+    """A leader of other replicas isn't told apart; partitions that came later aren't among them."""
+    before = row(topic((1, 2), (2, 3), (3, 1)))
+
+    assert ([], []) == unlike_state(before, topic((1, 2), (2, 3), (3, 1)))
+    assert ([0, 2], [1]) == unlike_state(before, topic((2, 1), (2, 3), (3, 4), (5, 6), leaders={1: 3}))
+    assert ([], []) == unlike_state(before, topic((1, 2), (2, 3)))
+
+
+def test_few_of_many_lists_are_taken_for_each_other() -> None:
+    """Twelve bits a list: of thousands about one in 4,096 pairs."""
+    lists = list(permutations(range(1, 13), 3))
+    before = row(topic(*lists))
+    shifted = topic(*(lists[1:] + lists[:1]))
+    changed, _ = unlike_state(before, shifted)
+
+    assert len(lists) - 5 <= len(changed) <= len(lists)
+
+
+def test_the_digest_is_over_names_lists_and_leaders() -> None:
+    """Sizes change all the time; they aren't in it."""
+    made = topic((1, 2), (2, 3))
+    sized = replace(made, partitions=tuple(replace(each, size_bytes=99) for each in made.partitions))
+
+    assert state_digest([made]) == state_digest([sized])
+    others = [topic((1, 2), (3, 2)), topic((1, 2), (2, 3), leaders={1: 3}), topic((1, 2), (2, 3), name="b")]
+    assert 4 == len({state_digest([made]), *(state_digest([each]) for each in others)})
+
+
+def test_a_leader_outside_its_replicas_is_nobody() -> None:
+    """As where there is none."""
+    assert "-" == of_leader(Partition(0, (1, 2), 9)) == of_leader(Partition(0, (1, 2), None))
+
+
+def test_a_batch_has_its_steps_its_elections_and_its_costs() -> None:
+    """With the broker that is fullest while it runs; no log dirs where none are planned."""
+    one = Batch(1, (Step("t", 0, (1,), (2,), 10, 1),), (("t", 0),), 10, 1)
+    (row,) = batch_rows(costs([one], 2, {1: 10, 2: 0}, {2: 20}, True))
+
+    assert {
+        "number": 1,
+        "partitions": [{"topic": "t", "partition": 0, "replicas_before": [1], "replicas": [2]}],
+        "elect": [{"topic": "t", "partition": 0}],
+        "bytes_moved": 10,
+        "replicas_moved": 1,
+        "seconds_at_throttle": 5,
+        "fullest_broker": {"id": 2, "peak_size_bytes": 10, "disk_bytes": 20},
+        "leaderless": False,
+    } == as_json(row)
+
+
+def test_a_partition_has_its_reason_and_what_is_known_of_it() -> None:
+    """A rate and log dirs only where there are any."""
+    plain = PartitionChange("t", 3, (1,), (2,), None, 10, Reason.BROKER_LEAVES)
+    full = PartitionChange("t", 4, (1,), (1,), 1, 10, Reason.BALANCE_LOG_DIRS, 7, ("/a",), ("/b",))
+    first, second = map(as_json, partition_rows([plain, full]))
+
+    lists = {"replicas_before": [1], "replicas": [2], "leader_before": None}
+    assert {"topic": "t", "partition": 3, **lists, "size_bytes": 10, "reason": "broker_leaves"} == first
+    known = {"bytes_in_per_sec": 7, "log_dirs_before": ["/a"], "log_dirs": ["/b"], "reason": "balance_log_dirs"}
+    assert known.items() <= second.items()
