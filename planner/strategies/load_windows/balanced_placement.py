@@ -37,9 +37,7 @@ from planner.strategies.load_windows.local_search_state import MostOutside, Plac
 from planner.strategies.load_windows.proof import (
     Best,
     Bound,
-    BranchedProof,
     PlacedPlan,
-    Proof,
     Task,
     at_prices,
     chosen_of,
@@ -68,7 +66,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
 
     `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
     """
-    base = bound.proof.base if isinstance(bound.proof, BranchedProof) else bound.proof
+    base = replace(bound.proof, parts=())
     task = replace(task, effort=None if task.effort is None else task.effort.part(SHARE_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
     no_cases = task.effort is not None and of_loads is None and closest.outside
@@ -98,7 +96,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     return best, of_loads
 
 
-def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Proof) -> bool:
+def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Certificate) -> bool:
     """True where no plan is less outside, and the bound says that none of those copies much less."""
     if plan.outside > task.loads.surely_outside(task.layout.factors):
         return False
@@ -114,7 +112,7 @@ def _closer(task: Task, plan: PlacedPlan, prices: LongArray) -> PlacedPlan:
     return min(plan, made, key=lambda each: (each.outside, each.cost))
 
 
-def _closest(task: Task, none: Allowed, base: Proof, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
+def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
     """The placement with the least outside, the cheapest of several, and what proves that."""
     if task.effort is None or not plan.outside:
         return plan, None
@@ -210,8 +208,7 @@ def even(
         raise AssertionError("an attempt without prices is always made")
     if (by := ties(problem, layout)) is not None:
         settle(best.plan.placement, after_flows(problem, by) if as_it_is else by)
-    certificate = best.bound.proof.certificate(about, loads.windows)
-    return _evened(task, best.plan.placement, certificate, found, of_loads)
+    return _evened(task, best.plan.placement, best.bound.proof, found, of_loads)
 
 
 def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
@@ -263,7 +260,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> _Found:
 
 def _by_cases(task: Task, _: Placed, best: Best) -> _Found:
     """Where partitions are as large as the windows: by cases of where those lie."""
-    if task.effort is None or best.bound is None or isinstance(best.bound.proof, BranchedProof):
+    if task.effort is None or best.bound is None or best.bound.proof.parts:
         return
     fits = Fits.of(task.layout, task.wanted, task.loads)
     for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES)):
@@ -278,9 +275,8 @@ def _by_cases(task: Task, _: Placed, best: Best) -> _Found:
 
 def _thorough(task: Task, _: Placed, best: Best) -> _Found:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
-    if task.effort is None or (
-        isinstance(best.bound and best.bound.proof, BranchedProof) and best.within(CLOSE_BY_CASES)
-    ):
+    by_cases = best.bound is not None and bool(best.bound.proof.parts)
+    if task.effort is None or (by_cases and best.within(CLOSE_BY_CASES)):
         return
     prices = None
     for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads, task.effort):

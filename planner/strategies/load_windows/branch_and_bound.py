@@ -11,7 +11,7 @@ as it must: then every rack has cases of its own, instead of all the racks' case
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -19,8 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
-from planner.strategies.bounds import GRAIN, Branch, Case, Facts, Part, Prices, at_edges
-from planner.strategies.load_windows.proof import BranchedProof, Proof
+from planner.strategies.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
 from planner.strategies.load_windows.share_program import Decision, Duals, Fits, ShareProgram, as_decided, is_split
 from planner.strategies.work_limits import (
     BRANCHES_TRIED,
@@ -53,7 +52,7 @@ class Branched(NamedTuple):
     Shares are None where that took too long.
     """
 
-    proof: BranchedProof
+    proof: Certificate
     shares: FloatArray | None
 
 
@@ -233,7 +232,7 @@ class _Search:
         heappush(self._open, (worse, -len(node.decisions), next(self._order), node))
 
 
-def branchings(about: Facts, fits: Fits, base: Proof, effort: Effort) -> Iterator[Branched]:
+def branchings(about: Facts, fits: Fits, base: Certificate, effort: Effort) -> Iterator[Branched]:
     """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
     programs are too large. At its end the effort may be spent.
     """
@@ -257,7 +256,7 @@ def branchings(about: Facts, fits: Fits, base: Proof, effort: Effort) -> Iterato
         if shares is not None or not np.isinf(smallest) or fits.most is not None:
             cases = zip(parts, searches, strict=True)
             parted = tuple(Part(racks, search.case(fits)) for racks, search in cases)
-            yield Branched(BranchedProof(base, parted), shares)
+            yield Branched(replace(base, parts=parted), shares)
         if not all(more) or effort.spent:
             return
 

@@ -75,9 +75,8 @@ def certified(question: Question, found: BestPosition, assignment: IntArray) -> 
         solved = min_cost_flow.solve(network.arcs, windowed, network.supplies)
         if solved is None:
             raise AssertionError("the flow that was found is within the caps")
-        no_loads = np.zeros((0, 1), dtype=np.int64)
-        capped = proof(question.layout, replace(placed, windowed=windowed, solved=solved), no_loads)
-        return max(unpriced, capped.certificate(about, about.loads), key=least)
+        capped = proof(about, question.layout, replace(placed, windowed=windowed, solved=solved))
+        return max(unpriced, capped, key=least)
     anywhere = _anywhere(question, found)
     none = allowed(question.layout, found.best.wanted, anywhere, question.loads)
     most = reached(question.layout, none, question.loads, assignment[question.layout.rows])
@@ -103,8 +102,7 @@ def _anywhere(question: Question, found: BestPosition) -> OpenWindows:
 def _of(question: Question, started: Started) -> Certificate:
     if started.evened is not None:
         return started.evened.certificate
-    about = facts(question.problem, question.layout, None)
-    return proof(question.layout, started.placed, np.zeros((0, 1), dtype=np.int64)).certificate(about, about.loads)
+    return proof(facts(question.problem, question.layout, None), question.layout, started.placed)
 
 
 def _closed(question: Question, found: BestPosition, most: Allowed) -> Certificate:
@@ -208,13 +206,7 @@ def _of_excess(layout: Layout, placed: Placed, about: Facts) -> bounds.Prices:
     solved = min_cost_flow.solve(network.arcs, placed.windowed, network.supplies, excess_factor=1)
     if solved is None:
         return none_priced(about)
-    loads = np.zeros((len(about.loads), len(about.racks)), dtype=np.int64)
-    windows = np.zeros((len(about.loads), 2, len(about.racks)), dtype=np.int64)
-    return (
-        proof(layout, replace(placed, network=network, solved=solved), loads, of_excess=True)
-        .certificate(about, windows)
-        .prices
-    )
+    return proof(about, layout, replace(placed, network=network, solved=solved), of_excess=True).prices
 
 
 @dataclass(frozen=True, eq=False)

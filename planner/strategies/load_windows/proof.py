@@ -3,7 +3,7 @@
 An attempt to bring loads into their windows comes to a plan, a bound, or both. `Best` keeps the better ones of each.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from planner.scoring.fair_shares import ExactArray, rack_rule
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
 from planner.strategies import bounds
-from planner.strategies.bounds import GRAIN, Facts, Part
+from planner.strategies.bounds import GRAIN, Certificate, Facts, Prices
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
@@ -25,52 +25,15 @@ from planner.strategies.work_limits import Effort
 # Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
 _STEEPEST = 3
 # Prices up to this fit 64 bits with room to spare; larger ones are rounded to coarser parts, by so many bits at most.
-_MOST, _MOST_BITS = 1 << 60, bounds.GRAIN.bit_length() - 1
+_MOST, _MOST_BITS = 1 << 60, GRAIN.bit_length() - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Proof:
-    """Prices of (topic, broker) (T, Bt), brokers (Bt,) and loads (D, Bt) in parts of `grain`, and windows."""
-
-    cells: LongArray
-    brokers: LongArray
-    loads: LongArray
-    cell_windows: LongArray
-    broker_windows: LongArray
-    grain: int = bounds.GRAIN
-
-    def certificate(self, facts: bounds.Facts, load_windows: LongArray) -> bounds.Certificate:
-        """The certificate of this proof, for windows of loads (D, 2, Bt)."""
-        loads = zip(self.loads, load_windows, strict=True)
-        return bounds.Certificate(
-            facts,
-            bounds.Prices(
-                bounds.at_edges(self.cells, self.cell_windows),
-                bounds.at_edges(self.brokers, self.broker_windows),
-                tuple(bounds.at_edges(prices, window) for prices, window in loads),
-                self.grain,
-            ),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class BranchedProof:
-    """A proof without cases, and the cases of each part."""
-
-    base: Proof
-    parts: tuple[Part, ...]
-
-    def certificate(self, facts: Facts, load_windows: LongArray) -> bounds.Certificate:
-        """The certificate of this proof, for windows of loads (D, 2, Bt)."""
-        return replace(self.base.certificate(facts, load_windows), parts=self.parts)
-
-
-def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> bounds.Facts:
+def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> Facts:
     """The facts of a layout, in its own order of brokers."""
     rule = rack_rule(problem)
     in_bytes = bool(layout.copy_bytes.any())
     costs = layout.copy_bytes if in_bytes else (~layout.new).astype(np.int64)
-    return bounds.Facts(
+    return Facts(
         measure="bytes" if in_bytes else "replicas",
         broker_ids=problem.broker_ids[layout.targets],
         racks=layout.racks,
@@ -88,8 +51,16 @@ def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> bounds.F
     )
 
 
-def proof(layout: Layout, placed: Placed, prices: LongArray, *, of_excess: bool = False) -> Proof:
-    """The proof of a placement that was made at these prices of loads (D, Bt), in parts of GRAIN a unit of load.
+def proof(
+    about: Facts,
+    layout: Layout,
+    placed: Placed,
+    loads: tuple[LongArray, LongArray] | None = None,
+    *,
+    of_excess: bool = False,
+) -> Certificate:
+    """What a placement proves. It was made at prices of loads (D, Bt), in parts of GRAIN a unit of load, for windows of
+    loads (D, 2, Bt); None: at none.
 
     With `of_excess` costs were weights of what is outside of windows.
     """
@@ -100,7 +71,7 @@ def proof(layout: Layout, placed: Placed, prices: LongArray, *, of_excess: bool 
     if layout.forbidden is not None:
         cell_prices = np.where(layout.forbidden, 0, cell_prices)
     # Where no load has a price, costs aren't in parts of GRAIN yet.
-    grain = 1 if prices.any() else bounds.GRAIN
+    grain = 1 if loads is not None and loads[0].any() else GRAIN
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
     topic_window, broker_window = placed.windowed
     in_parts = [_in_parts(each, grain * unit, unit, scale) for each in (cell_prices, brokers - nodes[layout.sink])]
@@ -108,14 +79,14 @@ def proof(layout: Layout, placed: Placed, prices: LongArray, *, of_excess: bool 
     beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in in_parts)
     coarser = min(beyond.bit_length(), _MOST_BITS)
     coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in in_parts)
-    return Proof(
-        cells=coarse_cells,
-        brokers=coarse_brokers,
-        loads=prices >> coarser,
-        grain=bounds.GRAIN >> coarser,
-        cell_windows=np.stack([topic_window.low, topic_window.high]).reshape(2, *cells.shape),
-        broker_windows=np.stack([broker_window.low, broker_window.high]),
+    unpriced = bounds.none_priced(about)
+    prices = Prices(
+        bounds.at_edges(coarse_cells, np.stack([topic_window.low, topic_window.high]).reshape(2, *cells.shape)),
+        bounds.at_edges(coarse_brokers, np.stack([broker_window.low, broker_window.high])),
+        unpriced.loads if loads is None else tuple(map(bounds.at_edges, loads[0] >> coarser, loads[1])),
+        GRAIN >> coarser,
     )
+    return Certificate(about, prices)
 
 
 def _in_parts(prices: LongArray, times: int, unit: int, scale: int) -> ExactArray:
@@ -160,9 +131,9 @@ class PlacedPlan(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A proof, and the least bytes by it."""
+    """A proof, maybe with cases, and the least bytes by it."""
 
-    proof: Proof | BranchedProof
+    proof: Certificate
     least: int
 
 
@@ -213,18 +184,17 @@ def at_prices(task: Task, prices: LongArray) -> Priced | None:
         placed = place(task.problem, layout, task.wanted)
     except CostRangeError:
         return None
-    return Priced(placed, of_proof(task, proof(layout, placed, prices)))
+    return Priced(placed, of_proof(task, proof(task.about, layout, placed, (prices, task.loads.windows))))
 
 
 def without_prices(task: Task, placed: Placed) -> Bound:
     """The bound of a placement that was made without prices."""
-    return of_proof(task, proof(task.layout, placed, np.zeros_like(task.loads.windows[:, 0])))
+    return of_proof(task, proof(task.about, task.layout, placed))
 
 
-def of_proof(task: Task, proven: Proof | BranchedProof) -> Bound:
+def of_proof(task: Task, proven: Certificate) -> Bound:
     """What a proof comes to for all plans that are no more outside than they may."""
-    certificate = proven.certificate(task.about, task.loads.windows)
-    return Bound(proven, bounds.least(certificate if task.most is None else within(certificate, task.most)))
+    return Bound(proven, bounds.least(proven if task.most is None else within(proven, task.most)))
 
 
 def chosen_of(task: Task, placement: Placement) -> IntArray:

@@ -51,12 +51,12 @@ def last_of(problem: Problem) -> tuple[Certificate, list[tuple[int, ...]]] | Non
     loads = byte_loads(problem, layout, wanted)
     assert loads is not None
     about, (by_topic, in_all) = facts(problem, layout, loads), count_windows(layout, wanted)
-    base = proof(layout, placed, np.zeros_like(loads.windows[:, 0]))
+    base = proof(about, layout, placed)
     found = list(branchings(about, Fits(by_topic, in_all, loads.windows, loads.scales), base, Effort(10**12)))
     if not found:
         return None
     chosen = rounded(problem, layout, wanted, found[-1].shares)
-    return found[-1].proof.certificate(about, loads.windows), as_plan(chosen)
+    return found[-1].proof, as_plan(chosen)
 
 
 @pytest.mark.parametrize("seed", range(16))

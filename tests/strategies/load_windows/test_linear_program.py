@@ -150,7 +150,7 @@ def proven(problem: Problem, prices: FloatArray) -> int:
     whole = np.rint(prices.clip(-3 * loads.scales[:, None], 3 * loads.scales[:, None]) * GRAIN).astype(np.int64)
     at = priced(layout, loads, whole) if whole.any() else layout
     placed = place(problem, at, windows(problem, problem.balance))
-    return bounds.least(proof(at, placed, whole).certificate(facts(problem, layout, loads), loads.windows))
+    return bounds.least(proof(facts(problem, layout, loads), at, placed, (whole, loads.windows)))
 
 
 @examples(20)

@@ -24,7 +24,7 @@ from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.proof import Proof, facts
+from planner.strategies.load_windows.proof import facts
 from planner.strategies.optimum import solve
 
 KINDS = ("all", "all", "all", "leaders", "none")
@@ -39,14 +39,14 @@ def with_any_prices(problem: Problem, seed: int) -> Certificate:
     of_loads = np.zeros((0, 2, 1), dtype=np.int64) if loads is None else loads.windows
     cells, brokers = count_windows(layout, wanted)
     steep = int(rng.choice([1, GRAIN, 20 * GRAIN, 10**6]))
-    proof = Proof(
-        cells=rng.integers(-steep, steep, cells[0].shape, endpoint=True),
-        brokers=rng.integers(-steep, steep, brokers[0].shape, endpoint=True),
-        loads=rng.integers(-3 * GRAIN, 3 * GRAIN, of_loads[:, 0].shape, endpoint=True),
-        cell_windows=cells,
-        broker_windows=brokers,
+    of_cells, of_brokers = (rng.integers(-steep, steep, each[0].shape, endpoint=True) for each in (cells, brokers))
+    load_prices = rng.integers(-3 * GRAIN, 3 * GRAIN, of_loads[:, 0].shape, endpoint=True)
+    prices = bounds.Prices(
+        bounds.at_edges(of_cells, cells),
+        bounds.at_edges(of_brokers, brokers),
+        tuple(map(bounds.at_edges, load_prices, of_loads)),
     )
-    return proof.certificate(facts(problem, layout, loads), of_loads)
+    return Certificate(facts(problem, layout, loads), prices)
 
 
 def least_within(problem: Problem, in_bytes: bool) -> int | None:
@@ -154,9 +154,8 @@ def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
         kinds=np.array([1, 1]),
     )
     window = np.array([[0, size], [2 * size, 2 * size]])
-    nothing = Proof(*(np.zeros(shape, dtype=np.int64) for shape in ((1, 2), 2, (1, 2), (2, 1, 2), (2, 2))))
-    priced = replace(nothing, loads=np.array([[0, GRAIN]])).certificate(about, window[None])
-    assert size == bounds.least(priced)
+    priced = replace(bounds.none_priced(about), loads=(bounds.at_edges(np.array([0, GRAIN]), window),))
+    assert size == bounds.least(Certificate(about, priced))
 
 
 def test_nothing_that_may_move() -> None:
