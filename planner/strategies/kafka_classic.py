@@ -6,7 +6,7 @@ table of n × (n - 1) lists holds all of them, and many candidates are placed by
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
 
@@ -42,15 +42,12 @@ def place(
     """
     _check_request(len(brokers), partitions, replication_factor, start_index, next_replica_shift)
     order, racks = _arranged(brokers, rack_aware)
-    first_id = max(start_partition_id, 0)
-    rack_count = len(set(racks))
-    placed = []
-    for partition in range(first_id, first_id + partitions):
-        # The shift grows at each multiple of the number of brokers, 0 not counted.
-        shift = next_replica_shift + partition // len(order) - max(first_id - 1, 0) // len(order)
-        positions = _positions((partition + start_index) % len(order), shift * rack_count, racks, replication_factor)
-        placed.append(tuple(order[position] for position in positions))
-    return placed
+    count, first_id = len(order), max(start_partition_id, 0)
+    ids = np.arange(first_id, first_id + partitions)
+    # The shift grows at each multiple of the number of brokers, 0 not counted.
+    shifts = next_replica_shift + ids // count - max(first_id - 1, 0) // count
+    positions = _walked(racks, replication_factor, (ids + start_index) % count, shifts * len(set(racks)))
+    return [tuple(order[position] for position in row) for row in positions.tolist()]
 
 
 def rack_alternated(brokers: Sequence[tuple[int, str]]) -> list[int]:
@@ -117,14 +114,24 @@ def assign(problem: Problem, seed: int = 0, start_index: int = -1, next_replica_
     """
     order, racks = broker_order(problem)
     starts, shifts = starts_and_shifts(problem, seed, start_index, next_replica_shift)
-    wanted = rows_to_place(problem)
-    assignment = today(problem)
-    for factor in np.unique(problem.replication_factors[wanted]).tolist():
+
+    def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
         _check_request(len(order), 1, factor, 0, 0)
-        rows = np.flatnonzero(wanted & (problem.replication_factors == factor))
-        topics = problem.topic_of[rows]
-        lists = place_rows(order, racks, factor, problem.partition_ids[rows], starts[topics], shifts[topics])
-        assignment[rows] = np.pad(lists, ((0, 0), (0, problem.width - factor)), constant_values=-1)
+        return place_rows(order, racks, factor, ids, starts[topics], shifts[topics])
+
+    return _placed(problem, lists)
+
+
+def _placed(problem: Problem, lists: Callable[[int, IntArray, IntArray], IntArray]) -> IntArray:
+    """Today's assignment (P, W) with the rows of `rows_to_place` placed anew, those of one replication factor at once:
+    by the factor, the partitions' ids and their topics.
+    """
+    wanted, factors = rows_to_place(problem), problem.replication_factors
+    assignment = today(problem)
+    for factor in np.unique(factors[wanted]).tolist():
+        rows = np.flatnonzero(wanted & (factors == factor))
+        placed = lists(factor, problem.partition_ids[rows], problem.topic_of[rows])
+        assignment[rows] = np.pad(placed, ((0, 0), (0, problem.width - factor)), constant_values=-1)
     return assignment
 
 
@@ -135,16 +142,24 @@ def starts_and_shifts(problem: Problem, seed: int, start_index: int, shift: int)
 
 @lru_cache(maxsize=64)
 def replica_lists(racks: tuple[int, ...], replication_factor: int) -> IntArray:
-    """All replica lists as positions, (n, max(n - 1, 1), replication_factor), by first position and turn.
+    """All replica lists as positions, (n, max(n - 1, 1), replication_factor), by first position and turn."""
+    n, period = len(racks), max(len(racks) - 1, 1)
+    lists = _walked(racks, replication_factor, *np.divmod(np.arange(n * period), period))
+    lists.flags.writeable = False  # shared by all callers
+    return lists.reshape(n, period, replication_factor)
 
-    The walk of `_positions` for all of them at once, one step of each that isn't done at a time.
+
+def _walked(racks: Sequence[int], replication_factor: int, first: IntArray, turns: IntArray) -> IntArray:
+    """(K, replication_factor): positions of partitions' replicas: from `first` (K,), walk the others from `turns` (K,)
+    on. As Kafka does, skip a rack that has a replica while another one has none, and a broker that has one already.
+
+    One step of each walk that isn't done at a time.
     """
-    n, period, rack_of = len(racks), max(len(racks) - 1, 1), np.array(racks)
-    first, step = (each.ravel() for each in np.divmod(np.arange(n * period), period))
-    chosen = np.full((n * period, replication_factor), -1, dtype=np.int32)
+    n, period, rack_of, step = len(racks), max(len(racks) - 1, 1), np.array(racks), turns.copy()
+    chosen = np.full((len(first), replication_factor), -1, dtype=np.int32)
     chosen[:, 0] = first
     for column in range(1, replication_factor):
-        pending = np.arange(n * period)
+        pending = np.arange(len(first))
         while len(pending):
             position, before = (first[pending] + 1 + step[pending] % period) % n, chosen[pending, :column]
             seen = np.sort(rack_of[before], axis=1)
@@ -155,24 +170,6 @@ def replica_lists(racks: tuple[int, ...], replication_factor: int) -> IntArray:
             chosen[pending[fits], column] = position[fits]
             step[pending] += 1
             pending = pending[~fits]
-    chosen.flags.writeable = False  # shared by all callers
-    return chosen.reshape(n, period, replication_factor)
-
-
-def _positions(first: int, turn: int, racks: Sequence[int], replication_factor: int) -> list[int]:
-    """Positions of one partition's replicas: from `first`, walk the others from `turn` on, skipping as Kafka does.
-
-    Skipped is a rack that has a replica while another rack has none, and a broker that has one already.
-    """
-    n = len(racks)
-    rack_count = len(set(racks))
-    chosen, seen = [first], {racks[first]}
-    while len(chosen) < replication_factor:
-        position = (first + 1 + turn % (n - 1)) % n
-        turn += 1
-        if position not in chosen and (len(seen) == rack_count or racks[position] not in seen):
-            chosen.append(position)
-            seen.add(racks[position])
     return chosen
 
 
@@ -229,16 +226,12 @@ def assign_round_robin(problem: Problem, seed: int = 0, start_index: int = -1) -
     """
     order, _ = broker_order(problem)
     starts, _ = starts_and_shifts(problem, seed, start_index, 0)
-    rows = np.flatnonzero(rows_to_place(problem))
-    assignment = today(problem)
-    factors = problem.replication_factors[rows]
-    for factor in set(factors.tolist()):
+
+    def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
         _check_factor(factor, len(order))
-    replicas = np.arange(problem.width, dtype=np.int32)
-    firsts = problem.partition_ids[rows] + starts[problem.topic_of[rows]]
-    lists = order.take(firsts[:, None] + replicas, mode="wrap") if len(rows) else assignment[rows]
-    assignment[rows] = np.where(replicas < factors[:, None], lists, -1)
-    return assignment
+        return order.take((ids + starts[topics])[:, None] + np.arange(factor), mode="wrap")
+
+    return _placed(problem, lists)
 
 
 def _check_factor(replication_factor: int, brokers: int) -> None:
