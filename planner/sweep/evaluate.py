@@ -23,7 +23,7 @@ from planner.scoring import growth_scenarios, score
 from planner.scoring.broker_loads import HOURS, Week, over_the_week
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
-from planner.sweep import classic_sums, classic_tables, sweep_result
+from planner.sweep import classic_scores, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, Candidates, Run
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
@@ -88,7 +88,7 @@ def scored(
     scores, hours = slice(1, 1 + _SCORES), slice(-len(HOURS), None)
     columns[_UNPROVEN] = 1
     for part, places, at in candidates.parts(numbers):
-        if part.strategy == "kafka_classic" and (has_tables(problem) or classic_sums.usable(basis)):
+        if part.strategy == "kafka_classic" and (has_tables(problem) or classic_scores.has_sums(basis)):
             columns[scores, places] = _columns(_classic(basis, part, at))
             if week is not None:
                 made = (propose(problem, candidates, number) for number in numbers[places].tolist())
@@ -123,7 +123,7 @@ def planned_for(problem: Problem, which: str) -> Problem:
 
 def has_tables(problem: Problem) -> bool:
     """True where Kafka's classic placements are scored from tables."""
-    return classic_tables.usable(_basis(problem))
+    return classic_scores.has_tables(_basis(problem))
 
 
 # A sweep scores one problem after the other, each in many parts.
@@ -143,9 +143,8 @@ def _classic(basis: ScoringBasis, run: Run, at: LongArray) -> Scores:
     pairs = run.pairs(at) if run.brokers else draws(run.seeds(at), topics, brokers)
     starts, shifts = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)) for each in pairs)
     drawn = starts.astype(np.int32), shifts.astype(np.int32)
-    if has_tables(basis.problem):
-        return classic_tables.scores(basis, classic_tables.make(basis), *drawn)
-    return classic_sums.scores(classic_sums.make(basis), *drawn)
+    score_all = classic_scores.by_tables if has_tables(basis.problem) else classic_scores.by_sums
+    return score_all(basis, *drawn)
 
 
 def _columns(scores: Scores) -> LongArray:

@@ -1,21 +1,26 @@
-"""Adding up table rows gives the scores of placing every partition."""
+"""Adding up table rows, or look-ups, gives the scores of placing every partition."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 
 import numpy as np
+import pytest
 from clusters import loaded_problems, no_racks, problem_of, problems
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import examples
 
+from benchmarks import cases
+from planner.model import build_problem
+from planner.model.balance import NO_TOLERANCE, Tolerance
 from planner.model.problem import Problem
 from planner.model.seeded_numbers import draws
+from planner.model.spec import Growth, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
-from planner.sweep import classic_sums, classic_tables
+from planner.sweep import classic_scores
 from planner.sweep.candidates import Candidates, Run
 from planner.sweep.evaluate import evaluated
 
@@ -32,7 +37,7 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
     basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), brokers)
-    found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
+    found = classic_scores.by_tables(basis, starts, shifts)
     for at, seed in enumerate(seeds):
         assignment = kafka_classic.assign(problem, seed)
         assert one(score(basis, assignment), 0) == one(found, at)
@@ -43,7 +48,8 @@ def test_common_leaders_are_in_no_table() -> None:
     lists = {"a": [(1, 2), (2, 1)], "b": [(2, 1), (1, 2)]}
     plain, together = (problem_of(no_racks(1, 2), lists, together=groups) for groups in ((), (("a", "b"),)))
     usable = [
-        (classic_tables.usable(basis), classic_sums.usable(basis)) for basis in map(ScoringBasis.of, (plain, together))
+        (classic_scores.has_tables(basis), classic_scores.has_sums(basis))
+        for basis in map(ScoringBasis.of, (plain, together))
     ]
     assert [(True, True), (False, False)] == usable
     rows = evaluated(together, Candidates((Run("kafka_classic", 8, together.balance, first_seed=1),)))
@@ -58,7 +64,7 @@ def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -
     """The same with rates, capacities and windows of bytes."""
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
-    found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
+    found = classic_scores.by_tables(basis, starts, shifts)
     assignment = kafka_classic.assign(problem, seed)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
@@ -71,7 +77,7 @@ def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) 
     problem = replace(problem, scenario_names=tuple(map(str, range(len(factors)))), scenario_ppm=grown)
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
-    found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
+    found = classic_scores.by_tables(basis, starts, shifts)
     assignment = kafka_classic.assign(problem, seed)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
@@ -84,7 +90,7 @@ def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> 
     brokers = int(problem.targets.sum())
     start, shift = data.draw(st.integers(0, brokers - 1)), data.draw(st.integers(0, 3 * brokers))
     columns = (np.full((1, len(problem.topic_names)), value, dtype=np.int32) for value in (start, shift))
-    found = classic_tables.scores(basis, classic_tables.make(basis), *columns)
+    found = classic_scores.by_tables(basis, *columns)
     assignment = kafka_classic.assign(problem, 0, start, shift)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
@@ -93,11 +99,10 @@ def test_more_candidates_than_a_block() -> None:
     """Blocks are joined in order: 5,000 candidates of which each is one of six, scored as those six are."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 4, "y": [(3,)] * 2})
     basis = ScoringBasis.of(problem)
-    tables = classic_tables.make(basis)
     pairs = np.arange(5000) % 6
     starts, shifts = (np.repeat(column[:, None], 2, axis=1) for column in (pairs // 2, pairs % 2))
-    found = classic_tables.scores(basis, tables, starts, shifts)
-    six = classic_tables.scores(basis, tables, starts[:6], shifts[:6])
+    found = classic_scores.by_tables(basis, starts, shifts)
+    six = classic_scores.by_tables(basis, starts[:6], shifts[:6])
     assert all(
         np.array_equal(np.resize(few, 5000), many)
         for few, many in zip(asdict(six).values(), asdict(found).values(), strict=True)
@@ -109,7 +114,7 @@ def test_one_broker() -> None:
     problem = problem_of(no_racks(7), {"x": [(7,), (7,)]})
     basis = ScoringBasis.of(problem)
     zero = np.zeros((1, 1), dtype=np.int32)
-    found = one(classic_tables.scores(basis, classic_tables.make(basis), zero, zero), 0)
+    found = one(classic_scores.by_tables(basis, zero, zero), 0)
     assert (0, 0, 2) == (found["bytes_moved"], found["violations"], found["replicas_max"])
 
 
@@ -117,4 +122,61 @@ def test_worthwhile() -> None:
     """Tables are made for small clusters, not where they would be larger than the sweep itself."""
     few = problem_of(no_racks(*range(10)), {"x": [(0,)] * 10})
     many = problem_of(no_racks(*range(1000)), {"x": [(0,)] * 30})
-    assert (True, False) == tuple(classic_tables.usable(ScoringBasis.of(each)) for each in (few, many))
+    assert (True, False) == tuple(classic_scores.has_tables(ScoringBasis.of(each)) for each in (few, many))
+
+
+def assert_sums_alike(problem: Problem, seeds: list[int]) -> None:
+    """Every term of candidates with these seeds, the digest among them."""
+    basis = ScoringBasis.of(problem)
+    starts, shifts = draws(np.array(seeds), len(problem.topic_names), int(problem.targets.sum()))
+    found = classic_scores.by_sums(basis, starts, shifts)
+    for at, seed in enumerate(seeds):
+        assignment = kafka_classic.assign(problem, seed)
+        assert one(score(basis, assignment), 0) == one(found, at)
+
+
+def answered(problem: Problem) -> Problem:
+    """The problem without what sums don't answer, where that is possible."""
+    balance = replace(problem.balance, topic_leaders=NO_TOLERANCE)
+    asked = replace(problem, balance=balance, out_of_sync=None)
+    assume(classic_scores.has_sums(ScoringBasis.of(asked)))
+    return asked
+
+
+seeds = st.lists(st.integers(0, 2**62), min_size=1, max_size=3)
+
+
+@examples(100)
+@given(problems(rebalance=("all",)), seeds)
+def test_sums_of_drawn_candidates(problem: Problem, drawn: list[int]) -> None:
+    """Brokers that join and leave, racks or none, mixed replication factors, leaders off the preferred one."""
+    assert_sums_alike(answered(problem), drawn)
+
+
+@examples(60)
+@given(loaded_problems(), seeds)
+def test_sums_of_traffic_and_windows_of_bytes(problem: Problem, drawn: list[int]) -> None:
+    """The same with rates, capacities and windows of bytes."""
+    assert_sums_alike(answered(problem), drawn)
+
+
+@pytest.mark.parametrize("name", ["expand-small", "no-racks", "raise-rf"])
+def test_sums_of_the_benchmarks_clusters(name: str) -> None:
+    """Clusters with racks and sizes, some larger than those that are drawn."""
+    problem = build_problem.build(cases.to_spec(cases.make(name)))
+    assert classic_scores.has_sums(ScoringBasis.of(problem))
+    assert_sums_alike(problem, [1, 2, 3])
+
+
+def test_what_sums_do_not_answer_is_placed_one_by_one() -> None:
+    """Partitions that stay, scenarios, windows of topics' leaders, and a factor above the number of brokers."""
+    plain = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]})
+    topic_leaders = replace(plain.balance, topic_leaders=Tolerance("spread", 1))
+    others = (
+        replace(plain, movable=np.array([True, False])),
+        problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]}, sweep=Sweep(growth=(Growth("twice", "x", 2.0),))),
+        replace(plain, balance=topic_leaders),
+        replace(plain, replication_factors=np.array([2, 4], dtype=np.int32)),
+        replace(plain, size_bytes=np.array([1 << 55, 1])),
+    )
+    assert [True, *[False] * 5] == [classic_scores.has_sums(ScoringBasis.of(each)) for each in (plain, *others)]
