@@ -42,9 +42,9 @@ from planner.scoring import independent_check, score
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
-from planner.strategies.catalog import Candidate, Proposal, prove
+from planner.strategies.optimum import Proposal
 from planner.sweep import broker_sides, budget_steps, choice, evaluate, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidates, Run, generated
+from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidate, Candidates, Run, generated, prove
 from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
 

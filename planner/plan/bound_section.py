@@ -24,7 +24,7 @@ from planner.plan.document.comparison_types import BoundMethod, BoundSection, Ex
 from planner.plan.document.plan_types import Plan
 from planner.strategies import bounds
 from planner.strategies.bounds import Certificate, Facts, Outside
-from planner.strategies.catalog import Proposal
+from planner.strategies.optimum import Proposal
 from planner.sweep.choice import Row
 
 FILE = "bound.json"

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypedDict
 from msgspec import convert, structs
 
 from planner import __version__
-from planner.execution import batch_costs, batch_cutting, batch_defaults, batch_order, gates, log_dir_placement
+from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
 from planner.execution.gates import Gate
 from planner.execution.partition_changes import changes
@@ -73,9 +73,9 @@ from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
 from planner.scoring.score import digest
-from planner.strategies.catalog import STRATEGIES, Proposal, prove
+from planner.strategies.optimum import Proposal
 from planner.sweep import broker_sides, choice
-from planner.sweep.candidates import KNOBS, of_row
+from planner.sweep.candidates import KNOBS, STRATEGIES, of_row, prove
 from planner.sweep.choice import Chosen, Row, Swept
 from planner.sweep.evaluate import planned_for
 
@@ -361,4 +361,4 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     found = cost(batch_cutting.split(changed, execution.batches, racks))
     if not (spec.cluster.sizes_known and gates.filled_above(spec, found)):
         return found
-    return cost(batch_order.within_disks(found.batches, held, gates.most_on_disks(spec, found.peaks, held)))
+    return cost(batch_costs.within_disks(found.batches, held, gates.most_on_disks(spec, found.peaks, held)))

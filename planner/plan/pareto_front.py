@@ -23,7 +23,7 @@ from planner.plan.document.comparison_types import (
 )
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
-from planner.strategies.catalog import UNKNOWN, Proposal
+from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import candidates_file
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, KNOBS, generated
 from planner.sweep.candidates import candidates as candidates_of

@@ -31,8 +31,8 @@ from planner.plan.document.cluster_types import (
 from planner.plan.document.request_types import StatedRateRow, TrafficRow
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
 from planner.scoring.score import adding
-from planner.strategies.catalog import STRATEGIES, UNKNOWN
-from planner.sweep.candidates import KNOBS, NO_SCENARIOS, of_row
+from planner.strategies.optimum import UNKNOWN
+from planner.sweep.candidates import KNOBS, NO_SCENARIOS, STRATEGIES, of_row
 from planner.sweep.evaluate import planned_for
 from planner.sweep.sweep_result import SweepResult
 

@@ -4,7 +4,7 @@ All is planned without the rule first: the least bytes of that are a bound for p
 a replica of each partition of a slot, only leaders change: a min-cost flow with slots as units spreads them evenly.
 Where there is none, replicas move to a common broker or change places with others, one slot after the other, each time
 so that windows are missed least, then the fewest bytes are copied. Then all other replicas are placed anew around those
-brokers (see `common_brokers`). A plan that copies no more than the bound is proven.
+brokers (see `optimum`). A plan that copies no more than the bound is proven.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The candidate space: which candidates a sweep evaluates, as a function of their numbers.
+"""The candidate space: which candidates a sweep evaluates, as a function of their numbers; and how each is made.
 
 The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum
 at other points of the knobs' grid, those first that differ in the fewest knobs; further optima of equal cost, by their
@@ -8,23 +8,70 @@ every topic. Any worker makes any candidate from its number alone, so no table o
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.machinery import ModuleSpec
 from itertools import product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
-from planner.model.build_problem import rows_to_place
+from planner.model.build_problem import rows_to_place, today
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Sweep
 from planner.scoring.windows import BYTE_WINDOWS
-from planner.strategies.catalog import Candidate
+from planner.strategies import kafka_classic, kafka_striped, optimum, work_limits
+from planner.strategies.optimum import Proposal
 from planner.sweep import budget_steps
+
+
+class Candidate(NamedTuple):
+    """A strategy's name with its seeds and knobs: all that is needed to make the assignment again.
+
+    `start_index` and `next_replica_shift` are Kafka's, -1: drawn for each topic from the seed.
+    """
+
+    strategy: str
+    seed: int = 0
+    start_index: int = -1
+    next_replica_shift: int = -1
+    balance: Balance = Balance()
+
+
+Strategy = Callable[[Problem, Candidate], Proposal]
+
+
+def _optimum(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
+    """The plan that was asked for is worth more work than those that a sweep tries beside it."""
+    asked = candidate.seed == 0 and candidate.balance == problem.balance
+    worth = work_limits.ASKED if asked else work_limits.OTHERS
+    return optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
+
+
+def prove(problem: Problem, candidate: Candidate) -> Proposal:
+    """What the candidate's strategy proposes, with the certificate of its bound where it has one."""
+    if candidate.strategy != "optimum":
+        return STRATEGIES[candidate.strategy](problem, candidate)
+    return _optimum(problem, candidate, certify=True)
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        # Do nothing: the baseline that every plan is held against.
+        "unchanged": lambda problem, candidate: Proposal(today(problem)),
+        "optimum": lambda problem, candidate: _optimum(problem, candidate, certify=False),
+        "round_robin": lambda problem, it: Proposal(kafka_classic.assign_round_robin(problem, it.seed, it.start_index)),
+        "kafka_classic": lambda problem, it: Proposal(
+            kafka_classic.assign(problem, it.seed, it.start_index, it.next_replica_shift)
+        ),
+        "kafka_striped": lambda problem, it: Proposal(kafka_striped.assign(problem, it.seed)),
+    }
+)
+
 
 KNOBS = tuple(each.name for each in fields(Balance))
 # What `scenarios` of a row says: plan for today's bytes alone, or so that the windows hold in every scenario too.

@@ -18,7 +18,7 @@ from planner.model.formats import exactly, number, percent, size, stated
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Choice, Spec
 from planner.scoring.broker_loads import MEASURES
-from planner.strategies.catalog import UNKNOWN
+from planner.strategies.optimum import UNKNOWN
 from planner.sweep import broker_sides, budget_steps
 from planner.sweep.candidates import Candidates, candidates
 from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, front, fronts, moved_column, ranking, ranking_of

@@ -22,9 +22,9 @@ from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
 from planner.scoring.broker_loads import HOURS, Week, over_the_week
 from planner.scoring.score import Scores, ScoringBasis
-from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
+from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import classic_scores, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, Candidates, Run
+from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, STRATEGIES, Candidate, Candidates, Run, prove
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 

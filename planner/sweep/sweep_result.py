@@ -16,7 +16,7 @@ from planner.model.seeded_numbers import mix
 from planner.model.spec import AIMS
 from planner.scoring.broker_loads import HOURS
 from planner.scoring.score import Scores
-from planner.strategies.catalog import Proposal
+from planner.strategies.optimum import Proposal
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, Candidates
 
 # Two tie-breaks that are counted for solved plans alone, UNKNOWN for Kafka's: partitions that gain or lose a replica,

@@ -38,7 +38,7 @@ from planner.plan import build as plan_build
 from planner.plan.build import validity
 from planner.plan.document import codec
 from planner.plan.document.request_types import ValiditySection
-from planner.strategies.catalog import Proposal
+from planner.strategies.optimum import Proposal
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 

@@ -18,8 +18,8 @@ from planner.model.cluster import Broker
 from planner.model.spec import Changes, Choice, Execution, Spec, Sweep, Variant
 from planner.plan import pareto_front
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.catalog import UNKNOWN, Proposal, prove
-from planner.sweep.candidates import of_row
+from planner.strategies.optimum import UNKNOWN, Proposal
+from planner.sweep.candidates import of_row, prove
 from planner.sweep.choice import Chosen, Swept, alternatives, choose, swept
 from planner.sweep.evaluate import run
 

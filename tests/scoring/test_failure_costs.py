@@ -21,9 +21,9 @@ from planner.model.seeded_numbers import draws
 from planner.model.spec import AIMS, BatchRules, Budget, Changes
 from planner.scoring import failure_costs, score
 from planner.scoring.score import ScoringBasis
-from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.sweep import classic_tables
 from planner.sweep.budget_steps import first_step
+from planner.sweep.candidates import STRATEGIES, Candidate
 from planner.sweep.choice import rule_text
 from planner.sweep.sweep_result import ranking
 

@@ -22,9 +22,9 @@ from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, loads, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import new_partition_placement
-from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.new_partition_placement import Filling
 from planner.strategies.optimum import solve
+from planner.sweep.candidates import STRATEGIES, Candidate
 
 SIX = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 

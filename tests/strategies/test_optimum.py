@@ -24,8 +24,8 @@ from planner.scoring.growth_scenarios import scenarios
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import Windows, windows
-from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.optimum import solve
+from planner.sweep.candidates import STRATEGIES, Candidate
 
 MOST_PLANS = 60_000
 

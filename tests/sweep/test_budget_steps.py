@@ -28,9 +28,9 @@ from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
-from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.sweep import budget_steps, candidates, choice
 from planner.sweep.budget_steps import LEVELS, LEVELS_OF_COST, TERMS, affordable, first_step, ladder, within
+from planner.sweep.candidates import STRATEGIES, Candidate
 from planner.sweep.evaluate import run
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))

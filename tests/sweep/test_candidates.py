@@ -19,10 +19,9 @@ from properties import examples
 from planner.model.balance import BalanceGrid, Tolerance
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Growth, Sweep, TopicFilter
-from planner.strategies.catalog import STRATEGIES
 from planner.sweep import budget_steps
 from planner.sweep import candidates as space
-from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, of_row
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, STRATEGIES, candidate_budget, of_row
 
 ROWS = {"x": [(0, 1)] * 10}
 

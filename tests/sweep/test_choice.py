@@ -13,7 +13,7 @@ from clusters import no_racks, spec_of
 from planner.model.build_problem import build
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.spec import AIMS, Budget, Choice, Spec, Sweep
-from planner.strategies.catalog import UNKNOWN
+from planner.strategies.optimum import UNKNOWN
 from planner.sweep.budget_steps import TERMS
 from planner.sweep.candidates import candidates
 from planner.sweep.choice import BASE, Swept, choose, rule_of, rule_text

@@ -19,9 +19,8 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes, Growth, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import digest
-from planner.strategies.catalog import STRATEGIES
 from planner.sweep import evaluate
-from planner.sweep.candidates import ASKED, Candidates, Run, candidates
+from planner.sweep.candidates import ASKED, STRATEGIES, Candidates, Run, candidates
 from planner.sweep.evaluate import planned_for, propose, run
 from planner.sweep.sweep_result import SCORE_SCHEMA
 

@@ -7,7 +7,7 @@ from planner.execution.partition_changes import changes
 from planner.model.build_problem import brokers_after, build
 from planner.model.spec import BatchRules
 from planner.plan.cluster_sections import batch_rows
-from planner.strategies.catalog import STRATEGIES, Candidate
+from planner.sweep.candidates import STRATEGIES, Candidate
 from planner.whatif import failure_rows
 
 NO_LIMITS = BatchRules()

@@ -20,12 +20,12 @@ from planner.scoring import independent_check
 from planner.scoring.windows import windows
 from planner.strategies import bounds
 from planner.strategies.bounds import GRAIN, Certificate
-from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.proof import facts
 from planner.strategies.optimum import solve
+from planner.sweep.candidates import STRATEGIES, Candidate
 
 KINDS = ("all", "all", "all", "leaders", "none")
 SMALL = {"brokers": 5, "topics": 2, "partitions": 4, "rebalance": KINDS}

@@ -22,7 +22,7 @@ from planner.scoring import independent_check
 from planner.scoring.missed_windows import Relaxed, relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
-from planner.strategies.catalog import STRATEGIES, Candidate
+from planner.sweep.candidates import STRATEGIES, Candidate
 
 Held = tuple[str, str | None, Sequence[Sequence[int]], list[int]]
 
