@@ -3,9 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
@@ -19,7 +17,6 @@ from planner.cli.engine import (
     engine_options,
     on_spark,
     phases_shown,
-    spark_options,
 )
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import require_beside, require_unchanged
@@ -33,11 +30,8 @@ from planner.model.errors import PlannerError, SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted, printable
 from planner.model.load_history import About
-from planner.model.spec import Spec
 from planner.plan.document import codec
-from planner.plan.document.whatif_types import SizesDocument
 from planner.whatif import growth_forecast, growth_report, load_view, sizing, sizing_report
-from planner.whatif.growth_report import GrowthDocument, document
 
 
 @click.command()
@@ -47,7 +41,7 @@ from planner.whatif.growth_report import GrowthDocument, document
 @click.option("--html", "page", type=FILE, help="Page with plots to write, too.")
 @click.option("--column", "columns", multiple=True, help="NAME=COLUMN: what a table calls time, topic, size_bytes, …")
 @click.option("--time-zone", default="UTC", show_default=True, help="The cluster's, such as Europe/Berlin.")
-@spark_options
+@engine_options()
 @format_option
 def load(
     files: tuple[str, ...],
@@ -56,14 +50,13 @@ def load(
     page: Path | None,
     columns: tuple[str, ...],
     time_zone: str,
+    engine: EngineOptions,
     form: Format,
-    **engine: str | int | None,
 ) -> int:
     """Write a profile of each partition's load from FILEs of metrics.
 
     A FILE is a table (Parquet, CSV, JSON lines), an answer of Prometheus, or what Kafka's tools print.
     """
-    options = EngineOptions("spark", **engine)  # type: ignore[arg-type]
     if show and (len(files) != 1 or out):
         raise click.UsageError("--show takes one profile, and no --output")
     if not show and out is None:
@@ -75,8 +68,8 @@ def load(
     if out is None:
         rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
-        on_spark(options, otherwise=True)
-        rows, about = _made(files, _names(columns), _zone(time_zone), options)
+        on_spark(engine, otherwise=True)
+        rows, about = _made(files, _names(columns), _zone(time_zone), engine)
         content = profile_file.encoded(rows, about)
         replace_file(out, content)
     if page:
@@ -135,32 +128,6 @@ MANY = 100
 _WHOLE = 1_000_000
 
 
-@dataclass(frozen=True)
-class GrowthOptions(EngineOptions):
-    """The options of `growth`, as given on the command line."""
-
-    months: int = 12
-
-
-def forecast(path: Path, options: GrowthOptions) -> GrowthDocument:
-    """The document of a spec. PlannerError if the spec has neither sizes nor rates to judge growth by."""
-    spark_wanted = on_spark(options, otherwise=False)
-    wish = reading.load(path)
-    rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
-    if not wish.cluster.sizes_known and not rated:
-        raise PlannerError(
-            f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
-        )
-    cases = growth_forecast.cases(wish, options.months)
-    rows = computed(
-        options,
-        spark_wanted,
-        lambda whatif, spark: whatif.growth(spark, cases, partitions=options.partitions),
-        lambda: growth_forecast.run(cases),
-    )
-    return document(wish, cases, growth_forecast.as_it_is(cases[0]), rows)
-
-
 @click.command()
 @click.argument("spec", metavar="SPEC", type=FILE)
 @click.option(
@@ -168,26 +135,28 @@ def forecast(path: Path, options: GrowthOptions) -> GrowthDocument:
 )
 @engine_options(IN_PROCESS)
 @format_option
-def growth(spec: Path, form: Format, **options: Any) -> int:
+def growth(spec: Path, months: int, engine: EngineOptions, form: Format) -> int:
     """Show when brokers of SPEC reach a limit.
 
     Today and as planned, and how many more brokers would help.
     """
-    document = forecast(spec, GrowthOptions(**options))
-    show_found(form, lambda: codec.as_json(document), lambda: growth_report.view(document))
-    return 0
-
-
-def sizes(wish: Spec, options: EngineOptions) -> SizesDocument:
-    """The document of a spec with `sizing`."""
-    wanted = sizing.combinations(wish)
+    spark_wanted = on_spark(engine, otherwise=False)
+    wish = reading.load(spec)
+    rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
+    if not wish.cluster.sizes_known and not rated:
+        raise PlannerError(
+            f"{spec}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
+        )
+    cases = growth_forecast.cases(wish, months)
     rows = computed(
-        options,
-        on_spark(options, otherwise=len(wanted) >= MANY),
-        lambda whatif, spark: whatif.sizes(spark, wish, wanted, partitions=options.partitions),
-        lambda: sizing.run(wish, wanted),
+        engine,
+        spark_wanted,
+        lambda whatif, spark: whatif.growth(spark, cases, partitions=engine.partitions),
+        lambda: growth_forecast.run(cases),
     )
-    return sizing_report.document(wish, wanted, sizing.as_it_is(wish), rows)
+    found = growth_report.document(wish, cases, growth_forecast.as_it_is(cases[0]), rows)
+    show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
+    return 0
 
 
 def write_row(path: Path, number: int, out: Path) -> None:
@@ -216,7 +185,7 @@ def write_row(path: Path, number: int, out: Path) -> None:
 @click.option("--html", "page", type=FILE, help="Page with a plot to write, too.")
 @engine_options(f"spark for {MANY} clusters or more, else local")
 @format_option
-def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form: Format, **options: Any) -> int:
+def size(spec: Path, row: int | None, out: Path | None, page: Path | None, engine: EngineOptions, form: Format) -> int:
     """Show which brokers to buy for SPEC, and how many.
 
     Plans every class and number of brokers that sizing allows, and holds each against growth and failures.
@@ -230,7 +199,14 @@ def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form:
     wish = reading.load(spec)
     if page:
         require_unread("--html", page, reading.files_read(spec, wish), PAGE)
-    found = sizes(wish, EngineOptions(**options))
+    wanted = sizing.combinations(wish)
+    rows = computed(
+        engine,
+        on_spark(engine, otherwise=len(wanted) >= MANY),
+        lambda whatif, spark: whatif.sizes(spark, wish, wanted, partitions=engine.partitions),
+        lambda: sizing.run(wish, wanted),
+    )
+    found = sizing_report.document(wish, wanted, sizing.as_it_is(wish), rows)
     if page:
         replace_file(page, sizing_report.page(found))
     show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))

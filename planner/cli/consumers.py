@@ -23,15 +23,16 @@ from planner.whatif.group_events import Group
 
 
 @dataclass(frozen=True)
-class ConsumersOptions(EngineOptions):
+class ConsumersOptions:
     """The options of the command; `grown` are partition counts by topic."""
 
-    plan: Path | None = None
-    groups: tuple[str, ...] = ()
-    grown: tuple[tuple[str, int], ...] = ()
-    keys: tuple[str, ...] = ()
-    sweep: bool = False
-    consumers: tuple[int, int] | None = None
+    engine: EngineOptions
+    plan: Path | None
+    groups: tuple[str, ...]
+    grown: tuple[tuple[str, int], ...]
+    keys: tuple[str, ...]
+    sweep: bool
+    consumers: tuple[int, int] | None
 
 
 def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
@@ -75,9 +76,9 @@ def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> Co
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(options.consumers or (None, None)))
     scores = computed(
-        options,
-        on_spark(options, otherwise=False),
-        lambda whatif, spark: whatif.consumers(spark, study, rows, partitions=options.partitions),
+        options.engine,
+        on_spark(options.engine, otherwise=False),
+        lambda whatif, spark: whatif.consumers(spark, study, rows, partitions=options.engine.partitions),
         lambda: consumers_sweep.evaluate(study, rows.to_pylist()),
     )
     return consumers_sweep.summary(study, scores)

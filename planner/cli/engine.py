@@ -8,7 +8,7 @@ Spark, too.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Literal, TypeVar
 
 import click
@@ -31,23 +31,38 @@ class EngineOptions:
     partitions: int | None = None
 
 
-def spark_options(command: Callable[..., int]) -> Callable[..., int]:
-    """`--master`, `--remote` and `--partitions`."""
-    for option in (
-        click.option(
-            "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
-        ),
-        click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
-        click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
-    ):
-        command = option(command)
-    return command
+def engine_options(default: str | None = None) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The options of Spark and, with what it is by default, `--engine`; the command gets them as one `engine`.
 
+    Without a default the command computes on Spark.
+    """
 
-def engine_options(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """`--engine`, with what it is by default, and the options of Spark."""
-    engine = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]")
-    return lambda command: engine(spark_options(command))
+    def gathered(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def given(
+            master: str | None,
+            remote: str | None,
+            partitions: int | None,
+            engine: Literal["spark", "local"] | None = None if default else "spark",
+            **rest: Any,
+        ) -> int:
+            return command(engine=EngineOptions(engine, master, remote, partitions), **rest)
+
+        where = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]")
+        options = (
+            click.option(
+                "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
+            ),
+            click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
+            click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
+            *((where,) if default else ()),
+        )
+        found: Callable[..., int] = given
+        for option in options:
+            found = option(found)
+        return found
+
+    return gathered
 
 
 IN_PROCESS = "local, or spark with one of the next options"

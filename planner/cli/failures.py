@@ -2,7 +2,6 @@
 
 import os
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,49 +19,7 @@ from planner.report import markdown
 from planner.sweep import candidates_file
 from planner.whatif import failure_rows, failures_report, restart_steps
 from planner.whatif.failing_brokers import KINDS, MOST
-from planner.whatif.failures_report import FailuresDocument, Subject, section
-
-
-@dataclass(frozen=True)
-class FailuresOptions(EngineOptions):
-    """The options of `failures`, as given on the command line."""
-
-    plan: Path | None = None
-    of: tuple[str, ...] = ()
-    scenarios: int = MOST
-    seed: int = 0
-    rows: Path | None = None
-
-
-def run(path: Path, options: FailuresOptions) -> FailuresDocument:
-    """The document of a spec or a plan. With `options.rows` it also writes a row for each scenario to that file."""
-    if options.rows is not None:
-        if not Path(os.path.realpath(options.rows)).parent.is_dir():
-            raise SetupError(f"{options.rows}: can't be written: {options.rows.parent} isn't a folder")
-        folder = path.parent if path.name == "plan.json" else path
-        of_spec = options.plan or path.with_suffix(".plan")
-        read = (folder, _spec_of(path) if folder.is_dir() else of_spec)
-        output_folder.require_unread("--rows", options.rows, read, output_folder.PARQUET)
-    subject = find(path, options.plan)
-    if options.rows is not None:
-        of = _spec_of(path) if path.is_dir() or path.name == "plan.json" else path
-        output_folder.require_unread("--rows", options.rows, reading.files_read(of, subject.spec))
-    kinds = options.of or KINDS
-    wanted = failure_rows.all_scenarios(subject.problem, kinds, options.scenarios, options.seed)
-    study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
-    rows = computed(
-        options,
-        # Many scenarios are worked out on Spark.
-        on_spark(options, otherwise=any(each.kind not in KINDS for each in wanted)),
-        lambda whatif, spark: whatif.failures(spark, study, wanted, partitions=options.partitions),
-        lambda: failure_rows.run(study, wanted),
-    )
-    if options.rows is not None:
-        try:
-            output_folder.replace_file(options.rows, candidates_file.encoded(rows))
-        except OSError as error:
-            raise SetupError(f"{options.rows}: can't be written: {error.strerror}") from error
-    return FailuresDocument.of(section(subject, wanted, rows), subject.spec.cluster.name, subject.plan)
+from planner.whatif.failures_report import Subject
 
 
 def find(path: Path, plan: Path | None) -> Subject:
@@ -120,7 +77,7 @@ class _Kind(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("subject", metavar="SPEC|PLAN", type=PATH)
+@click.argument("path", metavar="SPEC|PLAN", type=PATH)
 @click.option("--plan", type=PATH, help="SPEC's plan. [default: SPEC's folder, with .plan]")
 @click.option(
     "--of",
@@ -139,14 +96,53 @@ class _Kind(click.ParamType[str]):
 @click.option("--rows", type=FILE, help="Parquet file to write every row to.")
 @engine_options(f"spark with --of a number, else {IN_PROCESS}")
 @format_option
-def failures(subject: Path, form: Format, **options: Any) -> int:
+def failures(
+    path: Path,
+    plan: Path | None,
+    of: tuple[str, ...],
+    scenarios: int,
+    seed: int,
+    rows: Path | None,
+    engine: EngineOptions,
+    form: Format,
+) -> int:
     """Show what breaks when brokers or racks of SPEC fail.
 
     Today, in each batch of its plan, and afterwards.
     """
-    document = run(subject, FailuresOptions(**options))
+    if rows is not None:
+        _require_free(rows, path, plan)
+    subject = find(path, plan)
+    if rows is not None:
+        of_spec = _spec_of(path) if path.is_dir() or path.name == "plan.json" else path
+        output_folder.require_unread("--rows", rows, reading.files_read(of_spec, subject.spec))
+    wanted = failure_rows.all_scenarios(subject.problem, of or KINDS, scenarios, seed)
+    study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
+    found = computed(
+        engine,
+        # Many scenarios are worked out on Spark.
+        on_spark(engine, otherwise=any(each.kind not in KINDS for each in wanted)),
+        lambda whatif, spark: whatif.failures(spark, study, wanted, partitions=engine.partitions),
+        lambda: failure_rows.run(study, wanted),
+    )
+    if rows is not None:
+        try:
+            output_folder.replace_file(rows, candidates_file.encoded(found))
+        except OSError as error:
+            raise SetupError(f"{rows}: can't be written: {error.strerror}") from error
+    document = failures_report.document(subject, wanted, found)
     show_found(form, lambda: codec.as_json(document), lambda: failures_report.view(document))
     return 0
+
+
+def _require_free(rows: Path, path: Path, plan: Path | None) -> None:
+    """SetupError for a file of rows that can't be written, or that holds something else, or what is to be read."""
+    if not Path(os.path.realpath(rows)).parent.is_dir():
+        raise SetupError(f"{rows}: can't be written: {rows.parent} isn't a folder")
+    folder = path.parent if path.name == "plan.json" else path
+    of_spec = plan or path.with_suffix(".plan")
+    read = (folder, _spec_of(path) if folder.is_dir() else of_spec)
+    output_folder.require_unread("--rows", rows, read, output_folder.PARQUET)
 
 
 def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:

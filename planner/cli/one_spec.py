@@ -37,10 +37,9 @@ from planner.sweep.evaluate import Search
 from planner.whatif import consumers_report, failure_rows, failures_report, group_events, growth_forecast, growth_report
 from planner.whatif.assignors import importable
 from planner.whatif.cluster_states import PLANNED, TODAY
-from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion
+from planner.whatif.consumers_report import ConsumersQuestion
 from planner.whatif.failing_brokers import MOST
-from planner.whatif.failures_report import FailuresDocument, Subject
-from planner.whatif.growth_report import GrowthDocument
+from planner.whatif.failures_report import Subject
 
 T = TypeVar("T")
 
@@ -99,19 +98,17 @@ def added(spec: Spec, plan: Plan) -> Plan:
 
 def pages_of(plan: Plan) -> tuple[View, ...]:
     """The pages to fold into the report of a plan, in this order: failures, growth, consumers."""
-    found, cluster = list[View](), plan.cluster.name
+    found = list[View]()
     if plan.failures:
-        shown = failures_report.view(FailuresDocument.of(plan.failures, cluster, plan)).sections
         kinds = ", ".join(failures_report.kind_name(kind.of) for kind in plan.failures.kinds)
-        found.append(View(f"What breaks if brokers fail ({kinds})", shown, source="planner failures"))
+        of_failures = (failures_report.shown_of(plan.failures, plan.plan_id),)
+        found.append(View(f"What breaks if brokers fail ({kinds})", of_failures, source="planner failures"))
     if plan.growth:
-        shown = growth_report.view(GrowthDocument.of(plan.growth, cluster)).sections
-        months = counted(plan.growth.months, "month")
-        found.append(View(f"How long the cluster lasts ({months})", shown, source="planner growth"))
+        months, of_growth = counted(plan.growth.months, "month"), (growth_report.shown_of(plan.growth),)
+        found.append(View(f"How long the cluster lasts ({months})", of_growth, source="planner growth"))
     if plan.consumers:
-        shown = consumers_report.view(ConsumersDocument.of(plan.consumers, cluster)).sections
-        groups = counted(len(plan.consumers.groups), "group")
-        found.append(View(f"Consumers ({groups})", shown, source="planner consumers"))
+        groups, of_groups = counted(len(plan.consumers.groups), "group"), consumers_report.shown_of(plan.consumers)
+        found.append(View(f"Consumers ({groups})", of_groups, source="planner consumers"))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from planner.approval import adopted_plan
 from planner.cli import fleet, one_spec, shown, workflow
-from planner.cli.engine import engine_options
+from planner.cli.engine import EngineOptions, engine_options
 from planner.cli.shown import Format
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
@@ -42,7 +42,12 @@ _specs = click.argument("specs", metavar="SPEC...", type=shown.FILE, nargs=-1, r
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plan changes something.")
 @shown.shows_refused
 def whatif(
-    specs: tuple[Path, ...], form: Format, detail: Detail | None, detailed_exitcode: bool, **options: Any
+    specs: tuple[Path, ...],
+    engine: EngineOptions,
+    form: Format,
+    detail: Detail | None,
+    detailed_exitcode: bool,
+    **options: Any,
 ) -> int:
     """Choose the best plan for each SPEC, and write its folder.
 
@@ -50,7 +55,7 @@ def whatif(
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
-    asked, errors = workflow.WhatifOptions(**options), Console(stderr=True)
+    asked, errors = workflow.WhatifOptions(**vars(engine), **options), Console(stderr=True)
     if not fleet.is_fleet(specs):
         only = workflow.whatif(specs[0], asked, errors)
         shown.show(only.plan, form, detail, only.job.folder, len(only.files))

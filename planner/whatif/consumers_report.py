@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Self
 
 from msgspec import structs
 
+from planner.model.build_problem import brokers_after
 from planner.model.cluster import PartitionKey
 from planner.model.formats import amount, counted, first_names, number, percent, ranges
 from planner.model.spec import Spec
@@ -91,42 +91,57 @@ class ConsumersDocument(ConsumersSection, frozen=True, kw_only=True):
     partition_counts: tuple[GrownTopicRow, ...]
     sweep: ConsumersSweep | None = None
 
-    @classmethod
-    def of(cls, section: ConsumersSection, cluster: str) -> Self:
-        """The section of a plan, of a cluster of this name."""
-        counts = tuple(GrownTopicRow(**structs.asdict(row)) for row in section.partition_counts)
-        return cls(**{**structs.asdict(section), "partition_counts": counts}, cluster=cluster, first_step=None)
-
 
 def document(question: ConsumersQuestion, first_step: str | None = None) -> ConsumersDocument:
-    """The answer for all groups. Loads are whole numbers of `unit`: bytes/s, bytes, or partitions where none is known.
+    """Everything that is shown: the section of a plan, and where the keys go that are asked about."""
+    found = section(question)
+    # What a shell passes on needn't be text.
+    data = {key: key.encode("utf-8", "surrogateescape") for key in question.keys}
+    with_keys = (
+        GrownTopicRow(
+            **structs.asdict(row)
+            | {
+                "keys": tuple(
+                    KeyRow(
+                        key=key,
+                        before=group_events.partition_of(each, row.before),
+                        after=group_events.partition_of(each, row.after),
+                    )
+                    for key, each in data.items()
+                )
+            }
+        )
+        for row in found.partition_counts
+    )
+    return ConsumersDocument(
+        **structs.asdict(found) | {"partition_counts": tuple(with_keys)},
+        cluster=question.spec.cluster.name,
+        first_step=first_step,
+    )
+
+
+def section(question: ConsumersQuestion) -> ConsumersSection:
+    """What a plan says of consumer groups. Loads are whole numbers of `unit`: bytes/s, bytes, or partitions where none
+    is known.
 
     Partitions to be made weigh what the spec's changes say of them, else nothing.
     """
     spec = question.spec
     unit = group_events.measure(spec.cluster)
-    today = group_events.replicas_today(spec), group_events.racks_today(spec)
-    after = {**today[0], **(question.replicas_after or {})}, group_events.racks_after(spec)
+    replicas = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
+    today = replicas, {broker.id: broker.rack for broker in spec.cluster.brokers}
+    after = {**replicas, **(question.replicas_after or {})}, {each.id: each.rack for each in brokers_after(spec)}
     grown = {**{new.topic: new.count for new in spec.changes.new_partitions if new.first}, **question.grown}
     loads = group_events.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
     seen = group_events.seen_by_brokers(today, after)
     facts = _Facts(loads, unit, today, group_events.changed(today, after), seen, grown)
-    return ConsumersDocument(
-        cluster=spec.cluster.name,
-        first_step=first_step,
+    return ConsumersSection(
         unit=unit,
         groups=tuple(_group_row(group, facts) for group in question.groups),
-        partition_counts=tuple(_partition_counts(spec, grown, question.keys)),
+        partition_counts=tuple(_partition_counts(spec, grown)),
     )
-
-
-def section(question: ConsumersQuestion) -> ConsumersSection:
-    """What a plan says of consumer groups: no keys are asked about."""
-    found = document(question)
-    counts = tuple(PartitionCountRow(**structs.asdict(row)) for row in found.partition_counts)
-    return ConsumersSection(unit=found.unit, groups=found.groups, partition_counts=counts)
 
 
 def _group_row(group: Group, facts: _Facts) -> GroupRow:
@@ -195,49 +210,41 @@ def _rebalances(group: Group, facts: _Facts) -> RebalancesSection:
     )
 
 
-def _partition_counts(spec: Spec, grown: Mapping[str, int], keys: Sequence[str]) -> Iterator[GrownTopicRow]:
+def _partition_counts(spec: Spec, grown: Mapping[str, int]) -> Iterator[PartitionCountRow]:
     """What more partitions do to the partitions of keys, topic by topic."""
     counts = {topic.name: len(topic.partitions) for topic in spec.cluster.topics}
     for topic in sorted(topic for topic, count in grown.items() if count != counts.get(topic, count)):
         before, after = counts[topic], grown[topic]
-        # What a shell passes on needn't be text.
-        data = {key: key.encode("utf-8", "surrogateescape") for key in keys}
-        yield GrownTopicRow(
-            topic=topic,
-            before=before,
-            after=after,
-            keys_moved_percent=round(float(100 * group_events.moved_share(before, after)), 3),
-            keys=tuple(
-                KeyRow(
-                    key=key,
-                    before=group_events.partition_of(data[key], before),
-                    after=group_events.partition_of(data[key], after),
-                )
-                for key in keys
-            ),
-        )
+        moved = round(float(100 * group_events.moved_share(before, after)), 3)
+        yield PartitionCountRow(topic=topic, before=before, after=after, keys_moved_percent=moved, keys=())
 
 
 def view(document: ConsumersDocument, *, planned: bool = True) -> View:
-    """Each group with its members, what may happen to it, and other assignors; then keys, and the sweep of members.
+    """What a plan says of the groups and keys, then the sweep of members; `planned` as in `shown_of`."""
+    swept = document.sweep
+    sections = shown_of(document, planned=planned)
+    sections += tuple(_swept(found, swept.scenarios, document.unit) for found in swept.groups) if swept else ()
+    return View(f"Consumers of {document.cluster}", sections, (document.first_step or "",))
+
+
+def shown_of(found: ConsumersSection, *, planned: bool = True) -> tuple[Section, ...]:
+    """Each group with its members, what may happen to it, and other assignors; then keys.
 
     `planned` is whether it is known which partitions change racks.
     """
-    unit = document.unit
+    unit = found.unit
     sections = []
-    for group in document.groups:
+    for group in found.groups:
         partitions = counted(sum(group.topics.values()), "partition")
         of = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
         title = Joined((Name(group.group), ": ", group.assignor, of))
         state = _sentences([*_state(group, unit), _rebalance(group, planned)])
         blocks = told(state, _members(group, unit), _events(group, unit), _assignors(group, unit))
         sections.append(Section(title, blocks))
-    if document.partition_counts:
-        lines = [line for count in document.partition_counts for line in _keys(count)]
+    if found.partition_counts:
+        lines = [line for count in found.partition_counts for line in _keys(count)]
         sections.append(Section("", (_sentences(lines),)))
-    if document.sweep:
-        sections += [_swept(found, document.sweep.scenarios, unit) for found in document.sweep.groups]
-    return View(f"Consumers of {document.cluster}", tuple(sections), (document.first_step or "",))
+    return tuple(sections)
 
 
 def _sentences(lines: Sequence[str]) -> Lines:
@@ -352,14 +359,14 @@ def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
     return Table("assignor", group.assignors, columns)
 
 
-def _keys(count: GrownTopicRow) -> Iterator[str]:
+def _keys(count: PartitionCountRow) -> Iterator[str]:
     yield (
         f"{count.topic} from {number(count.before)} to {counted(count.after, 'partition')}: "
         f"{percent(count.keys_moved_percent)} of all keys go to another partition (murmur2 of the key, modulo the "
         "count). Records of one key before and after then lie in two partitions, and their order is lost across the "
         "change; whoever counts on a key's partition (joins, state by key, compaction) must know."
     )
-    for key in count.keys:
+    for key in count.keys if isinstance(count, GrownTopicRow) else ():
         goes = f"goes from partition {number(key.before)} to" if key.before != key.after else "stays in partition"
         yield f"Key {key.key} {goes} {number(key.after)}."
 

@@ -6,6 +6,7 @@ rows.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -70,12 +71,6 @@ class FailureStudy:
     disk_bytes: LongArray
     network_bytes_per_sec: LongArray
     measures: int
-
-    @property
-    def states_capacity(self) -> bool:
-        """True where any broker's disk or network is stated, and what goes onto it is known."""
-        disks = self.problem.sizes_known and (self.disk_bytes >= 0).any()
-        return bool(disks or (self.measures > 1 and (self.network_bytes_per_sec >= 0).any()))
 
 
 def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Iterable[Scenarios]) -> FailureStudy:
@@ -144,52 +139,52 @@ def evaluate(study: FailureStudy, scenarios: Scenarios, start: int, end: int) ->
     states = list(_states(study, scenarios, sets))
     if scenarios.kind not in KINDS:
         states = _folded(states)
-    columns = [_columns(study, scenarios, sets, start, state) for state in states]
+    tables = [_table(study, scenarios, sets, start, state) for state in states]
     order = np.arange(len(sets) * len(states)).reshape(len(states), len(sets)).T.ravel()
-    return pa.concat_tables(columns).combine_chunks().take(pa.array(order)) if len(sets) else ROW_SCHEMA.empty_table()
+    return pa.concat_tables(tables).combine_chunks().take(pa.array(order)) if len(sets) else ROW_SCHEMA.empty_table()
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """A stage's numbers for C scenarios: facts (C, F), most (C, 3), who leads most (C,), size (C,), over (C,), and the
-    leaders that each broker gains (C, B), None where not listed.
+class _State(NamedTuple):
+    """A stage's numbers for C scenarios: columns (C,) of ROW_SCHEMA, below 0 where unknown; and how many leaders each
+    broker gains (C, B), None where not listed.
     """
 
     number: int
     name: str
-    facts: LongArray
-    most: LongArray
-    leader: LongArray
-    size_bytes: LongArray
-    over: LongArray
+    columns: Mapping[str, LongArray]
     gained: LongArray | None
 
 
 def _states(study: FailureStudy, scenarios: Scenarios, sets: IntArray) -> Iterable[_State]:
-    brokers = len(study.problem.broker_ids)
+    problem, brokers = study.problem, len(study.problem.broker_ids)
     facts = np.zeros((len(sets), len(FACTS)), dtype=np.int64)
     loads = np.zeros((len(sets), brokers, study.measures), dtype=np.int64)
     calm = np.zeros((1, brokers, study.measures), dtype=np.int64)
     nobody, unused = np.zeros((1, 0), dtype=np.int32), np.zeros((1, len(FACTS)), dtype=np.int64)
     live = ~(scenarios.domains.of[None, :, None] == sets[:, None, :]).any(axis=2)
     few = scenarios.kind in (BROKERS, RACKS)
+    disks, networks = (room >= 0 for room in (study.disk_bytes, study.network_bytes_per_sec))
+    unknown = [] if problem.sizes_known else ["lost_bytes", "size_bytes_most"]
+    if not ((problem.sizes_known and disks.any()) or (study.measures > 1 and networks.any())):
+        unknown.append("over_capacity")
     for number, name in enumerate(study.names):
         each = study.tables[domain_kind(scenarios.kind)][number]
         add(each, sets, facts, loads)
         add(each, nobody, unused, calm)
-        listed = few or name in (TODAY, PLANNED)
-        gained = np.where(live, loads[:, :, 0] - calm[:, :, 0], 0) if listed else None
         shown = np.where(live[:, :, None], loads, -1)
         held = np.where(live, study.held_bytes[number], -1)
-        most = np.full((len(loads), len(MOST)), -1, dtype=np.int64)
-        most[:, : study.measures] = shown.max(axis=1)
-        over = (study.disk_bytes >= 0) & (held > study.disk_bytes)
+        over = disks & (held > study.disk_bytes)
         if study.measures > 1:
-            over |= (study.network_bytes_per_sec >= 0) & (shown[:, :, 1:].max(axis=2) > study.network_bytes_per_sec)
-        leader = np.where(live.any(axis=1), shown[:, :, 0].argmax(axis=1), -1)
-        yield _State(
-            number, study.names[number], facts.copy(), most, leader, held.max(axis=1), over.sum(axis=1), gained
-        )
+            over |= networks & (shown[:, :, 1:].max(axis=2) > study.network_bytes_per_sec)
+        columns = dict(zip(FACTS, facts.T.copy(), strict=True)) | dict.fromkeys(MOST, np.full(len(sets), -1))
+        columns |= dict(zip(MOST, shown.max(axis=1).T, strict=False))
+        most_led = problem.broker_ids[shown[:, :, 0].argmax(axis=1)]
+        columns["leaders_most_broker"] = np.where(live.any(axis=1), most_led, -1)
+        columns |= {"size_bytes_most": held.max(axis=1), "over_capacity": over.sum(axis=1)}
+        columns |= dict.fromkeys(unknown, np.full(len(sets), -1))
+        listed = few or name in (TODAY, PLANNED)
+        gained = np.where(live, loads[:, :, 0] - calm[:, :, 0], 0) if listed else None
+        yield _State(number, name, columns, gained)
 
 
 def _folded(states: Sequence[_State]) -> list[_State]:
@@ -197,51 +192,36 @@ def _folded(states: Sequence[_State]) -> list[_State]:
     if len(states) < 2:
         return list(states)
     first, *between, last = states
-    most = np.stack([each.most for each in between])
-    at = most[:, :, 0].argmax(axis=0)
-    leaders = np.stack([each.leader for each in between])[at, np.arange(len(at))]
-    worst = _State(
-        between[0].number,
-        BATCHES,
-        np.stack([each.facts for each in between]).max(axis=0),
-        most.max(axis=0),
-        leaders,
-        np.stack([each.size_bytes for each in between]).max(axis=0),
-        np.stack([each.over for each in between]).max(axis=0),
-        None,
-    )
-    return [first, worst, last]
+    every = {name: np.stack([each.columns[name] for each in between]) for name in first.columns}
+    worst = {name: columns.max(axis=0) for name, columns in every.items()}
+    at = every["leaders_most"].argmax(axis=0)
+    worst["leaders_most_broker"] = every["leaders_most_broker"][at, np.arange(len(at))]
+    return [first, _State(between[0].number, BATCHES, worst, None), last]
 
 
-def _columns(study: FailureStudy, scenarios: Scenarios, sets: IntArray, start: int, state: _State) -> pa.Table:
+def _table(study: FailureStudy, scenarios: Scenarios, sets: IntArray, start: int, state: _State) -> pa.Table:
     """The rows (ROW_SCHEMA) of a state; at the end of each, which brokers lead more than before, and how many more."""
     problem, count = study.problem, len(sets)
-    known = [True, study.measures > 1, study.measures > 1]
-    lists = [pa.nulls(count, pa.list_(pa.int32())), pa.nulls(count, pa.list_(pa.int64()))]
+    lists: list[Any] = [[None] * count] * 2
     if state.gained is not None:
         rows, brokers = np.nonzero(state.gained > 0)
         ends = np.cumsum(np.bincount(rows, minlength=count))
         offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
-        to, more = problem.broker_ids[brokers].astype(np.int32), state.gained[rows, brokers].astype(np.int64)
-        lists = [pa.ListArray.from_arrays(offsets, pa.array(each)) for each in (to, more)]
-    columns = [
-        pa.array([scenarios.kind] * count, pa.string()),
-        pa.array(np.arange(start, start + count, dtype=np.int64)),
-        pa.array([named(problem, scenarios.kind, each) for each in sets], pa.string()),
-        pa.array([brokers_of(problem, scenarios, each) for each in sets], pa.list_(pa.int32())),
-        pa.array(np.full(count, state.number, dtype=np.int32)),
-        pa.array([state.name] * count, pa.string()),
-        *(
-            pa.array(column, mask=np.full(count, name == "lost_bytes" and not problem.sizes_known))
-            for name, column in zip(FACTS, state.facts.T, strict=True)
-        ),
-        *(pa.array(column, mask=(column < 0) | (not told)) for column, told in zip(state.most.T, known, strict=True)),
-        pa.array(problem.broker_ids[state.leader].astype(np.int32), mask=state.leader < 0),
-        pa.array(state.size_bytes, mask=(state.size_bytes < 0) | (not problem.sizes_known)),
-        pa.array(state.over.astype(np.int64), mask=np.full(count, not study.states_capacity)),
-        *lists,
-    ]
-    return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)
+        lists = [
+            pa.ListArray.from_arrays(offsets, pa.array(each))
+            for each in (problem.broker_ids[brokers], state.gained[rows, brokers])
+        ]
+    columns = {
+        "of": [scenarios.kind] * count,
+        "scenario": np.arange(start, start + count),
+        "failed": [named(problem, scenarios.kind, each) for each in sets],
+        "brokers": [brokers_of(problem, scenarios, each) for each in sets],
+        "stage": np.full(count, state.number),
+        "state": [state.name] * count,
+        **{name: pa.array(column, mask=column < 0) for name, column in state.columns.items()},
+        **dict(zip(("moved_to", "moved_leaders"), lists, strict=True)),
+    }
+    return pa.table(columns, schema=ROW_SCHEMA)
 
 
 def _part(sign: int, stage: Stage, rows: LongArray) -> SignedRows:

@@ -84,21 +84,21 @@ class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
     plan_id: str | None
     first_step: str | None
 
-    @classmethod
-    def of(cls, section: FailuresSection, cluster: str, plan: Plan | None) -> Self:
-        """The section, of a cluster of this name, and of a plan (None: today alone)."""
-        step = headline.first_step(plan) if plan else ""
-        return cls(
-            **structs.asdict(section),
-            format_version=FORMAT_VERSION,
-            cluster=cluster,
-            plan_id=plan.plan_id if plan else None,
-            first_step=step or None,
-        )
+
+def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresDocument:
+    """Everything that is shown; the arguments of `section`."""
+    plan = subject.plan
+    return FailuresDocument(
+        **structs.asdict(section(subject, wanted, rows)),
+        format_version=FORMAT_VERSION,
+        cluster=subject.spec.cluster.name,
+        plan_id=plan.plan_id if plan else None,
+        first_step=(headline.first_step(plan) if plan else "") or None,
+    )
 
 
 def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresSection:
-    """Everything that is shown, of rows (failures.ROW_SCHEMA) by kind, scenario and stage."""
+    """What a plan says of failures, of rows (failure_rows.ROW_SCHEMA) by kind, scenario and stage."""
     rows = _of_brokers_there(subject, rows)
     of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
     worst: dict[tuple[str, str], Row] = {}
@@ -242,21 +242,27 @@ def notes(subject: Subject) -> Iterable[str]:
 
 
 def view(document: FailuresDocument) -> View:
+    """The title, and what is to be done first, of what is shown."""
+    shown = (shown_of(document, document.plan_id),)
+    return View(f"{document.cluster}: failures", shown, (document.first_step or "",))
+
+
+def shown_of(found: FailuresSection, plan_id: str | None) -> Section:
     """The worst failure of each kind, the topics that it hits, each broker and rack by itself, and notes."""
-    rows = list(_rows(document))
-    scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in document.kinds)
+    rows = list(_rows(found))
+    scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in found.kinds)
     when = "today"
-    if document.plan_id is not None:
-        when += f", in {counted(document.batches, 'batch')} of plan {document.plan_id[:12]}, and after it"
+    if plan_id is not None:
+        when += f", in {counted(found.batches, 'batch')} of plan {plan_id[:12]}, and after it"
     scope = f"Failures simulated {when} ({scope}). Counts are partitions, those of the worst failure."
     blocks = told(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
         _worst_failures(rows),
         Lines(tuple(_topics_hit(rows))),
-        _by_themselves(document),
-        Lines(document.notes, quiet=True),
+        _by_themselves(found),
+        Lines(found.notes, quiet=True),
     )
-    return View(f"{document.cluster}: failures", (Section("", blocks),), (document.first_step or "",))
+    return Section("", blocks)
 
 
 class _Worst(NamedTuple):
@@ -267,9 +273,9 @@ class _Worst(NamedTuple):
     of: str
 
 
-def _rows(document: FailuresDocument) -> Iterator[_Worst]:
+def _rows(found: FailuresSection) -> Iterator[_Worst]:
     """Of each kind today, the worst batch, and the plan."""
-    for kind in document.kinds:
+    for kind in found.kinds:
         between = [state for state in kind.states if state.state not in (TODAY, PLANNED)]
         for state in kind.states:
             if state.state in (TODAY, PLANNED):
@@ -336,7 +342,7 @@ def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
 _Effect = tuple[str, FailureEffectRow]
 
 
-def _by_themselves(document: FailuresDocument) -> Table[_Effect]:
+def _by_themselves(found: FailuresSection) -> Table[_Effect]:
     """Brokers and racks by themselves, the worst first: today and after the plan."""
     column = Column[_Effect]
 
@@ -347,7 +353,7 @@ def _by_themselves(document: FailuresDocument) -> Table[_Effect]:
         more = len(most) - _BROKERS_SHOWN
         return f"{shown}, and {counted(more, 'broker')} more" if more > 0 else shown or None
 
-    ordered = sorted(document.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
+    ordered = sorted(found.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
     rows = [[(each.failed, state) for state in each.states if state.state in (TODAY, PLANNED)] for each in ordered]
     columns = (
         column("If it fails", lambda row: Sentence(row[0], _LONGEST_FAILED), numeric=False, grouped=True),

@@ -8,10 +8,9 @@ from fractions import Fraction
 from math import lcm
 from typing import Literal
 
-from planner.model.build_problem import brokers_after
 from planner.model.cluster import Cluster, PartitionKey, Topic
 from planner.model.formats import counted
-from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions, Spec
+from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions
 from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
 from planner.whatif import assignors
 from planner.whatif.assignors import Ownership
@@ -276,21 +275,6 @@ def moved_share(before: int, after: int) -> Fraction:
 
 Replicas = Mapping[PartitionKey, Collection[int]]
 Racks = Mapping[int, str | None]
-
-
-def replicas_today(spec: Spec) -> dict[PartitionKey, tuple[int, ...]]:
-    """Every partition's replicas."""
-    return {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
-
-
-def racks_today(spec: Spec) -> dict[int, str | None]:
-    """Every broker's rack."""
-    return {broker.id: broker.rack for broker in spec.cluster.brokers}
-
-
-def racks_after(spec: Spec) -> dict[int, str | None]:
-    """Every broker's rack once the spec's changes are carried out."""
-    return {broker.id: broker.rack for broker in brokers_after(spec)}
 
 
 def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[PartitionKey]:

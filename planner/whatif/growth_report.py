@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from msgspec import structs
@@ -44,15 +44,15 @@ class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
     cluster: str
     first_step: str | None
 
-    @classmethod
-    def of(cls, section: GrowthSection, cluster: str, first_step: str | None = None) -> Self:
-        """The section, of a cluster of this name."""
-        return cls(**structs.asdict(section), format_version=FORMAT_VERSION, cluster=cluster, first_step=first_step)
-
 
 def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthDocument:
     """Everything that is shown; the arguments of `section`."""
-    return GrowthDocument.of(section(spec, cases, now, rows), spec.cluster.name, _first_step(spec, rows[0]) or None)
+    return GrowthDocument(
+        **structs.asdict(section(spec, cases, now, rows)),
+        format_version=FORMAT_VERSION,
+        cluster=spec.cluster.name,
+        first_step=_first_step(spec, rows[0]) or None,
+    )
 
 
 def section(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthSection:
@@ -235,46 +235,45 @@ def _unlike_retention(ahead: Forecast) -> Iterator[str]:
 
 
 def view(document: GrowthDocument) -> View:
+    """The title, and what a budget lets be done first, of what is shown."""
+    return View(f"{document.cluster}: growth", (shown_of(document),), (document.first_step or "",))
+
+
+def shown_of(found: GrowthSection) -> Section:
     """How long each assignment lasts, when each broker is full, brokers that would help, and what grows."""
-    blocks = told(
-        Lines(tuple(_verdicts(document))),
-        _brokers(document),
-        _options(document),
-        _topics(document),
-        Lines(document.notes, quiet=True),
-    )
-    return View(f"{document.cluster}: growth", (Section("", blocks),), (document.first_step or "",))
+    tables = (_brokers(found), _options(found), _topics(found))
+    return Section("", told(Lines(tuple(_verdicts(found))), *tables, Lines(found.notes, quiet=True)))
 
 
-def _verdicts(document: GrowthDocument) -> Iterator[str]:
-    limits = [limit for row in document.brokers for limit in (row.disk_limit_bytes, row.network_limit)]
+def _verdicts(found: GrowthSection) -> Iterator[str]:
+    limits = [limit for row in found.brokers for limit in (row.disk_limit_bytes, row.network_limit)]
     if limits and set(limits) == {None}:
         yield "No broker states capacity.disk or capacity.network: there is no limit to reach."
         return
-    for each in document.assignments:
+    for each in found.assignments:
         name = "Today's assignment" if each.assignment == "today" else "The planned assignment"
         moved = f", after copying {size(each.bytes_moved)}" if each.bytes_moved else ""
         if not each.feasible:
             yield f"{name} isn't possible: no plan keeps every rule."
         elif each.month is None:
-            yield f"{name} lasts all {document.months} months{moved}."
+            yield f"{name} lasts all {found.months} months{moved}."
         elif each.month == 0:
             yield f"{name} is above a limit from the start{moved}: broker {each.broker}, {each.limit}."
         else:
             limit = f"when broker {each.broker} reaches its {each.limit} limit"
             yield f"{name} lasts until month {each.month}, {limit}{moved}."
-    if not any(each.assignment == PLANNED and each.feasible and each.month is None for each in document.assignments):
-        yield from _helped(document)
+    if not any(each.assignment == PLANNED and each.feasible and each.month is None for each in found.assignments):
+        yield from _helped(found)
 
 
-def _helped(document: GrowthDocument) -> Iterator[str]:
+def _helped(found: GrowthSection) -> Iterator[str]:
     """Of each class how many more make the cluster last, or what was tried and what can't do."""
-    fewest = {option.broker_class: option for option in document.options if option.fewest}
+    fewest = {option.broker_class: option for option in found.options if option.fewest}
     for option in fewest.values():
         copied = size(option.bytes_moved)
-        yield f"With {option.option} more it lasts all {document.months} months; its plan copies {copied}."
-    for kind in document.classes:
-        tried = [option.added for option in document.options if option.broker_class == kind.broker_class]
+        yield f"With {option.option} more it lasts all {found.months} months; its plan copies {copied}."
+    for kind in found.classes:
+        tried = [option.added for option in found.options if option.broker_class == kind.broker_class]
         if kind.broker_class in fewest:
             continue
         if tried:
@@ -284,7 +283,7 @@ def _helped(document: GrowthDocument) -> Iterator[str]:
             yield f"Class {kind.broker_class}: it takes at least {kind.at_least:,} more: {_TOO_MANY}."
 
 
-def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
+def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
     """Those that reach a limit first come first."""
     column = Column[GrowthBrokerRow]
 
@@ -292,18 +291,18 @@ def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
         return None if state is None else Quantity(state.size_bytes, "bytes")
 
     def month(state: GrowthLoad | None, key: str) -> Value:
-        found = None if state is None else getattr(state, key)
-        return None if found is None else f"month {found}" if found else "now"
+        reached = None if state is None else getattr(state, key)
+        return None if reached is None else f"month {reached}" if reached else "now"
 
     def soonest(broker: GrowthBrokerRow) -> int:
         states = [state for state in (broker.today, broker.planned) if state]
         months = [each for state in states for each in (state.disk_month, state.network_month) if each is not None]
         return min(months, default=1 << 30)
 
-    then = f"Bytes in {document.months} months: as today"
+    then = f"Bytes in {found.months} months: as today"
     # Limits that no broker has are no columns.
-    disks = any(row.disk_limit_bytes is not None for row in document.brokers)
-    networks = any(row.network_limit is not None for row in document.brokers)
+    disks = any(row.disk_limit_bytes is not None for row in found.brokers)
+    networks = any(row.network_limit is not None for row in found.brokers)
     of_disk = (
         column("Disk full: as today", lambda row: month(row.today, "disk_month"), narrow="disk full:\nas today"),
         column("Disk full: as planned", lambda row: month(row.planned, "disk_month"), narrow="\nas planned"),
@@ -318,16 +317,16 @@ def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
         column("Broker", lambda row: str(row.id)),
         column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
         column("Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"),
-        column(then, lambda row: held(row.today), narrow=f"in {document.months} months:\nas today"),
+        column(then, lambda row: held(row.today), narrow=f"in {found.months} months:\nas today"),
         column(then.replace("as today", "as planned"), lambda row: held(row.planned), narrow="\nas planned"),
         *(of_disk if disks else ()),
         *(of_network if networks else ()),
     )
-    ordered = sorted(document.brokers, key=lambda each: (soonest(each), each.id))
+    ordered = sorted(found.brokers, key=lambda each: (soonest(each), each.id))
     return Table("broker", ordered, columns, most=_BROKERS_SHOWN)
 
 
-def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
+def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
     column = Column[GrowthOptionRow]
 
     def lasts(row: GrowthOptionRow) -> str:
@@ -347,10 +346,10 @@ def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
         column("Leaders changed", attrgetter("leaders_changed"), narrow="leaders\nchanged"),
         column("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
     )
-    return Table("option", document.options, columns)
+    return Table("option", found.options, columns)
 
 
-def _topics(document: GrowthDocument) -> Table[GrowthTopicRow]:
+def _topics(found: GrowthSection) -> Table[GrowthTopicRow]:
     """Those first that grow by the most bytes."""
     column = Column[GrowthTopicRow]
     columns = (
@@ -358,7 +357,7 @@ def _topics(document: GrowthDocument) -> Table[GrowthTopicRow]:
         column("Growth per month", lambda row: Quantity(row.per_month_percent, "%"), narrow="growth\nper month"),
         column("Grows from", attrgetter("size"), numeric=False),
         column("Today", lambda row: Quantity(row.size_bytes, "bytes")),
-        column(f"In {document.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
+        column(f"In {found.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
     )
-    ordered = sorted(document.topics, key=lambda each: (each.size_bytes - each.size_bytes_then, each.topic))
+    ordered = sorted(found.topics, key=lambda each: (each.size_bytes - each.size_bytes_then, each.topic))
     return Table("topic", ordered, columns, most=_TOPICS_SHOWN)

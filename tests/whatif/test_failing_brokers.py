@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.model.build_problem import build
 from planner.model.spec import BatchRules
 from planner.whatif import failure_rows
-from planner.whatif.cluster_states import outcome, stages, worse
+from planner.whatif.cluster_states import FACTS, outcome, stages, worse
 from planner.whatif.failing_brokers import Scenarios, failed_slots, scenarios
 
 
@@ -59,6 +59,6 @@ def test_tables_say_what_every_partition_says(spec, kind):
         state = raw[by_state[stage.name]]
         for number, failed in enumerate(found.sets):
             expected, facts = counted(stage, found, failed)
-            assert expected.tolist() == state.facts[number].tolist()
+            assert expected.tolist() == [state.columns[name][number] for name in FACTS]
             led = np.bincount(facts.leaders[facts.leaders >= 0], minlength=len(problem.broker_ids))
-            assert led.max(initial=0) == max(int(state.most[number, 0]), 0)
+            assert led.max(initial=0) == max(int(state.columns["leaders_most"][number]), 0)

@@ -16,8 +16,8 @@ from planner.model.cluster import Broker
 from planner.model.spec import Changes, NewPartitions
 from planner.plan.document.codec import as_json
 from planner.report import markdown, terminal
-from planner.whatif import failure_rows
-from planner.whatif.failures_report import FailuresDocument, Subject, section, view
+from planner.whatif import failure_rows, failures_report
+from planner.whatif.failures_report import FailuresDocument, Subject, view
 
 SPEC = spec_of(
     no_racks(1, 2, 3),
@@ -33,7 +33,7 @@ def told(spec, kinds, plan=None):
     subject = Subject.of(spec, plan)
     wanted = failure_rows.all_scenarios(subject.problem, kinds, 1000, 0)
     rows = failure_rows.run(failure_rows.study(subject.spec, subject.problem, subject.batches, wanted), wanted)
-    return as_json(FailuresDocument.of(section(subject, wanted, rows), "c", plan))
+    return as_json(failures_report.document(subject, wanted, rows))
 
 
 def test_the_worst_failure_is_the_one_that_takes_most_offline():
