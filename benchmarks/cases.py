@@ -14,7 +14,8 @@ import numpy as np
 
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.problem import IntArray, LongArray
-from planner.model.spec import Changes, ReplicationFactorChange, Spec
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, Spec
 from planner.strategies import kafka_classic
 
 FIRST_BROKER = 100
@@ -114,7 +115,7 @@ def to_spec(case: BenchCase) -> Spec:
     changes = Changes(
         add_brokers=tuple(broker for broker in case.brokers_after if broker.id not in before),
         remove_brokers=tuple(sorted(before - after)),
-        set_replication_factor=() if factor is None else (ReplicationFactorChange("*", factor),),
+        set_replication_factor=() if factor is None else (ReplicationFactorRow("*", factor),),
     )
     return Spec(cluster=Cluster(case.name, case.brokers_before, tuple(_topics(case))), changes=changes)
 

@@ -10,7 +10,8 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.problem import Problem, misplaced
-from planner.model.spec import Changes, Placement, Rebalance, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, Placement, Rebalance, Spec, TopicFilter
 
 _MOST_PARTITIONS = 10
 _RACKS = ("a", "b", "c")
@@ -77,7 +78,7 @@ def _spec(rng: np.random.Generator) -> Spec:
         if rng.random() < 0.15 and not any(set(leaving.tolist()) & set(each.replicas) for each in topic.partitions)
     )
     factors = tuple(
-        ReplicationFactorChange(topic.name, int(rng.integers(1, min(3, staying) + 1)))
+        ReplicationFactorRow(topic.name, int(rng.integers(1, min(3, staying) + 1)))
         for topic in topics
         if topic.name not in excluded and rng.random() < 0.15
     )

@@ -19,7 +19,8 @@ from planner.model.build_problem import build
 from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import LeaderRacks, Placement, Spec
+from planner.model.recorded import LeaderRacksRow
+from planner.model.spec import Placement, Spec
 from planner.plan.bound_section import gap_percent
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, adding, score
@@ -76,7 +77,7 @@ def leaders_apart(by: ApartBy) -> Callable[[Spec], Spec]:
 
 def led_in_first_rack(spec: Spec) -> Spec:
     """All topics led in the first rack where they have a replica there."""
-    return replace(spec, leader_racks=(LeaderRacks("*", ("r0",)),))
+    return replace(spec, leader_racks=(LeaderRacksRow("*", ("r0",)),))
 
 
 def demoted(spec: Spec) -> Spec:

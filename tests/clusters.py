@@ -18,7 +18,8 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.problem import IntArray, Problem, misplaced
-from planner.model.spec import Changes, Monthly, Placement, Rate, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, Monthly, Placement, Rate, Spec, TopicFilter
 
 Racks = Mapping[int, str | None]
 Rows = Mapping[str, Sequence[Sequence[int]]]
@@ -224,13 +225,13 @@ def _may_stay(rows: Sequence[Partition], leaving: set[int]) -> bool:
 
 def _factor_changes(
     draw: st.DrawFn, rows: Mapping[str, Sequence[Partition]], fixed: Sequence[str], targets: int
-) -> tuple[ReplicationFactorChange, ...]:
+) -> tuple[ReplicationFactorRow, ...]:
     """New factors for some topics, and for every topic that the brokers that stay couldn't hold otherwise."""
     found = []
     for name, parts in rows.items():
         too_wide = max(len(part.replicas) for part in parts) > targets
         if too_wide or (name not in fixed and draw(st.booleans())):
-            found.append(ReplicationFactorChange(name, draw(st.integers(1, min(3, targets)))))
+            found.append(ReplicationFactorRow(name, draw(st.integers(1, min(3, targets)))))
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, Part
 from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
 from planner.model.load_history import WeekOfLoad
-from planner.model.spec import InputFile
+from planner.model.recorded import InputRow
 from planner.plan import cluster_sections
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.plan.document.plan_types import Plan
@@ -50,7 +50,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
     if sources.command_config is not None and sources.bootstrap_servers is None:
         raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
     parts: list[StatePart] = []
-    inputs: list[InputFile] = []
+    inputs: list[InputRow] = []
     described: list[LogDirs] = []
     if sources.bootstrap_servers is not None:
         parts.append(read_live(sources.bootstrap_servers, client_settings(sources.command_config)))
@@ -80,7 +80,7 @@ class Now:
     racks: Mapping[int, str | None] | None = None
     sizes: Mapping[PartitionKey, int] | None = None
     log_dirs: LogDirs = NO_LOG_DIRS
-    inputs: tuple[InputFile, ...] = field(default=())
+    inputs: tuple[InputRow, ...] = field(default=())
     config_defaults: Config = ()
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     rates: Mapping[PartitionKey, tuple[int, int]] = field(default_factory=dict)
@@ -102,14 +102,14 @@ def with_load(now: Now, path: Path) -> Now:
     found, week = load.partitions.items(), cluster_load.week_of_load(rows, about)
     return replace(
         now,
-        inputs=(*now.inputs, InputFile(path.name, hashlib.sha256(content).hexdigest())),
+        inputs=(*now.inputs, InputRow(path.name, hashlib.sha256(content).hexdigest())),
         rates={key: (each.bytes_in_per_sec or 0, each.bytes_out_per_sec or 0) for key, each in found},
         week=None if cluster_load.without_hours(topics, week, ()) else replace(week, planned_for=False),
         at_end=load.at_end,
     )
 
 
-def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputFile, ...] = ()) -> Now:
+def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputRow, ...] = ()) -> Now:
     """The sources as one state; ImportStateError where they hold no partition, or contradict themselves."""
     merged = merge(parts, to_targets=True)
     return Now(

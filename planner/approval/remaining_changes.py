@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
 from msgspec.structs import asdict
 
 from planner.approval.cluster_now import Now
@@ -19,28 +20,23 @@ from planner.model.cluster import (
     PartitionChange,
     PartitionKey,
     Reason,
-    StatedRate,
     Topic,
     brokers_holding,
     partition_name,
 )
 from planner.model.errors import StalePlanError
 from planner.model.formats import counted, first_lines, printable, replica_list
+from planner.model.recorded import InputRow, StatedRateRow
 from planner.model.spec import (
     OF_HOURS,
     BatchRules,
     Changes,
-    Derived,
     Execution,
-    InputFile,
-    LeaderRacks,
-    Limits,
     Monthly,
     NewPartitions,
     Placement,
     RackTraffic,
     Rate,
-    ReplicationFactorChange,
     ReportSections,
     Spec,
     Sweep,
@@ -210,7 +206,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         changes=_changes(plan, now, rest, holding),
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),
         placement=tuple(Placement(**asdict(rule)) for rule in plan.spec.placement or ()),
-        leader_racks=tuple(LeaderRacks(**asdict(rule)) for rule in plan.spec.leader_racks or ()),
+        leader_racks=plan.spec.leader_racks or (),
         apart=tuple(Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
         together=plan.spec.together or (),
         rack_aware=plan.rack_aware,
@@ -218,14 +214,14 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         resilience=plan.spec.survive,
         sweep=Sweep(aims=plan.spec.aims),
         # What is left has no bound of its own, so no gap to it.
-        limits=Limits(**asdict(plan.spec.limits) | {"gap_ppm": None}),
+        limits=structs.replace(plan.spec.limits, gap_ppm=None),
         execution=Execution(
             throttle_bytes_per_sec=plan.execution.throttle_bytes_per_sec,
             batches=BatchRules(**asdict(plan.execution.batches)),
             kafka_bin_dir=plan.execution.kafka_bin_dir,
-            derived=tuple(Derived(each.key, each.value, each.why) for each in plan.execution.derived),
+            derived=plan.execution.derived,
         ),
-        inputs=(InputFile("plan.json", digest(codec.encode(plan))), *now.inputs),
+        inputs=(InputRow("plan.json", digest(codec.encode(plan))), *now.inputs),
         captured_at=captured_at,
         valid_for_seconds=valid_for,
     )
@@ -263,16 +259,16 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
     )
 
 
-def _rates(plan: Plan, now: Now, rest: Rest) -> Iterator[StatedRate]:
+def _rates(plan: Plan, now: Now, rest: Rest) -> Iterator[StatedRateRow]:
     """What the YAML states; and what was expected of partitions that are made by now, unless a load profile knows."""
-    yield from (StatedRate(**asdict(each)) for each in plan.spec.rates or ())
+    yield from plan.spec.rates or ()
     stated, left = _stated(plan), {topic for topic, _ in rest.made}
     for new in plan.new_topics:
         rates = stated[new.topic].bytes_in, stated[new.topic].bytes_out
         there = now.topics[new.topic].partitions if new.topic in now.topics and new.topic not in left else ()
         for each in there[new.partitions_before :]:
             if any(rates) and (new.topic, each.id) not in now.rates:
-                yield StatedRate(new.topic, each.id, *rates)
+                yield StatedRateRow(new.topic, each.id, *rates)
 
 
 def _stated(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
@@ -346,10 +342,7 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
         remove_brokers=tuple(broker for broker in wish.remove_brokers if broker in holding),
         replace_brokers=tuple((int(old), new) for old, new in wish.replace_brokers.items() if int(old) in holding),
         set_racks=tuple((int(broker), rack) for broker, rack in wish.set_racks.items() if int(broker) in known),
-        set_replication_factor=tuple(
-            ReplicationFactorChange(each.topics, each.replication_factor)
-            for each in (wish.set_replication_factor if resizes else ())
-        ),
+        set_replication_factor=wish.set_replication_factor if resizes else (),
         new_partitions=tuple(
             NewPartitions(
                 new.topic,

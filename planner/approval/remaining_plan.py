@@ -7,7 +7,7 @@ its rollback leads back to the state that it was made from.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,11 @@ from planner.model.cluster import partition_name
 from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
+from planner.model.recorded import WindowName
 from planner.model.spec import Spec
 from planner.model.together import without_waiting
 from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
-from planner.plan.document.comparison_types import BalanceSection, BoundSection, ChoiceSection, RelaxedRow
-from planner.plan.document.field_types import WindowName
+from planner.plan.document.comparison_types import BalanceSection, BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
 from planner.plan.pareto_front import Comparisons, Goal
@@ -124,7 +124,7 @@ def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceS
     judged = replace(problem, rebalance=approved.changes.rebalance)
     wanted, asked = (
         [
-            RelaxedRow(**asdict(row) | {"why": whys.get((row.window, row.topic), _MISSED_SINCE)})
+            structs.replace(row, why=whys.get((row.window, row.topic), _MISSED_SINCE))
             for row in relaxed_of_mode(replace(judged, balance=balance_of(windows)), assignment)
             if row.window not in stays
         ]

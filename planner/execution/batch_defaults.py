@@ -15,7 +15,8 @@ from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.formats import size
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import BatchRules, Derived, Execution, Spec
+from planner.model.recorded import DerivedRow
+from planner.model.spec import BatchRules, Execution, Spec
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 
 # The rate that Kafka's documentation throttles an expansion to. It leaves room on a network of 1 Gbit/s (125 MB/s) and
@@ -57,10 +58,10 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
         if f"batches.{key}" in stated.unset and not (sized and key == "moves_per_broker"):
             field, text = ("seconds", "1h") if key == "duration" else (key, str(value))
             rules = replace(rules, **{field: value})
-            derived.append(Derived(f"execution.batches.{key}", text, why))
+            derived.append(DerivedRow(f"execution.batches.{key}", text, why))
     if "throttle" in stated.unset:
         throttle, why = _throttle(spec, problem, assignment, changed, rules)
-        derived = [Derived("execution.throttle", f"{throttle // _MEGABYTE}MB/s", why), *derived]
+        derived = [DerivedRow("execution.throttle", f"{throttle // _MEGABYTE}MB/s", why), *derived]
     if rules.seconds is not None and rules.bytes_per_sec is None:
         # Without a throttle batches are as large as they would be with the one that is derived.
         rate = throttle or _throttle(spec, problem, assignment, changed, rules)[0]

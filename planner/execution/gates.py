@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Annotated
 
 from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import ANY
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
+from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 
 # Why nothing is written: a limit of the YAML is crossed, or else a throttle can't work or a broker is cordoned.
@@ -44,14 +45,20 @@ _WHAT = {
 }
 
 
-@dataclass(frozen=True)
-class Gate:
-    """A limit of the YAML under its key, and what the plan needs; `broker` is that of a limit on one broker's disk."""
+class LimitRow(Section, frozen=True):
+    """One limit of the YAML, which the plan keeps."""
 
-    key: str
-    limit: int
-    value: int
-    broker: int | None = None
+    key: Annotated[str, doc("Key in the YAML.")]
+    limit: Annotated[
+        Count,
+        doc(
+            "What is allowed: seconds for limits.eta, bytes on the broker for limits.disk_used and "
+            "capacity.max_disk, millionths of what the plan copies for limits.gap, bytes a second for "
+            "limits.worst_hour and limits.p99_hour, the fewest months for limits.months_until_full."
+        ),
+    ]
+    value: Annotated[Count, doc("What the plan needs.")]
+    broker: Annotated[BrokerId | None, doc("Of a limit on one broker: the broker that comes nearest to it.")] = None
 
     @property
     def crossed(self) -> bool:
@@ -61,7 +68,7 @@ class Gate:
 
 def gates(
     spec: Spec, winner: Mapping[str, int], costs: Costs, least_bytes: int, least_replicas: int | None
-) -> list[Gate]:
+) -> list[LimitRow]:
     """The gates that are set, with what the plan needs: the `limits` of plan.json.
 
     `winner` are the plan's scores; no plan moves less than `least_bytes` and `least_replicas` (None: unknown).
@@ -77,7 +84,7 @@ def gates(
         values["p99_hour"] = max(winner["p99_hour_in"], winner["p99_hour_out"])
     values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, least_bytes, least_replicas)}
     found = [
-        Gate(f"limits.{name}", limit, value)
+        LimitRow(f"limits.{name}", limit, value)
         for name, value in values.items()
         if (limit := _limit(spec, name)) is not None and value is not None
     ]
@@ -88,11 +95,11 @@ def gates(
     ]
     if disks and spec.cluster.sizes_known:
         nearest = max(disks, key=lambda peak: peak.size_bytes / (peak.disk_bytes or 1))
-        found.append(Gate("limits.disk_used", _allowed(spec, nearest), nearest.size_bytes, nearest.broker))
+        found.append(LimitRow("limits.disk_used", _allowed(spec, nearest), nearest.size_bytes, nearest.broker))
     return found
 
 
-def crossed(found: Sequence[Gate], spec: Spec, costs: Costs) -> list[str]:
+def crossed(found: Sequence[LimitRow], spec: Spec, costs: Costs) -> list[str]:
     """A line for every gate crossed, with the key to change."""
     lines = [_crossed(gate) for gate in found if gate.crossed and gate.key != "limits.disk_used"]
     return lines + [_overfull(spec, peak) for peak in filled_above(spec, costs)]
@@ -201,7 +208,7 @@ def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) 
     return -(-_ALL_OF_IT * max(moved - least, 0) // moved) if moved else 0
 
 
-def _crossed(gate: Gate) -> str:
+def _crossed(gate: LimitRow) -> str:
     """The key to change, what the plan needs, for reading and as the YAML takes it, and what is allowed."""
     noun = gate_noun(gate.key)
     needed, allowed = gate_cells(gate.key, gate.value, gate.limit, gate.broker)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from planner.model.formats import counted, first_names
+from planner.model.recorded import StatedRateRow
 
 # What Kafka's reassignment JSON calls a log dir that the broker may choose by itself, or that stays as it is (KIP-113).
 ANY = "any"
@@ -132,18 +133,6 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class StatedRate:
-    """Bytes/s that somebody has written down, None where not stated: of each topic that a shell-style pattern matches,
-    all partitions together; or with `partition` of that one alone.
-    """
-
-    topics: str
-    partition: int | None
-    bytes_in_per_sec: int | None
-    bytes_out_per_sec: int | None
-
-
-@dataclass(frozen=True)
 class Cluster:
     """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead.
 
@@ -162,7 +151,7 @@ class Cluster:
     log_dirs: LogDirs = NO_LOG_DIRS
     notes: tuple[str, ...] = ()
     config_defaults: Config = ()
-    rates: tuple[StatedRate, ...] = ()
+    rates: tuple[StatedRateRow, ...] = ()
 
 
 class Reason(StrEnum):
@@ -296,7 +285,7 @@ CONFIGS_UNKNOWN = (
     "says otherwise"
 )
 # A number as Kafka's tools print it, and the largest id of a broker or a partition.
-NUMBER, LARGEST_ID = re.compile("[0-9]{1,10}", re.ASCII), 2**31 - 1
+NUMBER = re.compile("[0-9]{1,10}", re.ASCII)
 
 # What Kafka calls the sources of a value: the topic's own configuration, and what topics inherit from the brokers.
 OF_TOPIC = "DYNAMIC_TOPIC_CONFIG"

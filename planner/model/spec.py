@@ -7,6 +7,7 @@ from typing import Literal
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
 from planner.model.load_history import WeekOfLoad
+from planner.model.recorded import DerivedRow, InputRow, LeaderRacksRow, ReplicationFactorRow, SpecLimits
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,6 @@ class BatchRules:
 
 
 @dataclass(frozen=True)
-class Derived:
-    """A setting that the YAML leaves out: its key, the value it takes, as the YAML would have it, and why."""
-
-    key: str
-    value: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Execution:
     """How the plan will be carried out; nothing of it is run here.
 
@@ -86,7 +78,7 @@ class Execution:
     batches: BatchRules = field(default_factory=BatchRules)
     kafka_bin_dir: str = "/opt/kafka/bin"
     unset: tuple[str, ...] = ()
-    derived: tuple[Derived, ...] = ()
+    derived: tuple[DerivedRow, ...] = ()
 
 
 # The limits of a batch that have a default, by their keys in `execution.batches`; and an `execution` of defaults alone.
@@ -155,14 +147,6 @@ class RackTraffic:
 
 
 @dataclass(frozen=True)
-class ReplicationFactorChange:
-    """`topics` is a shell-style pattern; every matching topic gets `replication_factor` replicas."""
-
-    topics: str
-    replication_factor: int
-
-
-@dataclass(frozen=True)
 class NewPartitions:
     """Partitions `first` to `count` - 1 of a topic, to be made: all of a new topic, where `first` is 0, or more of one.
 
@@ -187,7 +171,7 @@ class Changes:
     remove_brokers: tuple[int, ...] = ()
     replace_brokers: tuple[tuple[int, int], ...] = ()
     set_racks: tuple[tuple[int, str], ...] = ()
-    set_replication_factor: tuple[ReplicationFactorChange, ...] = ()
+    set_replication_factor: tuple[ReplicationFactorRow, ...] = ()
     new_partitions: tuple[NewPartitions, ...] = ()
     demote_brokers: tuple[int, ...] = ()
     rebalance: Rebalance = "all"
@@ -211,14 +195,6 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class LeaderRacks:
-    """Topics that a shell-style pattern matches are led in the first of these racks where they have a replica."""
-
-    topics: str
-    prefer: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class TopicFilter:
     """Shell-style patterns of topics whose replicas may move, and brokers (see `is_near`); all topics are counted."""
 
@@ -229,33 +205,6 @@ class TopicFilter:
     def is_near(self, replicas: Iterable[int]) -> bool:
         """True where `on_brokers` lets a partition move: one of its replicas is on one of these, or none is named."""
         return not self.on_brokers or not set(self.on_brokers).isdisjoint(replicas)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Gates: a plan beyond one of them is refused. None means no gate.
-
-    `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
-    `gap_ppm` is how far the plan may be above the proven minimum, in millionths of itself. `broker_offline` to
-    `rack_refused` are partitions, by the worst single failure (see `failure_costs`). `hours_above_capacity` are hours
-    of the week, each on one broker; the next two are traffic in or out; `months_until_full` is the fewest months.
-    """
-
-    bytes_moved: int | None = None
-    replicas_moved: int | None = None
-    leaders_changed: int | None = None
-    eta_seconds: int | None = None
-    disk_used_ppm: int | None = None
-    cross_rack_bytes: int | None = None
-    broker_offline: int | None = None
-    broker_refused: int | None = None
-    rack_offline: int | None = None
-    rack_refused: int | None = None
-    gap_ppm: int | None = None
-    hours_above_capacity: int | None = None
-    worst_hour_bytes_per_sec: int | None = None
-    p99_hour_bytes_per_sec: int | None = None
-    months_until_full: int | None = None
 
 
 @dataclass(frozen=True)
@@ -351,14 +300,6 @@ class ReportSections:
 
 
 @dataclass(frozen=True)
-class InputFile:
-    """A file the plan was made from: its path as written (relative to the YAML) and its SHA-256."""
-
-    path: str
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Spec:
     """One YAML file, read, checked and without units. `log_dirs`: how even each broker's are; `week`: where known."""
 
@@ -369,7 +310,7 @@ class Spec:
     balance: Balance = field(default_factory=Balance)
     log_dirs: Tolerance = NO_TOLERANCE
     budget: Budget = field(default_factory=Budget)
-    limits: Limits = field(default_factory=Limits)
+    limits: SpecLimits = field(default_factory=SpecLimits)
     sweep: Sweep = field(default_factory=Sweep)
     execution: Execution = field(default_factory=Execution)
     resilience: Survive = "none"
@@ -378,10 +319,10 @@ class Spec:
     report: ReportSections = field(default_factory=ReportSections)
     captured_at: str | None = None
     valid_for_seconds: int | None = None
-    inputs: tuple[InputFile, ...] = ()
+    inputs: tuple[InputRow, ...] = ()
     week: WeekOfLoad | None = None
     placement: tuple[Placement, ...] = ()
-    leader_racks: tuple[LeaderRacks, ...] = ()
+    leader_racks: tuple[LeaderRacksRow, ...] = ()
     apart: tuple[Apart, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()
     sizing: Sizing | None = None

@@ -8,8 +8,8 @@ from msgspec import convert, structs
 
 from planner.model.build_problem import build
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.recorded import WindowName
 from planner.model.spec import Spec
-from planner.plan.document.field_types import WindowName
 from planner.plan.document.request_types import (
     BudgetLimits,
     BudgetSection,

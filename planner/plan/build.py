@@ -14,7 +14,7 @@ from msgspec import convert, structs
 from planner import __version__
 from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
-from planner.execution.gates import Gate
+from planner.execution.gates import LimitRow
 from planner.execution.partition_changes import changes
 from planner.model import amounts
 from planner.model.balance import Balance
@@ -22,6 +22,7 @@ from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
+from planner.model.recorded import InputRow, WindowName
 from planner.model.spec import Spec
 from planner.plan import (
     bound_section,
@@ -36,23 +37,17 @@ from planner.plan import (
     traffic_sections,
 )
 from planner.plan.document import codec
-from planner.plan.document.cluster_types import BrokerRow, ClusterSection, InputRow, RackRow, StateSection, TopicRow
+from planner.plan.document.cluster_types import BrokerRow, ClusterSection, RackRow, StateSection, TopicRow
 from planner.plan.document.comparison_types import (
     BalanceSection,
     BalanceWindows,
     BoundSection,
-    LimitRow,
-    OutsideRow,
-    RelaxedRow,
     RisksSection,
     ScenarioRow,
-    SharesRow,
 )
-from planner.plan.document.field_types import WindowName
 from planner.plan.document.partition_types import (
     BatchLimits,
     BatchRow,
-    DerivedRow,
     ExecutionSection,
     NewPartitionsSection,
     PartitionRow,
@@ -62,9 +57,7 @@ from planner.plan.document.request_types import (
     Aim,
     ApartRow,
     ChangesSection,
-    LeaderRacksRow,
     PlacementRuleRow,
-    SpecLimits,
     SpecSection,
     SpecTopics,
     ValiditySection,
@@ -178,12 +171,12 @@ def limits(
         if row.max_disk_bytes is not None and row.role != "removed"
     ]
     caps.sort(key=lambda row: (-row.value / row.limit, row.broker))
-    return (*(LimitRow(**asdict(gate)) for gate in found), *([row for row in caps if row.crossed] or caps[:1]))
+    return (*found, *([row for row in caps if row.crossed] or caps[:1]))
 
 
 def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
     """The plan, if it crosses no limit and is safe to apply; else RefusedPlanError."""
-    lines = gates.crossed([Gate(row.key, row.limit, row.value, row.broker) for row in plan.limits], spec, costs)
+    lines = gates.crossed(plan.limits, spec, costs)
     unsafe = tuple(gates.unsafe(spec, costs))
     if not lines and not unsafe:
         return plan
@@ -198,8 +191,7 @@ def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...
     found = list[ScenarioRow]()
     for scenario in growth_scenarios.scenarios(problem):
         if not scenario.of_hour:
-            outside = [asdict(each) for each in growth_scenarios.outside(scenario, assignment)]
-            rows = convert(outside, tuple[OutsideRow, ...])
+            rows = tuple(growth_scenarios.outside(scenario, assignment))
             found.append(ScenarioRow(name=scenario.name, feasible=not rows, outside=rows))
     return tuple(found)
 
@@ -241,7 +233,7 @@ def outcome(
             seconds_at_throttle=costs.total_seconds,
             kafka_bin_dir=spec.execution.kafka_bin_dir,
             batches=BatchLimits(**asdict(spec.execution.batches)),
-            derived=tuple(DerivedRow(**asdict(each)) for each in spec.execution.derived),
+            derived=spec.execution.derived,
         ),
         "batches": cluster_sections.batch_rows(costs),
     }
@@ -279,16 +271,16 @@ def asked(spec: Spec) -> Asked:
             config_defaults=dict(spec.cluster.config_defaults) or None,
         ),
         "state": cluster_sections.state(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
-        "inputs": tuple(InputRow(**asdict(file)) for file in spec.inputs),
+        "inputs": spec.inputs,
         "validity": validity(spec.captured_at, spec.valid_for_seconds),
         "changes": cluster_sections.changes(spec.changes),
         "spec": SpecSection(
             topics=SpecTopics(**asdict(spec.topics) | {"on_brokers": spec.topics.on_brokers or None}),
             survive=spec.resilience,
             aims=convert(spec.sweep.aims, tuple[Aim, ...]),
-            limits=SpecLimits(**asdict(spec.limits)),
+            limits=spec.limits,
             placement=tuple(PlacementRuleRow(**asdict(rule)) for rule in spec.placement) or None,
-            leader_racks=tuple(LeaderRacksRow(**asdict(rule)) for rule in spec.leader_racks) or None,
+            leader_racks=spec.leader_racks or None,
             apart=convert([asdict(rule) for rule in spec.apart], tuple[ApartRow, ...]) or None,
             together=spec.together or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
@@ -325,10 +317,10 @@ def _balance(
         missed=convert(sorted({each.window for each in as_asked}), tuple[WindowName, ...]),
         wanted=_windows(problem.balance),
         relaxed=(
-            *convert([asdict(window) for window in over_brokers], tuple[RelaxedRow, ...]),
+            *over_brokers,
             *log_dirs_section.relaxed(dirs),
         ),
-        shares=convert([asdict(each) for each in unlike_shares(problem)], tuple[SharesRow, ...]) or None,
+        shares=tuple(unlike_shares(problem)) or None,
     )
 
 

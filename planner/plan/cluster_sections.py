@@ -21,13 +21,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Changes, Spec
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, StateRow, StateSection, TopicRow
 from planner.plan.document.partition_types import BatchRow, FullestBroker, PartitionRow, StepRow, TopicPartition
-from planner.plan.document.request_types import (
-    AddBrokerRow,
-    AddPartitionsRow,
-    ChangesSection,
-    CreateTopicRow,
-    ReplicationFactorRow,
-)
+from planner.plan.document.request_types import AddBrokerRow, AddPartitionsRow, ChangesSection, CreateTopicRow
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 
@@ -95,10 +89,7 @@ def changes(wish: Changes) -> ChangesSection:
         demote_brokers=wish.demote_brokers or None,
         replace_brokers={str(old): new for old, new in wish.replace_brokers},
         set_racks={str(broker): rack for broker, rack in wish.set_racks},
-        set_replication_factor=tuple(
-            ReplicationFactorRow(topics=change.topics, replication_factor=change.replication_factor)
-            for change in wish.set_replication_factor
-        ),
+        set_replication_factor=wish.set_replication_factor,
         create_topics=tuple(
             CreateTopicRow(
                 name=new.topic,

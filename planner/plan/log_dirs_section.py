@@ -18,8 +18,9 @@ from planner.plan.document.cluster_types import (
     LogDirsBrokerRow,
     LogDirsSection,
 )
-from planner.plan.document.comparison_types import RelaxedRow, TermRow
+from planner.plan.document.comparison_types import TermRow
 from planner.plan.terms import term
+from planner.scoring.missed_windows import RelaxedRow
 
 _SHOWN = 3
 

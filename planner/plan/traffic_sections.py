@@ -3,7 +3,7 @@ after; and what goes from rack to rack.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict
 
@@ -14,6 +14,7 @@ from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.load_history import HOUR_SECONDS, binding_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.recorded import StatedRateRow
 from planner.model.sizes_ahead import months_ahead, per_month_ppm
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
@@ -28,7 +29,7 @@ from planner.plan.document.cluster_types import (
     TopicOfHourRow,
     WorstHourRow,
 )
-from planner.plan.document.request_types import StatedRateRow, TrafficRow
+from planner.plan.document.request_types import TrafficRow
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
 from planner.scoring.score import adding
 from planner.strategies.optimum import UNKNOWN
@@ -124,8 +125,8 @@ def stated(spec: Spec) -> StatedTraffic:
     if spec.week is not None or spec.limits.months_until_full is not None:
         names = [topic.name for topic in build_problem.topics_after(spec)]
         growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
-    rates = tuple(StatedRateRow(**asdict(each)) for each in spec.cluster.rates)
-    return {"traffic": None if of == RackTraffic() else row, "rates": rates or None, "growth_ppm": growth or None}
+    traffic = None if of == RackTraffic() else row
+    return {"traffic": traffic, "rates": spec.cluster.rates or None, "growth_ppm": growth or None}
 
 
 def sections(

@@ -3,7 +3,7 @@
 from operator import attrgetter
 from typing import Any
 
-from planner.execution.gates import gate_cells
+from planner.execution.gates import LimitRow, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
 from planner.plan import bound_section, headline
@@ -11,9 +11,7 @@ from planner.plan.document.comparison_types import (
     CandidateFigures,
     ComparedRow,
     FrontFigures,
-    LimitRow,
     ParetoRow,
-    RelaxedRow,
     TermRow,
     VariantRow,
 )
@@ -22,6 +20,7 @@ from planner.plan.document.plan_types import Plan
 from planner.report import requested, sentences
 from planner.report.sentences import plan_size
 from planner.report.view import GAP, SECONDS, STATED, Column, Name, Quantity, Sentence, Strong, Table, Value
+from planner.scoring.missed_windows import RelaxedRow
 
 _LONGEST_NAME = 60
 _THIS = "this plan"

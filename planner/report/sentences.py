@@ -20,10 +20,11 @@ from planner.model.formats import (
 )
 from planner.plan import bound_section, headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow, WorstHourRow
-from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, RelaxedRow, ScenarioRow, VariantRow
+from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, ScenarioRow, VariantRow
 from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.report.view import Quantity
+from planner.scoring.missed_windows import RelaxedRow
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
 _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")

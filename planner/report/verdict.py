@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from planner.execution.gates import AT_LEAST, GATES_ON_BYTES, GATES_ON_RATES, bound_of, gate_amount
+from planner.execution.gates import AT_LEAST, GATES_ON_BYTES, GATES_ON_RATES, LimitRow, bound_of, gate_amount
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import BrokerRow
-from planner.plan.document.comparison_types import LimitRow, TermRow
+from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.partition_types import FullestBroker
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, sentences

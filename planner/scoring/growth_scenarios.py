@@ -4,12 +4,14 @@ week; and which windows hold then.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy  # as in `broker_loads`
 
 from planner.model.balance import NO_TOLERANCE
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.scoring.broker_loads import loads
 from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, windows
 
@@ -76,24 +78,26 @@ def grown(values: LongArray, ppm: LongArray) -> LongArray:
     return whole * ppm + rest * ppm // _MILLION
 
 
-@dataclass(frozen=True)
-class OutsideWindow:
-    """A broker outside a window of bytes or traffic in a scenario: what it has, and what is allowed."""
+class OutsideRow(Section, frozen=True):
+    """One broker outside of one window."""
 
-    window: str
-    broker: int
-    value: int
-    least: int
-    most: int
+    window: Annotated[
+        Literal["disk", "network_in", "network_out", "disk_used"],
+        doc("The window; disk_used where the broker's disk, or limits.disk_used, is too small."),
+    ]
+    broker: BrokerId
+    value: Annotated[Count, doc("Bytes, or bytes a second, that the broker has then.")]
+    least: Annotated[Count, doc("The least that is allowed.")]
+    most: Annotated[Count, doc("The most that is allowed.")]
 
 
-def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideWindow]:
+def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
     """The brokers that are outside a window of bytes or traffic in a scenario, under an assignment (P, W)."""
     problem = scenario.problem
     held, limits = loads(problem, assignment), problem.disk_limit_bytes[problem.targets]
     brokers = problem.broker_ids[problem.targets].tolist()
     return [
-        OutsideWindow(
+        OutsideRow(
             # `disk_used` where it is the disk's own limit that is crossed.
             window="disk_used" if name == "disk" and 0 <= limits[column] < held[at, column] else name,
             broker=brokers[column],

@@ -2,34 +2,42 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.formats import brokers, counted, first_names, printable
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.recorded import Count, NotNegative, Section, Window, doc
 from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
 from planner.scoring.windows import BYTE_WINDOWS, alike, byte_window, excess_anywhere, spread, windows
 
+WindowKey = Literal[
+    "replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out", "log_dirs"
+]
+SharedWindow = Literal["replicas", "leaders", "disk", "network_in", "network_out"]
 
-@dataclass(frozen=True)
-class Relaxed:
-    """A missed window of a topic (None: of all topics together): what was wanted and what is reached.
 
-    `reached` is the most minus the fewest of a count. For bytes and traffic it is the largest distance of a broker from
-    its fair share, in per cent of the share.
-    """
+class RelaxedRow(Section, frozen=True):
+    """One window that is not met."""
 
-    window: str
-    topic: str | None
-    wanted: str
-    reached: float
-    why: str
+    window: Annotated[WindowKey, doc("Which window.")]
+    topic: Annotated[str | None, doc("The topic; null where the window is over all topics.")]
+    wanted: Annotated[Window, doc("What is asked for: a spread (1), a percentage around the fair share (5%), or none.")]
+    reached: Annotated[
+        NotNegative,
+        doc(
+            "The spread reached. For disk, network_in and network_out: how far the farthest broker is from its "
+            "share, in percent of it; for log_dirs the same of a broker's log dirs."
+        ),
+    ]
+    why: Annotated[str, doc("Why it is not met.")]
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class _Window:
     `usable` (K, Bt): the brokers that may hold any of it; None: all of them.
     """
 
-    name: str
+    name: WindowKey
     wanted: Tolerance
     bounds: LongArray
     held: LongArray
@@ -57,7 +65,7 @@ class _Window:
         return spread(self.held, self.usable)
 
 
-def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
+def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]:
     """The windows that an assignment (P, W) misses: those of the whole cluster first, then those of topics."""
     problem, windows, fair = basis.problem, basis.windows, fair_shares(basis.problem)
     counts = _counts(problem, assignment)
@@ -96,7 +104,7 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     return (
         *(found for window in cluster for found in _named(problem, window, (None,))),
         *(
-            replace(found, why=f"on {each.name}: {found.why}")
+            structs.replace(found, why=f"on {each.name}: {found.why}")
             for each, window in hours
             for found in _named(each.problem, window, (None,))
         ),
@@ -104,14 +112,14 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     )
 
 
-def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[Relaxed]:
+def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[RelaxedRow]:
     """The missed windows that count: if only leaders may change, those of replicas and bytes don't."""
     of_leaders = problem.rebalance == "leaders" and not problem.forced.any()
     found = relaxed(ScoringBasis.of(problem), assignment)
     return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
 
 
-def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> Iterable[Relaxed]:
+def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> Iterable[RelaxedRow]:
     """The entries for a window that is missed: at most one for each of its K names (topics, or None)."""
     # Brokers of unlike capacity differ by more than any spread, and are as asked.
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
@@ -129,7 +137,7 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
         reached = np.round(100 * np.abs(window.held / share - 1).max(axis=1), 2)
     for at in np.flatnonzero(broken):
         why = _why(problem, window, int(at))
-        yield Relaxed(window.name, names[at], str(window.wanted), reached[at].item(), why)
+        yield RelaxedRow(window.name, names[at], str(window.wanted), reached[at].item(), why)
 
 
 def _why(problem: Problem, window: _Window, at: int) -> str:
@@ -185,24 +193,24 @@ def _why_not_led(problem: Problem) -> str:
     return f"impossible with the replicas placed for the fewest bytes{rules}"
 
 
-@dataclass(frozen=True)
-class UnlikeShares:
-    """The lowest and the highest fair share of a broker, rounded, where a window's are unlike."""
+class SharesRow(Section, frozen=True):
+    """The fair shares of one window, where brokers have unlike ones: by racks, capacities, caps or rules."""
 
-    window: str
-    least: int
-    most: int
+    window: Annotated[SharedWindow, doc("Which window.")]
+    least: Annotated[Count, doc("The lowest fair share of a broker: replicas, leaders, bytes, or bytes a second.")]
+    most: Annotated[Count, doc("The highest fair share of a broker, in the same unit.")]
 
 
-def unlike_shares(problem: Problem) -> Iterator[UnlikeShares]:
+def unlike_shares(problem: Problem) -> Iterator[SharesRow]:
     """Of the windows over brokers, those whose fair shares differ by more than one, and by more than a hundredth."""
     fair = fair_shares(problem)
-    for name in ("replicas", "leaders", *BYTE_WINDOWS):
+    shared: tuple[SharedWindow, ...] = ("replicas", "leaders", *BYTE_WINDOWS)
+    for name in shared:
         share: Shares = getattr(fair, name)
         rounded = (2 * share.count + share.parts) // (2 * share.parts)
         least, most = int(rounded.min()), int(rounded.max())
         if most - least > max(1, most // 100):
-            yield UnlikeShares(name, least, most)
+            yield SharesRow(name, least, most)
 
 
 # The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.

@@ -7,7 +7,7 @@ score measures against them, independently of each other.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,8 @@ _MOST_UNITS = 1 << 40
 OPEN_BYTES = 1 << 62
 
 # The windows of bytes and traffic, in the order of `broker_loads.loads`.
-BYTE_WINDOWS = ("disk", "network_in", "network_out")
+ByteWindow = Literal["disk", "network_in", "network_out"]
+BYTE_WINDOWS: tuple[ByteWindow, ...] = ("disk", "network_in", "network_out")
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from operator import attrgetter
 
 from msgspec import structs
 
+from planner.model import recorded
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import PartitionKey
 from planner.model.formats import amount, counted, first_names, number, percent, ranges
 from planner.model.spec import Spec
-from planner.plan.document import field_types
 from planner.plan.document.partition_types import TopicPartition
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.whatif_types import (
@@ -69,7 +69,7 @@ class _Facts:
     grown: Mapping[str, int]
 
 
-class KeyRow(field_types.Section, frozen=True, kw_only=True):
+class KeyRow(recorded.Section, frozen=True, kw_only=True):
     """The partition of a record's key, today and with more partitions."""
 
     key: str

@@ -15,8 +15,8 @@ import pyarrow as pa
 from msgspec import structs
 
 from planner.model.cluster import PartitionKey
+from planner.model.recorded import Section
 from planner.model.spec import Growth
-from planner.plan.document.field_types import Section
 from planner.whatif import assignors
 from planner.whatif.assignors import ASSIGNORS, SHARE_ASSIGNOR
 from planner.whatif.group_events import Group, spread

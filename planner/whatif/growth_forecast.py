@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from planner.model.build_problem import brokers_after, build, network_limits, today, topics_after
-from planner.model.cluster import LARGEST_ID, Broker
+from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, LongArray
+from planner.model.recorded import LARGEST_ID
 from planner.model.sizes_ahead import Forecast, at_history_end, forecast
 from planner.model.spec import BrokerClass, Spec
 from planner.scoring import score

@@ -20,7 +20,6 @@ from planner.model.formats import counted, first_names, ranges, replica_list
 from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
-from planner.plan.document.cluster_types import InputRow
 from planner.plan.document.plan_types import (
     RESTART_VERSION,
     Partitions,
@@ -54,7 +53,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         cluster=spec.cluster.name,
         bootstrap_servers=spec.cluster.bootstrap_servers,
         kafka_bin_dir=spec.execution.kafka_bin_dir,
-        inputs=tuple(InputRow(path=each.path, sha256=each.sha256) for each in spec.inputs),
+        inputs=spec.inputs,
         at_most=at_most,
         partitions=subject.problem.rows,
         states_sha256=hashlib.sha256(states(spec)).hexdigest(),

@@ -18,8 +18,9 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, SetupError
 from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.recorded import SpecLimits
 from planner.model.sizes_ahead import at_history_end
-from planner.model.spec import Budget, Changes, Limits, Sizing, Spec
+from planner.model.spec import Budget, Changes, Sizing, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without
@@ -100,7 +101,7 @@ def spec_of(spec: Spec, combination: Combination) -> Spec:
         new_partitions=spec.changes.new_partitions,
     )
     sweep = replace(spec.sweep, growth=(), variants=())
-    limits = Limits(disk_used_ppm=asked(spec).disk_used_ppm)
+    limits = SpecLimits(disk_used_ppm=asked(spec).disk_used_ppm)
     return replace(spec, changes=changes, limits=limits, sweep=sweep, budget=Budget())
 
 

@@ -23,7 +23,8 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
-from planner.model.spec import Budget, Changes, Limits, Spec
+from planner.model.recorded import SpecLimits
+from planner.model.spec import Budget, Changes, Spec
 from planner.plan import bound_section
 from planner.plan.document import codec
 from planner.report import requested
@@ -189,7 +190,7 @@ def test_a_limit_or_a_budget_that_it_crosses_refuses_it(tmp_path):
     """Exit code 3, with both amounts."""
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
     with pytest.raises(UnsafePlanError, match=r"limits\.bytes_moved: the plan needs 10 B"):
-        _adopted(tmp_path, replace(spec, limits=Limits(bytes_moved=9)), [("x", 0, [3, 2])])
+        _adopted(tmp_path, replace(spec, limits=SpecLimits(bytes_moved=9)), [("x", 0, [3, 2])])
     with pytest.raises(UnsafePlanError, match=r"budget\.replicas_moved: the reassignment takes 1, allowed .*: 0"):
         _adopted(tmp_path, replace(spec, budget=Budget(replicas_moved=0)), [("x", 0, [3, 2])])
 

@@ -26,19 +26,8 @@ from planner.approval.remaining_changes import spec_of as spec_of_rest
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
 from planner.model.errors import StalePlanError
-from planner.model.spec import (
-    BatchRules,
-    Changes,
-    Execution,
-    LeaderRacks,
-    Limits,
-    NewPartitions,
-    Placement,
-    ReplicationFactorChange,
-    Spec,
-    Sweep,
-    TopicFilter,
-)
+from planner.model.recorded import LeaderRacksRow, ReplicationFactorRow, SpecLimits
+from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Placement, Spec, Sweep, TopicFilter
 from planner.plan.headline import headline
 
 
@@ -170,7 +159,7 @@ def spec_with_everything() -> Spec:
             remove_brokers=(2,),
             replace_brokers=((1, 5),),
             set_racks=((2, "c"), (3, "b")),
-            set_replication_factor=(ReplicationFactorChange("y", 3),),
+            set_replication_factor=(ReplicationFactorRow("y", 3),),
             new_partitions=(
                 NewPartitions("new", 0, 2, 2, (("retention.ms", "1"),), 3, 2, 1),
                 NewPartitions("y", 3, 5, 2, size_bytes=9),
@@ -182,12 +171,12 @@ def spec_with_everything() -> Spec:
         balance=Balance(*map(Tolerance.parse, ("33.33333%", "2", "none", "3", "70.1%", "none", "none"))),
         resilience="broker",
         sweep=Sweep(aims=("makespan", "leaders_changed")),
-        limits=Limits(10**6, 10**3, 10**2, 10**9, 900_001, None, 9, 9, None, None),
+        limits=SpecLimits(10**6, 10**3, 10**2, 10**9, 900_001, None, 9, 9, None, None),
         execution=Execution(7, BatchRules(100, 1, 1, 50, 7, 3), "/opt/bin"),
         captured_at="2026-11-20T10:00:00Z",
         valid_for_seconds=3600,
         placement=(Placement("y*", "of y", (3, 4, 5)), Placement("x", "of x", (3, 5), exclusive=False)),
-        leader_racks=(LeaderRacks("x", ("b", "a")), LeaderRacks("*", ("a",))),
+        leader_racks=(LeaderRacksRow("x", ("b", "a")), LeaderRacksRow("*", ("a",))),
         apart=(Apart(("q", "z"), ((3, 4), (5,)), proven=False, by="rack"),),
         together=(("x", "y0"),),
     )
@@ -205,7 +194,7 @@ def test_of_a_plan_that_nothing_was_done_of_its_whole_spec_is_left() -> None:
 
 def test_racks_are_those_before_the_change_unless_the_state_says_otherwise() -> None:
     """`set_racks` is done by a restart, which may have been before the run was interrupted or be still to come."""
-    spec = replace(spec_with_everything(), limits=Limits())
+    spec = replace(spec_with_everything(), limits=SpecLimits())
     plan = plan_of(spec)
     by_rack = [[row["rack"], row["brokers_before"]] for row in plan["racks"]]
 

@@ -31,17 +31,8 @@ from planner.export.kafka_files import files
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.errors import StalePlanError, UnsafePlanError
-from planner.model.spec import (
-    BatchRules,
-    Budget,
-    Changes,
-    Execution,
-    Limits,
-    ReplicationFactorChange,
-    Spec,
-    Sweep,
-    TopicFilter,
-)
+from planner.model.recorded import ReplicationFactorRow, SpecLimits
+from planner.model.spec import BatchRules, Budget, Changes, Execution, Spec, Sweep, TopicFilter
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -104,7 +95,7 @@ def test_resumed_after_all_of_it_there_is_nothing_to_do(spec: Spec) -> None:
 
 def test_it_says_which_plan_it_finishes_and_keeps_its_execution() -> None:
     """The plan's id, its throttle, its batch rules and its gates; the id is that of its own content."""
-    plan = plan_of(expansion(limits=Limits(bytes_moved=1_000, replicas_moved=50)))
+    plan = plan_of(expansion(limits=SpecLimits(bytes_moved=1_000, replicas_moved=50)))
     rest = resumed(plan, after_batches(plan, found(expansion()), 1))
 
     assert plan["plan_id"] == rest["resumes"]["plan_id"]
@@ -164,7 +155,7 @@ def test_partitions_that_are_only_reordered_for_another_keep_their_racks(done: i
 @pytest.mark.parametrize("done", [0, 1])
 def test_the_rest_of_a_first_step_leaves_slots_of_what_waits_for_later(done: int) -> None:
     """The budget pays for x-0 and not for y-0, so that one broker leads both in a later step only."""
-    wish = Changes(remove_brokers=(2,), set_replication_factor=(ReplicationFactorChange("x", 2),), rebalance="none")
+    wish = Changes(remove_brokers=(2,), set_replication_factor=(ReplicationFactorRow("x", 2),), rebalance="none")
     spec = spec_of(no_racks(1, 2, 3, 4), {"x": [(1,)], "y": [(3, 2)]}, sizes={"x": [10], "y": [90]}, changes=wish)
     plan = plan_of(replace(spec, together=(("x", "y"),), budget=Budget(bytes_moved=50)))
     assert not plan["complete"]
@@ -267,7 +258,7 @@ def test_what_the_plan_itself_still_moves_is_planned_from_where_it_will_be() -> 
 
 def test_gates_are_judged_with_todays_sizes() -> None:
     """Data grew: what is left copies more than limits.bytes_moved, so nothing is planned."""
-    spec = expansion(limits=Limits(bytes_moved=200))
+    spec = expansion(limits=SpecLimits(bytes_moved=200))
     plan = plan_of(spec)
     now = found(spec)
     grown = replace(now, sizes={key: 100 * size for key, size in (now.sizes or {}).items()})
@@ -324,7 +315,7 @@ def test_brokers_of_the_target_have_to_be_live() -> None:
 def test_a_disk_limit_is_the_one_that_was_approved() -> None:
     """A gate of plan.json is bytes of one broker; the share that it came from counts for all of them."""
     disks = tuple(Broker(number, disk_bytes=10_000_000_019 + number) for number in (1, 2, 3))
-    spec = expansion(limits=Limits(disk_used_ppm=333_333))
+    spec = expansion(limits=SpecLimits(disk_used_ppm=333_333))
     joining = tuple(replace(each, disk_bytes=10_000_000_000) for each in spec.changes.add_brokers)
     spec = replace(
         spec,
@@ -342,7 +333,7 @@ def test_what_the_yaml_asked_for_stays_asked_for() -> None:
         "topics": TopicFilter(("x", "z*"), ("zz",)),
         "resilience": "broker",
         "sweep": Sweep(aims=("makespan",)),
-        "limits": Limits(replicas_moved=50, gap_ppm=10_000),
+        "limits": SpecLimits(replicas_moved=50, gap_ppm=10_000),
     }
     plan = plan_of(expansion(**asked))
     rest = resumed(plan, after_batches(plan, found(expansion()), 1))

@@ -17,8 +17,8 @@ from planner.approval.cluster_now import Now, with_load
 from planner.approval.remaining_changes import with_traffic
 from planner.cli.commands import commands
 from planner.inputs.spec import reading
-from planner.model.cluster import StatedRate
 from planner.model.errors import PlannerError, SetupError, StalePlanError
+from planner.model.recorded import StatedRateRow
 from planner.plan import plan_file
 from planner.plan.build import RefusedPlanError
 from planner.plan.document.plan_types import Plan
@@ -91,7 +91,7 @@ def test_what_is_left_is_forecast_from_where_the_plan_was(site: Path) -> None:
 
     assert "orders" in spec.growth.at_end
     assert spec.growth.at_end == with_traffic(spec, whole, now).growth.at_end
-    stated = replace(spec, cluster=replace(spec.cluster, rates=(StatedRate("*", None, 1, 1),)))
+    stated = replace(spec, cluster=replace(spec.cluster, rates=(StatedRateRow("*", None, 1, 1),)))
     assert {} == with_traffic(stated, whole, now).growth.at_end
 
 

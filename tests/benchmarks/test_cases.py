@@ -12,7 +12,7 @@ import pytest
 from benchmarks.cases import CASES, BenchCase, make, to_spec
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
-from planner.model.spec import ReplicationFactorChange
+from planner.model.recorded import ReplicationFactorRow
 
 DIGESTS = [
     ("expand-small", "public", "083f3e4d2446d094620b622bf9c61ae9d19f7f06348cf7286a6f3b5ffa7f87e1"),
@@ -93,5 +93,5 @@ def test_spec_of_added_and_removed_brokers() -> None:
 
 def test_spec_of_a_raised_replication_factor() -> None:
     """Every topic's factor is raised, and only where the case says so."""
-    assert (ReplicationFactorChange("*", 3),) == to_spec(make("raise-rf")).changes.set_replication_factor
+    assert (ReplicationFactorRow("*", 3),) == to_spec(make("raise-rf")).changes.set_replication_factor
     assert () == to_spec(make("expand-small")).changes.set_replication_factor

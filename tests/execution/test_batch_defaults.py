@@ -15,7 +15,8 @@ from planner.execution.partition_changes import changes
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import BatchRules, Changes, Derived, Execution, Spec
+from planner.model.recorded import DerivedRow
+from planner.model.spec import BatchRules, Changes, Execution, Spec
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -134,9 +135,9 @@ def test_limits_have_their_defaults() -> None:
 
     assert BatchRules(9, None, 1, 3_600, 5 * MB, 500) == execution.batches
     assert (
-        Derived("execution.batches.duration", "1h", "that the busiest broker of a batch copies, at the throttle"),
-        Derived("execution.batches.replicas_per_partition", "1", "replica of a partition added in a batch"),
-        Derived("execution.batches.elections", "500", "preferred leaders elected in a batch"),
+        DerivedRow("execution.batches.duration", "1h", "that the busiest broker of a batch copies, at the throttle"),
+        DerivedRow("execution.batches.replicas_per_partition", "1", "replica of a partition added in a batch"),
+        DerivedRow("execution.batches.elections", "500", "preferred leaders elected in a batch"),
     ) == execution.derived
 
 

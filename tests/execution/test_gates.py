@@ -17,12 +17,13 @@ from report_documents import GB
 from planner.execution import gates
 from planner.execution.batch_costs import Costs, costs
 from planner.execution.batch_cutting import Batch
-from planner.execution.gates import Gate, gate_cells, gate_noun
+from planner.execution.gates import LimitRow, gate_cells, gate_noun
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, LogDir
 from planner.model.errors import UnsafePlanError
-from planner.model.spec import Changes, Execution, Limits, Spec
+from planner.model.recorded import SpecLimits
+from planner.model.spec import Changes, Execution, Spec
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -63,7 +64,7 @@ def in_racks(spec: Spec) -> Spec:
 
 def test_a_plan_with_disks_rates_and_gates_fits_the_schema() -> None:
     """Every key that format 1.1 added, with a value."""
-    limits = Limits(bytes_moved=60, eta_seconds=99, disk_used_ppm=999_999)
+    limits = SpecLimits(bytes_moved=60, eta_seconds=99, disk_used_ppm=999_999)
     plan = plan_of(replacement(disks=dict.fromkeys((1, 2, 3, 4), 61), rates=1, throttle=9, limits=limits))
     schema = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
 
@@ -89,7 +90,7 @@ def limits_of(spec: Spec) -> list[dict[str, Any]]:
 
 def test_a_duration_at_its_limit_passes() -> None:
     """60 bytes to broker 4 at 7 bytes/s take 9 seconds; 8 are too few."""
-    passed = plan_of(replacement(throttle=7, limits=Limits(eta_seconds=9)))
+    passed = plan_of(replacement(throttle=7, limits=SpecLimits(eta_seconds=9)))
 
     assert [{"key": "limits.eta", "limit": 9, "value": 9}] == passed["limits"]
     assert (9, [9]) == (
@@ -97,7 +98,7 @@ def test_a_duration_at_its_limit_passes() -> None:
         [batch["seconds_at_throttle"] for batch in passed["batches"]],
     )
     assert ["limits.eta: the plan needs 9 s, allowed: at most 8 s"] == refused(
-        replacement(throttle=7, limits=Limits(eta_seconds=8))
+        replacement(throttle=7, limits=SpecLimits(eta_seconds=8))
     )
 
 
@@ -150,17 +151,17 @@ def test_without_a_throttle_rates_refuse_nothing() -> None:
 @pytest.mark.parametrize(
     ("limits", "named"),
     [
-        (Limits(bytes_moved=10**9), "limits.bytes_moved"),
-        (Limits(cross_rack_bytes=10**9), "limits.cross_rack_bytes"),
-        (Limits(eta_seconds=10**9), "limits.eta"),
-        (Limits(disk_used_ppm=10**6), "limits.disk_used"),
-        (Limits(bytes_moved=10**9, eta_seconds=1), "limits.bytes_moved and limits.eta"),
+        (SpecLimits(bytes_moved=10**9), "limits.bytes_moved"),
+        (SpecLimits(cross_rack_bytes=10**9), "limits.cross_rack_bytes"),
+        (SpecLimits(eta_seconds=10**9), "limits.eta"),
+        (SpecLimits(disk_used_ppm=10**6), "limits.disk_used"),
+        (SpecLimits(bytes_moved=10**9, eta_seconds=1), "limits.bytes_moved and limits.eta"),
     ],
 )
 @pytest.mark.parametrize(
     ("unsized", "known", "count"), [(0, False, "all partitions"), (2, True, "2 partitions")], ids=["none", "some"]
 )
-def test_gates_on_bytes_need_sizes(limits: Limits, named: str, unsized: int, known: bool, count: str) -> None:
+def test_gates_on_bytes_need_sizes(limits: SpecLimits, named: str, unsized: int, known: bool, count: str) -> None:
     """What can't be judged is refused, not passed: exit code 3."""
     spec = in_racks(replacement(throttle=7, disks=dict.fromkeys((1, 2, 3, 4), 10**6), limits=limits))
     with pytest.raises(UnsafePlanError) as error:
@@ -175,7 +176,7 @@ def test_gates_on_bytes_need_sizes(limits: Limits, named: str, unsized: int, kno
 def test_a_duration_needs_a_throttle() -> None:
     """As a spec read from a file, one made in Python is refused without it."""
     with pytest.raises(UnsafePlanError, match=r"limits\.eta can't be judged with execution\.throttle: none; allowed"):
-        plan_of(replacement(limits=Limits(eta_seconds=9)))
+        plan_of(replacement(limits=SpecLimits(eta_seconds=9)))
 
 
 def test_disks_are_a_gate_wherever_they_are_stated() -> None:
@@ -196,7 +197,7 @@ def test_disks_are_a_gate_wherever_they_are_stated() -> None:
 
 def test_broker_that_a_batch_fills_above_its_share_is_listed() -> None:
     """The share is rounded down to whole bytes."""
-    spec = replacement(disks={1: 100, 2: 100, 3: 100, 4: 100}, limits=Limits(disk_used_ppm=445_000))
+    spec = replacement(disks={1: 100, 2: 100, 3: 100, 4: 100}, limits=SpecLimits(disk_used_ppm=445_000))
 
     said = "limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 44 B (44.5 % of capacity.disk, 100 B)"
     assert [f"{said}{NO_ORDER}"] == refused(spec)
@@ -259,7 +260,7 @@ def test_nothing_is_copied_to_what_is_cordoned(before: Pair, cordoned: tuple[str
 
 def test_all_crossed_gates_are_told_at_once() -> None:
     """Bytes, replicas, the duration and the disk are mended in one go."""
-    limits = Limits(bytes_moved=59, replicas_moved=1, leaders_changed=0, eta_seconds=1)
+    limits = SpecLimits(bytes_moved=59, replicas_moved=1, leaders_changed=0, eta_seconds=1)
 
     assert ["limits.bytes_moved", "limits.replicas_moved", "limits.eta", "limits.disk_used"] == [
         line.split(":")[0] for line in refused(replacement(throttle=7, disks={4: 50}, limits=limits))
@@ -279,7 +280,7 @@ SCORED = {
 }
 
 
-def fragile(limits: Limits) -> Spec:
+def fragile(limits: SpecLimits) -> Spec:
     """The replacement in racks, where writes need both replicas and broker 3, which leaves, leads x-1."""
     spec = in_racks(replacement(limits=limits))
     x, y = (replace(topic, config=(("min.insync.replicas", "2"),)) for topic in spec.cluster.topics)
@@ -291,31 +292,31 @@ def fragile(limits: Limits) -> Spec:
 def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str) -> None:
     """The refusal says what the plan needs and what is allowed in the unit that the YAML takes."""
     needed, needs, allowed = SCORED[name]
-    passed = plan_of(fragile(Limits(**{name: needed})))
+    passed = plan_of(fragile(SpecLimits(**{name: needed})))
     term = next(term for term in passed["terms"] if term["name"] == name)
 
     assert [{"key": f"limits.{name}", "limit": needed, "value": needed}] == passed["limits"]
     assert (needed, needed) == (term["plan"], term["limit"])
     assert [f"limits.{name}: the plan needs {needs}, allowed: at most {allowed}"] == refused(
-        fragile(Limits(**{name: needed - 1}))
+        fragile(SpecLimits(**{name: needed - 1}))
     )
 
 
 def test_the_gap_is_a_gate() -> None:
     """In millionths of what the plan copies, rounded up; none where the proof is tight."""
     winner = dict.fromkeys((*SCORED, "broker_offline", "hours_above_capacity"), 0) | {"replicas_moved": 3}
-    spec, costs = replacement(limits=Limits(gap_ppm=333_333)), Costs((), (), None, (), ())
+    spec, costs = replacement(limits=SpecLimits(gap_ppm=333_333)), Costs((), (), None, (), ())
 
     def gap(moved: int, least: int, replicas: int | None = None) -> int:
         (found,) = gates.gates(spec, {**winner, "bytes_moved": moved}, costs, least, replicas)
         assert ("limits.gap", 333_333) == (found.key, found.limit)
         return found.value
 
-    assert [{"key": "limits.gap", "limit": 0, "value": 0}] == limits_of(replacement(limits=Limits(gap_ppm=0)))
+    assert [{"key": "limits.gap", "limit": 0, "value": 0}] == limits_of(replacement(limits=SpecLimits(gap_ppm=0)))
     assert (333_334, 0, 0, 1_000_000) == (gap(30, 20), gap(30, 30), gap(0, 0), gap(30, 0))
     assert (333_334, 0) == (gap(0, 0, 2), gap(0, 0, 3))
     assert ["limits.gap: the plan needs 33.4 %, allowed: at most 33.3333 %"] == gates.crossed(
-        [Gate("limits.gap", 333_333, 333_334)], spec, costs
+        [LimitRow("limits.gap", 333_333, 333_334)], spec, costs
     )
 
 
@@ -327,9 +328,9 @@ def test_a_gap_below_a_hundredth_of_a_percent_is_told_as_exactly_as_its_limit() 
 def test_large_amounts_are_told_for_reading_too() -> None:
     """The number to write, and the one to read."""
     found = [
-        Gate("limits.bytes_moved", 10**9, 120_823_342),
-        Gate("limits.cross_rack_bytes", 999, 88_100_000),
-        Gate("limits.replicas_moved", 1_000, 1_200),
+        LimitRow("limits.bytes_moved", 10**9, 120_823_342),
+        LimitRow("limits.cross_rack_bytes", 999, 88_100_000),
+        LimitRow("limits.replicas_moved", 1_000, 1_200),
     ]
     assert [
         "limits.cross_rack_bytes: the plan needs 88.1 MB (88100000 bytes), allowed: at most 999 B",
@@ -339,7 +340,7 @@ def test_large_amounts_are_told_for_reading_too() -> None:
 
 def test_gates_of_racks_need_racks() -> None:
     """Without any, no rack fails and nothing crosses: that is no pass."""
-    limits = Limits(cross_rack_bytes=1, rack_offline=0, rack_refused=0, broker_refused=9)
+    limits = SpecLimits(cross_rack_bytes=1, rack_offline=0, rack_refused=0, broker_refused=9)
     with pytest.raises(UnsafePlanError) as error:
         plan_of(replacement(limits=limits))
 

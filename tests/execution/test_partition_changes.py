@@ -11,7 +11,8 @@ from planner.execution.partition_changes import bytes_in_and_out, changes, repli
 from planner.model.build_problem import today
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.problem import Problem
-from planner.model.spec import Changes, ReplicationFactorChange, TopicFilter
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, TopicFilter
 from planner.strategies.optimum import solve
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
@@ -25,7 +26,7 @@ def reasons(problem: Problem, rows: list[tuple[int, ...]]) -> list[Reason]:
 def test_reason_of_each_kind() -> None:
     """The first reason that applies: the broker leaves, racks, the factor, replicas, leaders."""
     rows = {"a": [(4, 1), (1, 2), (1, 3), (1, 3), (3, 2)], "b": [(1, 3)]}
-    wish = Changes(remove_brokers=(4,), set_replication_factor=(ReplicationFactorChange("b", 1),))
+    wish = Changes(remove_brokers=(4,), set_replication_factor=(ReplicationFactorRow("b", 1),))
     problem = problem_of(RACKS, rows, changes=wish)
     found = reasons(problem, [(3, 1), (1, 3), (1, 3), (2, 3), (2, 3), (3,)])
     assert [

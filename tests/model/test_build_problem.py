@@ -14,7 +14,8 @@ from planner.model import build_problem
 from planner.model.build_problem import before, brokers_after, build, may_move
 from planner.model.cluster import Broker
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, binding_hours
-from planner.model.spec import Changes, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, Spec, TopicFilter
 from planner.scoring import broker_loads
 from planner.scoring.growth_scenarios import under
 
@@ -32,7 +33,7 @@ def test_arrays_by_hand() -> None:
             remove_brokers=(2,),
             replace_brokers=((9, 3),),
             set_racks=((4, "d"),),
-            set_replication_factor=(ReplicationFactorChange("b", 2),),
+            set_replication_factor=(ReplicationFactorRow("b", 2),),
         ),
         topics=TopicFilter(exclude=("z*",)),
     )
@@ -62,8 +63,8 @@ def test_forced_by_each_change() -> None:
     asked = [
         (Changes(), [False, False, False]),
         (Changes(remove_brokers=(1,), add_brokers=(Broker(7, "a"),)), [True, False, True]),
-        (Changes(set_replication_factor=(ReplicationFactorChange("x", 2),)), [False, False, False]),
-        (Changes(set_replication_factor=(ReplicationFactorChange("x", 3),)), [True, True, True]),
+        (Changes(set_replication_factor=(ReplicationFactorRow("x", 2),)), [False, False, False]),
+        (Changes(set_replication_factor=(ReplicationFactorRow("x", 3),)), [True, True, True]),
         (Changes(set_racks=((3, "b"),)), [False, True, False]),
         (Changes(add_brokers=(Broker(7, "d"),)), [False, False, False]),
     ]

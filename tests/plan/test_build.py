@@ -21,18 +21,8 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, StalePlanError, UnsafePlanError
 from planner.model.generated_text import canonical_json
-from planner.model.spec import (
-    BatchRules,
-    Changes,
-    Execution,
-    InputFile,
-    Limits,
-    Rebalance,
-    ReplicationFactorChange,
-    Spec,
-    Sweep,
-    TopicFilter,
-)
+from planner.model.recorded import InputRow, ReplicationFactorRow, SpecLimits
+from planner.model.spec import BatchRules, Changes, Execution, Rebalance, Spec, Sweep, TopicFilter
 from planner.plan import bound_section
 from planner.plan import build as plan_build
 from planner.plan.build import validity
@@ -143,7 +133,7 @@ def test_batches_applied_are_the_plan(spec: Spec) -> None:
 
 def test_expansion_by_hand() -> None:
     """A new broker takes its share: three of twelve replicas and, of the smallest, the fewest bytes there are."""
-    plan = plan_of(expansion(inputs=(InputFile("expand.yaml", "ab" * 32),)))
+    plan = plan_of(expansion(inputs=(InputRow("expand.yaml", "ab" * 32),)))
     roles = {broker["id"]: (broker["role"], broker["after"]["replicas"]) for broker in plan["brokers"]}
     assert {1: ("stays", 3), 2: ("stays", 3), 3: ("stays", 3), 4: ("added", 3)} == roles
     assert (0, plan["bound"]["least_bytes_moved"]) == (plan["bound"]["gap_percent"], plan["bound"]["bytes_moved"])
@@ -177,7 +167,7 @@ def test_replacement_without_sizes_has_no_gap() -> None:
 def test_forced_only_plans_move_the_fewest_bytes(rebalance: Rebalance) -> None:
     """Where only what must move may, a placement that moves more bytes doesn't win by being more even."""
     rows = {"x": [(1, 3, 2), (2,), (2, 1)]}
-    change = ReplicationFactorChange("x", 2)
+    change = ReplicationFactorRow("x", 2)
     changes = Changes(remove_brokers=(3,), set_replication_factor=(change,), rebalance=rebalance)
     spec = spec_of(no_racks(1, 2, 3, 4, 5), rows, sizes={"x": [7, 7, 2]}, changes=changes, balance=balance_of(0, 1, 0))
     plan = plan_of(spec, 300)
@@ -187,7 +177,7 @@ def test_forced_only_plans_move_the_fewest_bytes(rebalance: Rebalance) -> None:
 def test_winners_without_a_proof_claim_none() -> None:
     """Where a placement of Kafka's wins, by more even leaders, no optimum is claimed that nobody computed."""
     rows = {"kept": [(1, 2), (1, 2)], "x": [(1, 2), (1,)]}
-    changes = Changes(add_brokers=(Broker(3),), set_replication_factor=(ReplicationFactorChange("x", 1),))
+    changes = Changes(add_brokers=(Broker(3),), set_replication_factor=(ReplicationFactorRow("x", 1),))
     spec = spec_of(
         no_racks(1, 2),
         rows,
@@ -287,10 +277,10 @@ def test_gates(key: str) -> None:
     """A plan at its limit passes; one above it is refused with the key, what it needs and what is allowed: exit 3."""
     needed = terms(plan_of(expansion()))[key][1]
     assert needed > 0
-    passed = plan_of(expansion(limits=Limits(**{key: needed})))
+    passed = plan_of(expansion(limits=SpecLimits(**{key: needed})))
     assert [{"key": f"limits.{key}", "limit": needed, "value": needed}] == passed["limits"]
     with pytest.raises(UnsafePlanError) as refused:
-        plan_of(expansion(limits=Limits(**{key: needed - 1})))
+        plan_of(expansion(limits=SpecLimits(**{key: needed - 1})))
     assert 3 == refused.value.exit_code
     expected = f"limits.{key}: the plan needs {needed} "
     assert str(refused.value).splitlines()[-1].startswith(expected)
@@ -298,7 +288,7 @@ def test_gates(key: str) -> None:
 
 def test_no_valid_candidate() -> None:
     """Where every candidate breaks a rule there is no plan, and the rules are named."""
-    change = Changes(set_replication_factor=(ReplicationFactorChange("x", 1),))
+    change = Changes(set_replication_factor=(ReplicationFactorRow("x", 1),))
     spec = spec_of(no_racks(1, 2), {"x": [(1, 2)]}, changes=change, config={"x": (("min.insync.replicas", "2"),)})
     with pytest.raises(InfeasibleError, match="no candidate keeps every rule; the best one breaks:\nx-0: repl"):
         plan_of(spec)
@@ -364,7 +354,7 @@ def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
     with pytest.raises(UnsafePlanError) as only_cordoned:
         plan_of(spec)
     with pytest.raises(plan_build.RefusedPlanError) as both:
-        plan_of(replace(spec, limits=Limits(bytes_moved=0)))
+        plan_of(replace(spec, limits=SpecLimits(bytes_moved=0)))
 
     first, cordon = only_cordoned.value.lines
     assert (gates.UNSAFE, "changes.replace_brokers: broker 4 is cordoned") == (first, cordon.partition(" (")[0])

@@ -6,7 +6,8 @@ import pytest
 
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
-from planner.model.spec import Changes, NewPartitions, ReplicationFactorChange, Spec
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, NewPartitions, Spec
 from planner.plan.plan_warnings import at_min_isr, crowded, led_by_demoted
 from planner.strategies.optimum import solve
 
@@ -26,9 +27,9 @@ def told(*topics: Topic, defaults: int = 1, **wish: object) -> list[str]:
     return list(at_min_isr(spec, build(spec)))
 
 
-def to(factor: int) -> tuple[ReplicationFactorChange, ...]:
+def to(factor: int) -> tuple[ReplicationFactorRow, ...]:
     """Every topic gets this factor."""
-    return (ReplicationFactorChange("*", factor),)
+    return (ReplicationFactorRow("*", factor),)
 
 
 ONE_DOWN = "while one of their brokers is down, writes with acks=all are refused"

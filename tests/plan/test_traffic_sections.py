@@ -13,7 +13,8 @@ from planner.model.build_problem import build
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import size, stated
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.spec import Choice, Limits, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
+from planner.model.recorded import SpecLimits
+from planner.model.spec import Choice, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
@@ -227,12 +228,12 @@ def test_an_hour_that_no_plan_tried_keeps_is_refused_with_its_unit() -> None:
 
 def test_hours_above_capacity_are_a_gate() -> None:
     """The plan for the mean leaves two hours of brokers above; without hours or capacities it can't be judged."""
-    of_mean = replace(asked(network=3000), limits=Limits(hours_above_capacity=1))
+    of_mean = replace(asked(network=3000), limits=SpecLimits(hours_above_capacity=1))
     assert of_mean.week is not None
     of_mean = replace(of_mean, week=replace(of_mean.week, planned_for=False))
     with pytest.raises(UnsafePlanError, match="the plan needs 2 hours, allowed: at most 1 hour"):
         plan_of(of_mean)
-    (kept,) = plan_of(replace(of_mean, limits=Limits(hours_above_capacity=2))).limits
+    (kept,) = plan_of(replace(of_mean, limits=SpecLimits(hours_above_capacity=2))).limits
     assert ("limits.hours_above_capacity", 2, 2, False) == (kept.key, kept.limit, kept.value, kept.crossed)
     unknown = (replace(asked(), limits=of_mean.limits), replace(of_mean, week=None))
     for each in unknown:
@@ -249,12 +250,12 @@ def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
     spec = replace(spec, week=replace(spec.week, planned_for=False))
     needed = {"worst_hour": 4 * peak, "p99_hour": 4 * rest}
     for name, value in needed.items():
-        kept = replace(spec, limits=Limits(**{f"{name}_bytes_per_sec": value}))
+        kept = replace(spec, limits=SpecLimits(**{f"{name}_bytes_per_sec": value}))
         plan = plan_of(kept)
         (row,) = plan.limits
         assert (f"limits.{name}", value, value) == (row.key, row.limit, row.value)
         assert value == getattr(plan.spec.limits, f"{name}_bytes_per_sec")
-        crossed = replace(spec, limits=Limits(**{f"{name}_bytes_per_sec": value - 1}))
+        crossed = replace(spec, limits=SpecLimits(**{f"{name}_bytes_per_sec": value - 1}))
         with pytest.raises(RefusedPlanError) as refused:
             plan_of(crossed)
         exact = "" if value < 1000 else f" ({value} bytes/s)"

@@ -11,10 +11,11 @@ from plan_documents import Document, row, typed
 from report_documents import GB, broker, huge, small, with_disks
 
 from planner.plan.document.cluster_types import BrokerRow
-from planner.plan.document.comparison_types import ComparedRow, ParetoRow, RelaxedRow, ScenarioRow
+from planner.plan.document.comparison_types import ComparedRow, ParetoRow, ScenarioRow
 from planner.plan.document.plan_types import Plan
 from planner.report import sentences
 from planner.report.sentences import derived, pace
+from planner.scoring.missed_windows import RelaxedRow
 
 
 def test_scenarios_name_the_brokers_that_fail() -> None:

@@ -13,7 +13,7 @@ from properties import examples
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.model.spec import Growth, Sweep
-from planner.scoring.growth_scenarios import OutsideWindow, grown, outside, scenarios, under, without
+from planner.scoring.growth_scenarios import OutsideRow, grown, outside, scenarios, under, without
 from planner.scoring.score import ScoringBasis, score
 
 GROWTH = (Growth("x twice", "x*", 2.0), Growth("all by a tenth", "*", 1.1))
@@ -60,7 +60,7 @@ def test_where_a_plan_does_not_hold() -> None:
     assignment = assignment_of(problem(), [(1,), (2,), (2,)])
     found = {each.name: outside(each, assignment) for each in scenarios(problem())}
     assert {"x twice": 0, "all by a tenth": 2} == {name: len(rows) for name, rows in found.items()}
-    assert OutsideWindow("disk", broker=2, value=220, least=132, most=198) == found["all by a tenth"][1]
+    assert OutsideRow("disk", broker=2, value=220, least=132, most=198) == found["all by a tenth"][1]
 
 
 def test_full_disks_are_told_from_windows() -> None:

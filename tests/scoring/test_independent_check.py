@@ -13,7 +13,8 @@ from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, TopicFilter
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, Rebalance, TopicFilter
 from planner.scoring.independent_check import Violation, broken_rules, check
 from planner.strategies.optimum import solve
 
@@ -22,7 +23,7 @@ TODAY = {"orders": [(1, 3), (3, 5)], "other": [(2, 4)]}
 REMOVE = Changes(remove_brokers=(2,))
 STAYING = "[1, 3, 4, 5]"
 STAY = Changes(rebalance="none")
-FEWER = Changes(set_replication_factor=(ReplicationFactorChange("orders", 1),))
+FEWER = Changes(set_replication_factor=(ReplicationFactorRow("orders", 1),))
 RACK_RULE = "allowed: spread over racks as evenly as the brokers let it"
 
 

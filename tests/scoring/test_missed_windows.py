@@ -13,14 +13,14 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build, today
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Placement, Spec, TopicFilter
-from planner.scoring.missed_windows import Relaxed, UnlikeShares, missed, reached, relaxed, unlike_shares
+from planner.scoring.missed_windows import RelaxedRow, SharesRow, missed, reached, relaxed, unlike_shares
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
 NARROW = balance_of(1, 1, 1)
 
 
-def found(problem: Problem, rows: list[tuple[int, ...]] | None = None) -> tuple[Relaxed, ...]:
+def found(problem: Problem, rows: list[tuple[int, ...]] | None = None) -> tuple[RelaxedRow, ...]:
     """What an assignment relaxes; the optimum's where no replica lists are given."""
     plan = solve(problem, problem.balance).assignment if rows is None else assignment_of(problem, rows)
     return relaxed(ScoringBasis.of(problem), plan)
@@ -35,7 +35,7 @@ def test_racks_of_unequal_size() -> None:
     """A lone broker in its rack holds a replica of everything: inside its window, and still named."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, balance=NARROW)
     why = "brokers in smaller racks hold more: rack a has 1 broker, the other rack 2"
-    assert (Relaxed("replicas", None, "1", 2, why), Relaxed("topic_replicas", "x", "1", 2, why)) == found(problem)
+    assert (RelaxedRow("replicas", None, "1", 2, why), RelaxedRow("topic_replicas", "x", "1", 2, why)) == found(problem)
 
 
 def test_excluded_topics() -> None:
@@ -62,7 +62,7 @@ def test_brokers_in_no_isr_are_the_reason() -> None:
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}, balance=NARROW)
     problem = replace(problem, out_of_sync=np.array([False, False, True]), leaders=np.array([0, 1, 0]))
     rows = [(1, 2), (2, 3), (1, 3)]
-    assert (Relaxed("leaders", None, "1", 2, "broker 3 can't lead: in no ISR"),) == found(problem, rows)
+    assert (RelaxedRow("leaders", None, "1", 2, "broker 3 can't lead: in no ISR"),) == found(problem, rows)
 
 
 def test_leaders_that_alone_may_change_depend_on_where_replicas_are() -> None:
@@ -79,7 +79,7 @@ def test_windows_that_exclude_each_other() -> None:
     """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
     why = "no plan tried meets it beside the other targets, the racks and the replication factors"
-    assert (Relaxed("replicas", None, "0", 1, why),) == found(problem)
+    assert (RelaxedRow("replicas", None, "0", 1, why),) == found(problem)
 
 
 def test_topic_leaders_are_named_by_topic() -> None:
@@ -97,7 +97,7 @@ def test_windows_of_bytes_are_named_in_per_cent() -> None:
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,)]}, sizes={"x": [80, 20]}, balance=balance)
     problem = replace(problem, bytes_in_per_sec=np.array([0, 7], dtype=np.int64))
     why = "a single partition is larger than the target allows"
-    expected = (Relaxed("disk", None, "10%", 60.0, why), Relaxed("network_in", None, "20%", 100.0, why))
+    expected = (RelaxedRow("disk", None, "10%", 60.0, why), RelaxedRow("network_in", None, "20%", 100.0, why))
     assert expected == found(problem, [(1,), (2,)])
 
 
@@ -106,7 +106,7 @@ def test_windows_of_bytes_that_other_windows_forbid() -> None:
     balance = balance_of("none", "none", "none", "none", "10%")
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, balance=balance)
     why = "no plan tried meets it beside the other targets, the racks and the replication factors"
-    assert (Relaxed("disk", None, "10%", 100.0, why),) == found(problem, [(1,)] * 4)
+    assert (RelaxedRow("disk", None, "10%", 100.0, why),) == found(problem, [(1,)] * 4)
 
 
 def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
@@ -207,5 +207,5 @@ def test_unlike_shares_are_named_with_their_ends():
     """The lone broker of rack a has a share of four replicas, the two of rack b two each; leaders are shared alike."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, sizes={"x": [10, 20, 30, 40]})
 
-    assert [UnlikeShares("replicas", 2, 4), UnlikeShares("disk", 50, 100)] == [*unlike_shares(problem)]
+    assert [SharesRow("replicas", 2, 4), SharesRow("disk", 50, 100)] == [*unlike_shares(problem)]
     assert [] == [*unlike_shares(problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 4}))]

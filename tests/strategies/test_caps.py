@@ -19,7 +19,8 @@ from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import UNCAPPED, LongArray, Problem
-from planner.model.spec import Changes, NewPartitions, ReplicationFactorChange, TopicFilter
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, NewPartitions, TopicFilter
 from planner.plan import bound_certificate
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import on_all_brokers
@@ -77,7 +78,7 @@ def test_the_best_of_all_plans_within_the_caps(problem: Problem) -> None:
 
 def test_open_windows_end_at_the_caps() -> None:
     """Where a topic's window may begin is looked for with the others open: not beyond a cap."""
-    factor = ReplicationFactorChange("moves", 2)
+    factor = ReplicationFactorRow("moves", 2)
     problem = problem_of(
         no_racks(0, 1, 2),
         {"kept": [(0,), (0,), (0, 1, 2)], "moves": [(0,), (0,)]},

@@ -19,7 +19,7 @@ from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes
 from planner.scoring import independent_check
-from planner.scoring.missed_windows import Relaxed, relaxed
+from planner.scoring.missed_windows import RelaxedRow, relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.sweep.candidates import STRATEGIES, Candidate
@@ -89,7 +89,7 @@ def test_every_window_left_is_named_and_no_other(strategy: str, problem: Problem
         assert reason_holds(problem, each, (each.window, each.topic) in outside), each
 
 
-def reason_holds(problem: Problem, each: Relaxed, outside: bool) -> bool:
+def reason_holds(problem: Problem, each: RelaxedRow, outside: bool) -> bool:
     """True where the reason given is one that this problem has."""
     racks = Counter(problem.broker_racks[problem.targets].tolist())
     if each.why.startswith("racks of unequal size"):

@@ -17,7 +17,8 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build, today
 from planner.model.cluster import Reason
 from planner.model.problem import IntArray, Problem, badly_led
-from planner.model.spec import Changes, LeaderRacks, Rebalance, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.recorded import LeaderRacksRow, ReplicationFactorRow
+from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 from planner.scoring.broker_loads import leaders_after, loads
 from planner.scoring.independent_check import broken_rules, check
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
@@ -110,7 +111,7 @@ def test_leaders_are_in_the_first_rack_with_a_replica() -> None:
     """Evenly over its brokers; without a replica there, in the next; where none is named, in any."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
     spec = spec_of(racks, {"x": [(3, 1, 5), (3, 1, 5), (4, 2, 5), (4, 2, 5)], "y": [(5, 3)], "z": [(5,)]})
-    rules = (LeaderRacks("y", ("a", "b")), LeaderRacks("*", ("a",)))
+    rules = (LeaderRacksRow("y", ("a", "b")), LeaderRacksRow("*", ("a",)))
     problem = build(replace(spec, leader_racks=rules, changes=Changes(rebalance="leaders")))
     found = ids_of(problem, solve(problem, problem.balance).assignment)
     assert [1, 1, 2, 2, 3, 5] == [row[0] for row in found]
@@ -366,7 +367,7 @@ def test_a_change_puts_somebody_in_front_who_can_lead() -> None:
 
 def test_todays_leader_stays_in_front_where_it_stays() -> None:
     """Before others that can lead too."""
-    problem = down("all", set_replication_factor=(ReplicationFactorChange("t", 3),))
+    problem = down("all", set_replication_factor=(ReplicationFactorRow("t", 3),))
     plan = assignment_of(problem, [(4, 2, 1), (4, 2)])
     assert [[1, 4, 2], [2, 4]] == ids_of(problem, led_in_sync(problem, plan))
 

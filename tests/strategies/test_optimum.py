@@ -18,7 +18,8 @@ from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, TopicFilter
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes, Rebalance, TopicFilter
 from planner.scoring import independent_check
 from planner.scoring.growth_scenarios import scenarios
 from planner.scoring.score import ScoringBasis, score
@@ -188,7 +189,7 @@ def test_one_giant_among_many_empty_partitions(rebalance: Rebalance) -> None:
 def test_newcomers_go_to_brokers_that_the_partition_is_not_on() -> None:
     """With more replicas than racks, a partition's new replica in a rack isn't dealt the broker that it keeps there."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
-    raised = Changes(set_replication_factor=(ReplicationFactorChange("t", 3),))
+    raised = Changes(set_replication_factor=(ReplicationFactorRow("t", 3),))
     for rows in product([(1,), (3,), (1, 4), (2, 3)], repeat=3):
         problem = problem_of(racks, {"t": rows}, sizes={"t": [6, 5, 1]}, changes=raised)
         assert () == independent_check.check(problem, solve(problem, problem.balance).assignment)
@@ -202,7 +203,7 @@ def test_dealing_by_own_arcs() -> None:
             no_racks(1, 2, 3, 4),
             {"a": rows},
             sizes={"a": [3, 2, 1]},
-            changes=Changes(set_replication_factor=(ReplicationFactorChange("a", 3),)),
+            changes=Changes(set_replication_factor=(ReplicationFactorRow("a", 3),)),
             balance=balance_of(0, 1, 0),
         )
         solution = solve(problem, problem.balance)

@@ -21,7 +21,8 @@ from planner.model.build_problem import build, today
 from planner.model.cluster import Broker, Partition
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
-from planner.model.spec import Budget, Changes, ReplicationFactorChange, Spec, Sweep
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Budget, Changes, Spec, Sweep
 from planner.plan import build as plan
 from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
@@ -230,7 +231,7 @@ def test_a_leader_that_the_budget_does_not_pay_for_stays(
 def test_what_must_change_is_paid_for_before_other_leaders() -> None:
     """The raised topic has the only election, though the other one is cheaper: that one may stay, and doesn't wait."""
     rows, leaders = {"a": [(1, 2)], "b": [(2, 3)]}, {"a": [2], "b": [3]}
-    raised = Changes(set_replication_factor=(ReplicationFactorChange("b", 3),))
+    raised = Changes(set_replication_factor=(ReplicationFactorRow("b", 3),))
     rest = {"leaders": leaders, "sizes": 10, "changes": raised}
     step = first_step(build(spec_of(no_racks(1, 2, 3), rows, budget=Budget(leaders_changed=1), **rest)))
 
@@ -249,7 +250,7 @@ def test_what_the_rack_rule_moves_must_change_too() -> None:
 
 def test_what_waits_stays_as_it_is() -> None:
     """Replicas, leader and replication factor; the checker lets it stay on a broker that leaves, and nowhere else."""
-    raised = Changes(remove_brokers=(1,), set_replication_factor=(ReplicationFactorChange("a", 2),))
+    raised = Changes(remove_brokers=(1,), set_replication_factor=(ReplicationFactorRow("a", 2),))
     problem = first_step(build(spec(Budget(bytes_moved=25), raised)))
     assert problem.deferred is not None
     assert [1] * 7 == np.where(problem.deferred, problem.replication_factors, 1).tolist()
@@ -274,7 +275,7 @@ def test_windows_that_a_step_leaves_open_are_named() -> None:
 def test_a_topic_of_unlike_factors_has_none() -> None:
     """Raised in part by a first step, or of unlike factors today: the plan says null, and Terraform isn't told."""
     rows = {"stays": [(1,), (1, 2)], "steps": [(1,), (2,), (3,), (1,)], "whole": [(2,), (3,)]}
-    raised = Changes(set_replication_factor=tuple(ReplicationFactorChange(name, 2) for name in ("steps", "whole")))
+    raised = Changes(set_replication_factor=tuple(ReplicationFactorRow(name, 2) for name in ("steps", "whole")))
     budget = Budget(replicas_moved=4)
     document = planned(spec_of(no_racks(1, 2, 3), rows, changes=raised, budget=budget, sweep=Sweep(30)))
 
@@ -290,7 +291,7 @@ def test_topics_follow_brokers() -> None:
     """Where nobody leaves, topics are done one by one, the cheapest first, then the largest partitions that fit."""
     rows = {"a": [(1,), (2,)], "b": [(3,), (4,), (1,)]}
     sizes = {"a": [30, 40], "b": [20, 10, 15]}
-    raised = Changes(set_replication_factor=(ReplicationFactorChange("*", 2),))
+    raised = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),))
     found = [
         waiting(Budget(bytes_moved=most), changes=raised, rows=rows, sizes=sizes) for most in (115, 114, 85, 60, 44, 9)
     ]

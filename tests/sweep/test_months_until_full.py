@@ -11,8 +11,9 @@ from clusters import balance_of, no_racks, spec_of
 from planner.model.build_problem import topics_after
 from planner.model.errors import UnsafePlanError
 from planner.model.problem import IntArray, Problem
+from planner.model.recorded import SpecLimits
 from planner.model.sizes_ahead import forecast
-from planner.model.spec import Choice, Limits, Monthly, Rate, ReportSections, Spec, Sweep
+from planner.model.spec import Choice, Monthly, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.plan_types import Plan
 from planner.report import summary, verdict
@@ -125,19 +126,19 @@ def test_disks_that_last_are_told_and_what_is_too_much_is_refused() -> None:
 
 def test_months_are_a_gate() -> None:
     """What is asked for is the least; unlike other limits it is lowered."""
-    plan = plan_of(asked(limits=Limits(months_until_full=3)))
+    plan = plan_of(asked(limits=SpecLimits(months_until_full=3)))
     kept = next(row for row in plan.limits if row.key == "limits.months_until_full")
     assert (3, 3, False) == (kept.limit, kept.value, kept.crossed)
     row = next(row for row in summary.measures(plan).rows if row.name == "months until a disk is full")
     assert (Quantity(3, "months"), "3", "at least 3", "") == (row.today, row.plan, row.allowed, row.but)
     with pytest.raises(RefusedPlanError) as refused:
-        plan_of(asked(limits=Limits(months_until_full=4, replicas_moved=100)))
+        plan_of(asked(limits=SpecLimits(months_until_full=4, replicas_moved=100)))
     assert "limits.months_until_full: the plan lasts 3 months, allowed: at least 4 months" in str(refused.value)
     assert "written: lower limits.months_until_full to 3, or ask" in verdict.refused_next(refused.value.plan)
     unknown = (replace(asked(), growth=Monthly()), asked(disk=None))
     for each in unknown:
         with pytest.raises(UnsafePlanError, match="months_until_full can't be judged, how topics grow or a broker's"):
-            plan_of(replace(each, limits=Limits(months_until_full=4)))
+            plan_of(replace(each, limits=SpecLimits(months_until_full=4)))
 
 
 def test_a_shrinking_topic_may_be_too_large_for_now_alone() -> None:

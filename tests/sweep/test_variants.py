@@ -16,7 +16,8 @@ from planner.cli.main import main
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
-from planner.model.spec import AIMS, Changes, Choice, ReplicationFactorChange, Spec, Sweep, Variant
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import AIMS, Changes, Choice, Spec, Sweep, Variant
 from planner.plan import build
 from planner.plan.document.codec import as_json
 from planner.sweep import choice
@@ -137,7 +138,7 @@ def test_what_no_plan_keeps_is_refused() -> None:
 @pytest.mark.slow
 def test_a_variant_without_a_plan_says_so() -> None:
     """It stands in the comparison with its reason; where changes itself has none, the variants that have are named."""
-    broken = Changes(set_replication_factor=(ReplicationFactorChange("x", 1),))
+    broken = Changes(set_replication_factor=(ReplicationFactorRow("x", 1),))
     asked = spec(ADD_4, broken)
     topics = tuple(replace(each, config=(("min.insync.replicas", "2"),)) for each in asked.cluster.topics)
     asked = replace(asked, cluster=replace(asked.cluster, topics=topics))

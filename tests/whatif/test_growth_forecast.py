@@ -10,7 +10,8 @@ from clusters import spec_of
 from growing_topics import RACKS, rated
 
 from planner.model.cluster import Apart, Broker
-from planner.model.spec import BrokerClass, Changes, Limits, Monthly, Rate
+from planner.model.recorded import SpecLimits
+from planner.model.spec import BrokerClass, Changes, Monthly, Rate
 from planner.scoring import independent_check
 from planner.whatif import growth_forecast
 
@@ -22,7 +23,7 @@ def cluster(disk=None, network=None, classes=(), months=3, **limits):
     spec = spec_of(RACKS, {"t": [[1], [2], [1], [2], [1], [2], [1], [1]]}, sizes=1000)
     brokers = tuple(replace(each, disk_bytes=disk, network_bytes_per_sec=network) for each in spec.cluster.brokers)
     rates = Monthly((Rate("*", 1_000_000),), classes)
-    spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers), growth=rates, limits=Limits(**limits))
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers), growth=rates, limits=SpecLimits(**limits))
     return growth_forecast.cases(spec, months)
 
 

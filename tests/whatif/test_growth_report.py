@@ -10,7 +10,8 @@ from growing_topics import RACKS, rated
 from plan_documents import row
 
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.spec import BrokerClass, Budget, Changes, Limits, Monthly, Rate
+from planner.model.recorded import SpecLimits
+from planner.model.spec import BrokerClass, Budget, Changes, Monthly, Rate
 from planner.plan.document.codec import as_json
 from planner.report import markdown
 from planner.whatif import growth_forecast
@@ -23,7 +24,7 @@ def doubling(disk, **more):
     brokers = tuple(replace(each, disk_bytes=disk) for each in spec.cluster.brokers)
     growth = Monthly((Rate("t", 1_000_000),))
     return replace(
-        spec, cluster=replace(spec.cluster, brokers=brokers), limits=Limits(disk_used_ppm=10**6), growth=growth
+        spec, cluster=replace(spec.cluster, brokers=brokers), limits=SpecLimits(disk_used_ppm=10**6), growth=growth
     )
 
 

@@ -119,9 +119,9 @@ def test_replicas_are_limited() -> None:
 def test_too_few_brokers_have_no_plan() -> None:
     """Two replicas need two brokers."""
     spec = wish(spec_of({1: "a"}, {"t": [(1,)]}, sizes=1), per_rack=(1, 1), classes=(SMALL,), racks=("a",))
-    from planner.model.spec import ReplicationFactorChange
+    from planner.model.recorded import ReplicationFactorRow
 
-    changes = Changes(set_replication_factor=(ReplicationFactorChange("*", 2),))
+    changes = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),))
     found = row(replace(spec, changes=changes), 1)
     assert (False, "too few brokers or racks for the replication factors") == (found["holds"], found["limit"])
 

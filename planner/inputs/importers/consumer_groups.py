@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.model.cluster import LARGEST_ID, NUMBER, PartitionKey
+from planner.model.cluster import NUMBER, PartitionKey
 from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.recorded import LARGEST_ID
 from planner.model.spec import DescribedGroup
 
 _HEADING = re.compile(r"^GROUP\s+(?:TOPIC|CONSUMER-ID|COORDINATOR)\b")

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
-from planner.model.cluster import Partition, PartitionKey, StatedRate, Topic
+from planner.model.cluster import Partition, PartitionKey, Topic
 from planner.model.formats import counted
 from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, at_end, outgrown, topic_growth, topics_of
 from planner.model.problem import FloatArray
+from planner.model.recorded import StatedRateRow
 from planner.model.spec import Rate
 
 _PPM = 1_000_000
@@ -125,7 +126,7 @@ def _loaded(topic: str, partition: Partition, load: ClusterLoad, *, sized: bool)
     )
 
 
-def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRate]) -> tuple[Topic, ...]:
+def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRateRow]) -> tuple[Topic, ...]:
     """The topics with the rates that somebody has stated, in place of those that they have.
 
     The first pattern that matches a topic counts, and deals its bytes/s evenly to the partitions; 0 is none. A
@@ -139,7 +140,9 @@ def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRate]) -> tuple[T
     )
 
 
-def _with_rates(topic: Topic, whole: StatedRate | None, own: Mapping[tuple[str, int | None], StatedRate]) -> Topic:
+def _with_rates(
+    topic: Topic, whole: StatedRateRow | None, own: Mapping[tuple[str, int | None], StatedRateRow]
+) -> Topic:
     if whole is None and not own:
         return topic
     count = len(topic.partitions)
@@ -156,7 +159,7 @@ def _with_rates(topic: Topic, whole: StatedRate | None, own: Mapping[tuple[str, 
     return replace(topic, partitions=tuple(rated))
 
 
-def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRate]) -> Mapping[str, int]:
+def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRateRow]) -> Mapping[str, int]:
     """`at_end` of the topics whose rates nobody has stated: what is stated is the rate of today."""
     return {name: ppm for name, ppm in at_end.items() if not any(fnmatchcase(name, each.topics) for each in stated)}
 

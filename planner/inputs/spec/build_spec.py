@@ -10,21 +10,9 @@ from planner.inputs.load.cluster_load import with_rates
 from planner.inputs.spec import sections
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
-from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, StatedRate, Topic
-from planner.model.spec import (
-    AIMS,
-    Changes,
-    InputFile,
-    LeaderRacks,
-    NewPartitions,
-    Placement,
-    Rebalance,
-    ReplicationFactorChange,
-    Spec,
-    Sweep,
-    TopicFilter,
-    Variant,
-)
+from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
+from planner.model.recorded import InputRow, LeaderRacksRow, ReplicationFactorRow, StatedRateRow
+from planner.model.spec import AIMS, Changes, NewPartitions, Placement, Rebalance, Spec, Sweep, TopicFilter, Variant
 
 # The keys that `target_brokers` reads; a rule that uses it must not run where one of them is broken.
 TARGET_KEYS = (
@@ -51,7 +39,7 @@ def build_spec(
     document: Document,
     assignment: Assignment,
     sizes: Sizes,
-    inputs: tuple[InputFile, ...],
+    inputs: tuple[InputRow, ...],
     log_dirs: LogDirs = NO_LOG_DIRS,
     described: sections.Described = MappingProxyType({}),
 ) -> Spec:
@@ -174,9 +162,9 @@ def placement(document: Document) -> tuple[Placement, ...]:
     )
 
 
-def leader_racks(document: Document) -> tuple[LeaderRacks, ...]:
+def leader_racks(document: Document) -> tuple[LeaderRacksRow, ...]:
     """`leader_racks`, in the file's order."""
-    return tuple(LeaderRacks(item["topics"], tuple(item["prefer"])) for item in document.get("leader_racks") or ())
+    return tuple(LeaderRacksRow(item["topics"], tuple(item["prefer"])) for item in document.get("leader_racks") or ())
 
 
 def apart(document: Document) -> Iterator[tuple[Path, Apart]]:
@@ -241,14 +229,14 @@ def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> 
     return replace(assignment, topics=topics)
 
 
-def stated_rates(document: Document) -> Iterator[StatedRate]:
+def stated_rates(document: Document) -> Iterator[StatedRateRow]:
     """`cluster.rates`, of whole topics, in the file's order; then what partitions of `cluster.topics` state."""
     for item in document.get("cluster", "rates") or ():
-        yield StatedRate(item["topics"], None, *_rates(item))
+        yield StatedRateRow(item["topics"], None, *_rates(item))
     for topic in document.get("cluster", "topics") or ():
         for number, item in enumerate(topic["partitions"]):
             if any(key in item for key in RATES):
-                yield StatedRate(topic["name"], number, *_rates(item))
+                yield StatedRateRow(topic["name"], number, *_rates(item))
 
 
 def _rates(item: Mapping[str, Any]) -> Iterator[int | None]:
@@ -353,10 +341,10 @@ def _load(item: Mapping[str, Any]) -> tuple[int, int, int]:
     )
 
 
-def replication_factor_changes(document: Document) -> tuple[ReplicationFactorChange, ...]:
+def replication_factor_changes(document: Document) -> tuple[ReplicationFactorRow, ...]:
     """`changes.set_replication_factor`, in the file's order."""
     items = document.get("changes", "set_replication_factor") or ()
-    return tuple(ReplicationFactorChange(item["topics"], item["replication_factor"]) for item in items)
+    return tuple(ReplicationFactorRow(item["topics"], item["replication_factor"]) for item in items)
 
 
 def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:

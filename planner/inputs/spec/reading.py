@@ -41,7 +41,8 @@ from planner.model import file_reading
 from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
-from planner.model.spec import DescribedGroup, InputFile, Monthly, Spec
+from planner.model.recorded import InputRow
+from planner.model.spec import DescribedGroup, Monthly, Spec
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class _Topics:
     document: Document
     assignment: Assignment | None = None
     sizes: Sizes = field(default_factory=Sizes)
-    inputs: tuple[InputFile, ...] = ()
+    inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     growth: Monthly = field(default_factory=Monthly)
@@ -78,7 +79,7 @@ class _Parts:
     """What was read of all state files, and what was wrong with them."""
 
     parts: tuple[StatePart, ...] = ()
-    inputs: tuple[InputFile, ...] = ()
+    inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
@@ -117,7 +118,7 @@ def load(path: Path) -> Spec:
     if findings or topics.assignment is None:
         raise SpecError(findings)
     told = groups.inputs if document.get("report", "consumers") else ()
-    inputs = (InputFile(path.name, hashlib.sha256(data).hexdigest()), *topics.inputs, *told)
+    inputs = (InputRow(path.name, hashlib.sha256(data).hexdigest()), *topics.inputs, *told)
     dirs = _log_dirs(written, path.parent)
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
@@ -177,7 +178,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         topics,
         assignment=cluster_load.loaded(topics.assignment, load, sized=sized),
         sizes=topics.sizes if sized else Sizes(known, unsized if known else 0),
-        inputs=(*topics.inputs, InputFile(name, hashlib.sha256(content).hexdigest())),
+        inputs=(*topics.inputs, InputRow(name, hashlib.sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         growth=Monthly(load.growth, at_end={name: ppm for name, ppm in load.at_end.items() if name not in rated}),
         week=None if lacks else replace(week, planned_for=sections.at_busiest_hours(document)),
@@ -187,7 +188,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
 def _read_sources(document: Document, folder: Path) -> _Parts:
     """The state files; all are read, so that the faults of all are found."""
     parts: list[StatePart] = []
-    inputs: list[InputFile] = []
+    inputs: list[InputRow] = []
     findings: list[Finding] = []
     for source in _sources(document):
         written = folder / source.written
@@ -210,7 +211,7 @@ class _Groups:
     """The groups of the state files that `consumers` names, by path, and what was wrong with them."""
 
     described: Described
-    inputs: tuple[InputFile, ...] = ()
+    inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
@@ -219,7 +220,7 @@ def _groups(document: Document, folder: Path, broken: list[Finding], assignment:
     if any(finding.key.startswith("consumers") for finding in broken):
         return _Groups({})
     described: dict[str, tuple[DescribedGroup, ...]] = {}
-    inputs, findings = list[InputFile](), list[Finding]()
+    inputs, findings = list[InputRow](), list[Finding]()
     for keys, written in state_files_of_groups(document):
         try:
             text, read = read_text(folder / written, written)
@@ -358,7 +359,7 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
     return replace(document, value=value)
 
 
-def _sized(document: Document, merged: Merged, inputs: tuple[InputFile, ...], notes: tuple[str, ...]) -> _Topics:
+def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...], notes: tuple[str, ...]) -> _Topics:
     """The assignment with its sizes; files without any of its partitions are of another cluster."""
     findings: tuple[Finding, ...] = ()
     assignment, sizes = merged.assignment, merged.sizes or {}

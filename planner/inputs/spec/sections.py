@@ -1,7 +1,6 @@
 """One function a section of the YAML: `balance`, `budget`, `sweep`, `execution`, `log_dirs` and `report` as values."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -9,6 +8,7 @@ from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
+from planner.model.recorded import SpecLimits
 from planner.model.sizes_ahead import MONTHS
 from planner.model.spec import (
     LIMITS,
@@ -21,7 +21,6 @@ from planner.model.spec import (
     DescribedGroup,
     Execution,
     Growth,
-    Limits,
     Monthly,
     RackTraffic,
     Rate,
@@ -67,15 +66,15 @@ def of_months(document: Document) -> Iterator[Path]:
         yield ("limits", "months_until_full")
 
 
-def limits(document: Document) -> Limits:
+def limits(document: Document) -> SpecLimits:
     """`limits`; nothing is limited where it isn't there."""
     asked = document.get("limits") or {}
-    counts = {field.name for field in fields(Limits)} - {"bytes_moved", "cross_rack_bytes"}
+    counts = {*SpecLimits.__struct_fields__} - {"bytes_moved", "cross_rack_bytes"}
     sizes = {key: parse_bytes(asked[key]) for key in ("bytes_moved", "cross_rack_bytes") if key in asked}
     shares = {f"{key}_ppm": share_ppm(asked[key]) for key in ("disk_used", "gap") if key in asked}
     rates = {f"{key}_bytes_per_sec": parse_bytes_per_sec(asked[key]) for key in _RATES_OF_HOURS if key in asked}
     eta = asked.get("eta")
-    return Limits(
+    return SpecLimits(
         **{key: asked[key] for key in counts if key in asked},
         **sizes,
         **shares,

@@ -26,7 +26,6 @@ from planner.inputs.importers.state_parts import (
     moving_finding,
 )
 from planner.model.cluster import (
-    LARGEST_ID,
     MIN_INSYNC,
     TOPIC_ONLY,
     Config,
@@ -38,6 +37,7 @@ from planner.model.cluster import (
 )
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.formats import counted, first_names
+from planner.model.recorded import LARGEST_ID
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.errors import Finding, ImportStateError, Place, SetupError
 from planner.model.file_reading import UnreadableError
-from planner.model.spec import InputFile
+from planner.model.recorded import InputRow
 
 Expected = Literal["state", "assignment", "sizes"]
 
@@ -59,7 +59,7 @@ class StateFile:
     """A file that was read: what it says, and its digest under the path as written."""
 
     part: StatePart
-    input: InputFile
+    input: InputRow
 
 
 def files_in(path: Path) -> tuple[Path, ...]:
@@ -116,7 +116,7 @@ def read_file(
             part = _require(_read(handle, digest, path, topic, expected), expected)
     except OSError as error:
         raise file_reading.unreadable(path, error) from None
-    return StateFile(replace(part, file=written), InputFile(written, digest.hexdigest()))
+    return StateFile(replace(part, file=written), InputRow(written, digest.hexdigest()))
 
 
 def read_all(
@@ -142,12 +142,12 @@ def read_all(
     return read
 
 
-def read_text(path: Path, written: str) -> tuple[str, InputFile]:
+def read_text(path: Path, written: str) -> tuple[str, InputRow]:
     """A file's text, and its digest under the path as written; UnreadableError and ImportStateError as `read_file`."""
     file_reading.require_text_name(path)
     data = file_reading.read_bytes(path, file_reading.GROUPS)
     _refuse_utf_16(data, path.as_posix())
-    return decode(data, path.as_posix()), InputFile(written, hashlib.sha256(data).hexdigest())
+    return decode(data, path.as_posix()), InputRow(written, hashlib.sha256(data).hexdigest())
 
 
 class _Digest(Protocol):

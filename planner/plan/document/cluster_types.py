@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
-from planner.plan.document.field_types import (
+from planner.model.recorded import (
     BrokerId,
     Count,
     Name,
@@ -83,13 +83,6 @@ class StateSection(Section, frozen=True, kw_only=True):
 
     sha256: Annotated[Sha256, doc("SHA-256 over the replicas and the leader of every partition.")]
     topics: Annotated[tuple[StateRow, ...], doc("Every topic there was, by name.")]
-
-
-class InputRow(Section, frozen=True, kw_only=True):
-    """One file that the plan was made from."""
-
-    path: Annotated[str, doc("As written, relative to the YAML.")]
-    sha256: Annotated[Sha256, doc("SHA-256 of its bytes.")]
 
 
 class BrokerRow(Section, frozen=True, kw_only=True):

@@ -20,8 +20,8 @@ from msgspec import inspect as types
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.generated_text import escaped, json_text
+from planner.model.recorded import LARGEST, Section
 from planner.plan.document import plan_types
-from planner.plan.document.field_types import LARGEST, Section
 from planner.plan.document.plan_types import Plan, RestartDocument
 
 FORMAT_VERSION: Final = "2.0"

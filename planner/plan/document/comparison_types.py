@@ -5,11 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from planner.execution.gates import Gate
-from planner.model.spec import ChoiceRule
-from planner.plan.document.field_types import (
+from planner.model.recorded import (
     LARGEST,
-    BrokerId,
     Count,
     Name,
     NotNegative,
@@ -22,7 +19,10 @@ from planner.plan.document.field_types import (
     WindowName,
     doc,
 )
+from planner.model.spec import ChoiceRule
 from planner.plan.document.request_types import ChangesSection
+from planner.scoring.growth_scenarios import OutsideRow
+from planner.scoring.missed_windows import RelaxedRow, SharesRow
 
 
 class BalanceWindows(Section, frozen=True, kw_only=True):
@@ -49,35 +49,6 @@ class BalanceWindows(Section, frozen=True, kw_only=True):
     disk: Annotated[Window, doc("Bytes on a broker: a percentage around its share (10%), or none.")]
     network_in: Annotated[Window, doc("Bytes a second into a broker: a percentage around its share (10%), or none.")]
     network_out: Annotated[Window, doc("Bytes a second out of a broker: a percentage around its share (10%), or none.")]
-
-
-class RelaxedRow(Section, frozen=True, kw_only=True):
-    """One window that is not met."""
-
-    window: Annotated[
-        Literal[
-            "replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out", "log_dirs"
-        ],
-        doc("Which window."),
-    ]
-    topic: Annotated[str | None, doc("The topic; null where the window is over all topics.")]
-    wanted: Annotated[Window, doc("What is asked for: a spread (1), a percentage around the fair share (5%), or none.")]
-    reached: Annotated[
-        NotNegative,
-        doc(
-            "The spread reached. For disk, network_in and network_out: how far the farthest broker is from its "
-            "share, in percent of it; for log_dirs the same of a broker's log dirs."
-        ),
-    ]
-    why: Annotated[str, doc("Why it is not met.")]
-
-
-class SharesRow(Section, frozen=True, kw_only=True):
-    """The fair shares of one window, where brokers have unlike ones: by racks, capacities, caps or rules."""
-
-    window: Annotated[Literal["replicas", "leaders", "disk", "network_in", "network_out"], doc("Which window.")]
-    least: Annotated[Count, doc("The lowest fair share of a broker: replicas, leaders, bytes, or bytes a second.")]
-    most: Annotated[Count, doc("The highest fair share of a broker, in the same unit.")]
 
 
 class BalanceSection(Section, frozen=True, kw_only=True):
@@ -176,27 +147,6 @@ class BoundSection(Section, frozen=True, kw_only=True):
             "not hold and everything may move."
         ),
     ] = None
-
-
-class LimitRow(Section, frozen=True, kw_only=True):
-    """One limit of the YAML, which the plan keeps."""
-
-    key: Annotated[str, doc("Key in the YAML.")]
-    limit: Annotated[
-        Count,
-        doc(
-            "What is allowed: seconds for limits.eta, bytes on the broker for limits.disk_used and "
-            "capacity.max_disk, millionths of what the plan copies for limits.gap, bytes a second for "
-            "limits.worst_hour and limits.p99_hour, the fewest months for limits.months_until_full."
-        ),
-    ]
-    value: Annotated[Count, doc("What the plan needs.")]
-    broker: Annotated[BrokerId | None, doc("Of a limit on one broker: the broker that comes nearest to it.")] = None
-
-    @property
-    def crossed(self) -> bool:
-        """As `Gate.crossed`."""
-        return Gate(self.key, self.limit, self.value).crossed
 
 
 class RisksSection(Section, frozen=True, kw_only=True):
@@ -333,19 +283,6 @@ class ParetoRow(FrontFigures, frozen=True, kw_only=True):
         Literal["none", "all"], doc("Whether it was planned for today's bytes alone, or for all scenarios too.")
     ]
     chosen: Annotated[bool, doc("True for this plan.")]
-
-
-class OutsideRow(Section, frozen=True, kw_only=True):
-    """One broker outside of one window."""
-
-    window: Annotated[
-        Literal["disk", "network_in", "network_out", "disk_used"],
-        doc("The window; disk_used where the broker's disk, or limits.disk_used, is too small."),
-    ]
-    broker: BrokerId
-    value: Annotated[Count, doc("Bytes, or bytes a second, that the broker has then.")]
-    least: Annotated[Count, doc("The least that is allowed.")]
-    most: Annotated[Count, doc("The most that is allowed.")]
 
 
 class ScenarioRow(Section, frozen=True, kw_only=True):

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from planner.model.cluster import ANY, PartitionKey
-from planner.plan.document.field_types import (
+from planner.model.recorded import (
     BrokerId,
     Count,
+    DerivedRow,
     LogDirPaths,
     PartitionId,
     Positive,
@@ -117,14 +118,6 @@ class BatchLimits(Section, frozen=True, kw_only=True):
         doc("The rate for `seconds`: the throttle, or the one that would be derived; null without `seconds`."),
     ]
     elections: Annotated[Positive | None, doc("Preferred leaders that a batch elects.")]
-
-
-class DerivedRow(Section, frozen=True, kw_only=True):
-    """One setting that the YAML leaves out."""
-
-    key: Annotated[str, doc("The key of the YAML that changes it.")]
-    value: Annotated[str, doc("The value, as the YAML takes it.")]
-    why: Annotated[str, doc("Where it comes from.")]
 
 
 class ExecutionSection(Section, frozen=True, kw_only=True):

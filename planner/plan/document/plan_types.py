@@ -6,14 +6,27 @@ from typing import Annotated, Final, Literal, Self
 import msgspec
 from msgspec import structs
 
+from planner.execution.gates import LimitRow
 from planner.model.generated_text import canonical_json
+from planner.model.recorded import (
+    BrokerId,
+    Count,
+    InputRow,
+    Name,
+    PartitionId,
+    Positive,
+    Section,
+    Sentence,
+    Sha256,
+    TopicName,
+    doc,
+)
 from planner.plan.document.cluster_types import (
     BrokerRow,
     ClusterSection,
     CrossRackSection,
     DeclaredTopic,
     HoursSection,
-    InputRow,
     LogDirsSection,
     RackRow,
     StateSection,
@@ -25,24 +38,11 @@ from planner.plan.document.comparison_types import (
     CandidatesSection,
     ChoiceSection,
     ComparedRow,
-    LimitRow,
     ParetoRow,
     RisksSection,
     ScenarioRow,
     TermRow,
     VariantRow,
-)
-from planner.plan.document.field_types import (
-    BrokerId,
-    Count,
-    Name,
-    PartitionId,
-    Positive,
-    Section,
-    Sentence,
-    Sha256,
-    TopicName,
-    doc,
 )
 from planner.plan.document.partition_types import (
     BatchRow,

@@ -6,14 +6,18 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from planner.model.cluster import ApartBy
-from planner.plan.document.field_types import (
+from planner.model.recorded import (
     LARGEST,
     BrokerId,
     BrokerKey,
     Count,
+    LeaderRacksRow,
     Positive,
+    ReplicationFactorRow,
     Section,
     Sha256,
+    SpecLimits,
+    StatedRateRow,
     TopicConfig,
     TopicName,
     UtcTime,
@@ -29,13 +33,6 @@ class AddBrokerRow(Section, frozen=True, kw_only=True):
 
     id: BrokerId
     rack: Annotated[str | None, doc("Its broker.rack; null without one.")]
-
-
-class ReplicationFactorRow(Section, frozen=True, kw_only=True):
-    """One rule that sets a replication factor."""
-
-    topics: Annotated[str, doc("Shell-style pattern of topic names.")]
-    replication_factor: Annotated[Positive, doc("Replicas of each partition.")]
 
 
 class CreateTopicRow(Section, frozen=True, kw_only=True):
@@ -84,38 +81,6 @@ class ChangesSection(Section, frozen=True, kw_only=True):
     ] = None
 
 
-class SpecLimits(Section, frozen=True, kw_only=True):
-    """The gates of the YAML, as it sets them; a limit that it doesn't set is left out."""
-
-    bytes_moved: Annotated[Count | None, doc("Bytes copied between brokers.")] = None
-    replicas_moved: Annotated[Count | None, doc("Replicas copied.")] = None
-    leaders_changed: Annotated[Count | None, doc("Partitions whose leader changes.")] = None
-    eta_seconds: Annotated[Count | None, doc("Seconds that copying takes at the throttle.")] = None
-    disk_used_ppm: Annotated[Count | None, doc("Millionths of each broker's disk_bytes that it may hold.")] = None
-    cross_rack_bytes: Annotated[Count | None, doc("Bytes copied from rack to rack.")] = None
-    broker_offline: Annotated[Count | None, doc("Partitions that the failure of any one broker takes offline.")] = None
-    broker_refused: Annotated[
-        Count | None, doc("Partitions that refuse writes with acks=all when any one broker fails.")
-    ] = None
-    rack_offline: Annotated[Count | None, doc("Partitions that the failure of any one rack takes offline.")] = None
-    rack_refused: Annotated[
-        Count | None, doc("Partitions that refuse writes with acks=all when any one rack fails.")
-    ] = None
-    gap_ppm: Annotated[Count | None, doc("Millionths of what is copied that may be above the proven minimum.")] = None
-    hours_above_capacity: Annotated[
-        Count | None, doc("Hours of the week, of each broker, with more traffic than capacity.network.")
-    ] = None
-    worst_hour_bytes_per_sec: Annotated[
-        Count | None, doc("Bytes a second, in or out, of any broker in any hour of the week.")
-    ] = None
-    p99_hour_bytes_per_sec: Annotated[
-        Count | None, doc("Bytes a second, in or out, that 99 % of all hours of the brokers that stay don't exceed.")
-    ] = None
-    months_until_full: Annotated[
-        Count | None, doc("The fewest months until a broker's disk is above its limit, as topics grow.")
-    ] = None
-
-
 class SpecTopics(Section, frozen=True, kw_only=True):
     """Which topics may move."""
 
@@ -133,13 +98,6 @@ class PlacementRuleRow(Section, frozen=True, kw_only=True):
     broker_set: Annotated[str, doc("The name of the set in the YAML.")]
     brokers: Annotated[tuple[BrokerId, ...], doc("The brokers of the set: these topics may use no others.")]
     exclusive: Annotated[bool, doc("Whether no other topic may use them.")]
-
-
-class LeaderRacksRow(Section, frozen=True, kw_only=True):
-    """One rule on the racks that partitions are led in."""
-
-    topics: Annotated[str, doc("Shell-style pattern of topic names.")]
-    prefer: Annotated[tuple[str, ...], doc("Racks, the most preferred first.")]
 
 
 class TrafficRow(Section, frozen=True, kw_only=True):
@@ -161,17 +119,6 @@ class ApartRow(Section, frozen=True, kw_only=True):
         tuple[tuple[BrokerId, ...], ...], doc("The brokers that each pattern's topics have: chosen for the plan.")
     ]
     proven: Annotated[bool, doc("Whether no other sides, as even, let a plan copy less.")]
-
-
-class StatedRateRow(Section, frozen=True, kw_only=True):
-    """One rate that the YAML states."""
-
-    topics: Annotated[str, doc("Shell-style pattern of topic names; the first that matches a topic counts.")]
-    partition: Annotated[
-        Count | None, doc("Partition id; null for all partitions together, each of which has an equal share.")
-    ]
-    bytes_in_per_sec: Annotated[Count | None, doc("What producers write; null where not stated.")]
-    bytes_out_per_sec: Annotated[Count | None, doc("What consumers read; null where not stated.")]
 
 
 class SpecSection(Section, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import NODEFAULT
 from msgspec import inspect as types
 
-from planner.plan.document.field_types import LARGEST, Section
+from planner.model.recorded import LARGEST, Section
 from planner.plan.document.plan_types import Plan, RestartDocument
 
 _SCHEMAS = Path(__file__).parents[3] / "schemas"

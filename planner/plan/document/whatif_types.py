@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from planner.plan.document.field_types import BrokerId, Count, Number, PartitionId, Section, Sentence, TopicName, doc
+from planner.model.recorded import BrokerId, Count, Number, PartitionId, Section, Sentence, TopicName, doc
 from planner.plan.document.partition_types import TopicPartition
 
 

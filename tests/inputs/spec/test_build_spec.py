@@ -11,7 +11,8 @@ from small_specs import SMALL, spec_of
 
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
-from planner.model.spec import Choice, Limits, Spec
+from planner.model.recorded import SpecLimits
+from planner.model.spec import Choice, Spec
 
 
 def test_defaults_are_the_models(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ execution: {throttle: 5MB/s}
     assert [[3, 0, 3, 2], [10**6]] == rates
     read = [[row.bytes_out_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
     assert [[2, 1, 7, 1], [0]] == read
-    assert Limits(eta_seconds=21_600) == spec.limits
+    assert SpecLimits(eta_seconds=21_600) == spec.limits
 
 
 def test_every_gate_of_limits_is_read(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_every_gate_of_limits_is_read(tmp_path: Path) -> None:
     text = "cross_rack_bytes: 1MB, broker_offline: 0, broker_refused: 1, rack_offline: 2, rack_refused: 3, gap: 0.5%"
 
     sized = SMALL.replace("], [", "").replace("]}", "], size: 1GB}")
-    expected = Limits(None, None, None, None, None, 10**6, 0, 1, 2, 3, 5_000)
+    expected = SpecLimits(None, None, None, None, None, 10**6, 0, 1, 2, 3, 5_000)
     assert expected == spec_of(tmp_path, f"{sized}limits: {{{text}}}\n").limits
 
 
@@ -101,7 +102,7 @@ def test_a_share_of_the_disks(text: str, ppm: int, tmp_path: Path) -> None:
         "rack: b}", "rack: b, capacity: {disk: 1TB}}"
     )
     spec = spec_of(tmp_path, f"{disks}changes: {{remove_brokers: [3]}}\nlimits: {{disk_used: {text}}}\n")
-    assert Limits(disk_used_ppm=ppm) == spec.limits
+    assert SpecLimits(disk_used_ppm=ppm) == spec.limits
 
 
 def test_rates_of_topics_in_state_files(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from planner.inputs.spec.reading import load
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Broker, Partition, Topic
+from planner.model.recorded import InputRow, ReplicationFactorRow, SpecLimits
 from planner.model.spec import (
     BatchRules,
     BrokerClass,
@@ -19,11 +20,8 @@ from planner.model.spec import (
     Choice,
     Execution,
     Growth,
-    InputFile,
-    Limits,
     Monthly,
     Rate,
-    ReplicationFactorChange,
     Spec,
     Sweep,
     TopicFilter,
@@ -123,7 +121,7 @@ def test_the_changes(spec: Spec) -> None:
             remove_brokers=(3,),
             replace_brokers=((4, 9),),
             set_racks=((5, "c"),),
-            set_replication_factor=(ReplicationFactorChange("ord*", 2),),
+            set_replication_factor=(ReplicationFactorRow("ord*", 2),),
             rebalance="leaders",
         )
         == spec.changes
@@ -172,11 +170,11 @@ def test_all_else(spec: Spec) -> None:
             rack_aware=False,
             balance=Balance(*spreads, Tolerance("percent", 2.5), Tolerance("percent", 7)),
             budget=Budget(1024**4, 400, 9),
-            limits=Limits(2 * 1024**4, 500, 0),
+            limits=SpecLimits(2 * 1024**4, 500, 0),
             sweep=spec.sweep,
             execution=Execution(50_000_000, BatchRules(500 * 1024**3, 4, 1, 1_800, None, 200), "/usr/bin"),
             growth=Monthly((Rate("o*", 80_000),), classes),
-            inputs=(InputFile("spec.yaml", hashlib.sha256(FULL.encode()).hexdigest()),),
+            inputs=(InputRow("spec.yaml", hashlib.sha256(FULL.encode()).hexdigest()),),
         )
         == spec
     )

@@ -8,7 +8,7 @@ import pytest
 from bad_cluster_specs import after, findings
 
 from planner.inputs.spec.reading import load
-from planner.model.spec import LeaderRacks
+from planner.model.recorded import LeaderRacksRow
 
 # Brokers 1 and 4 are in rack a, 2 in b, 3 in c; orders has 3 replicas of 2 partitions.
 JOINING = "add_brokers: [{id: 4, rack: a}]"
@@ -78,5 +78,5 @@ def test_rules_are_read(tmp_path: Path) -> None:
     text = after("changes: {demote_brokers: [1]}\nleader_racks: [{topics: orders, prefer: [b, c]}]\n")
     (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
     spec = load(tmp_path / "spec.yaml")
-    assert (LeaderRacks("orders", ("b", "c")),) == spec.leader_racks
+    assert (LeaderRacksRow("orders", ("b", "c")),) == spec.leader_racks
     assert ((1,), "none") == (spec.changes.demote_brokers, spec.changes.rebalance)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import ValidationError, convert
 
-from planner.plan.document.comparison_types import BalanceWindows, LimitRow
+from planner.execution.gates import LimitRow
+from planner.plan.document.comparison_types import BalanceWindows
 
 WINDOWS = dict.fromkeys(BalanceWindows.__struct_fields__, "none")
 

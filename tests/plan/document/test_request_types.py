@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow, SpecLimits, SpecSection, SpecTopics
+from planner.model.recorded import SpecLimits
+from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow, SpecSection, SpecTopics
 
 
 def test_what_the_yaml_does_not_state_is_left_out() -> None:

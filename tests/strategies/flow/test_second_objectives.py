@@ -16,7 +16,8 @@ from numpy.random import Generator
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Broker
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.spec import Changes, ReplicationFactorChange
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import Changes
 from planner.scoring import score
 from planner.scoring.score import ScoringBasis
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
@@ -100,7 +101,7 @@ def drawn(rng: Generator) -> Problem:
         sizes[f"t{topic}"] = [int(size) for size in rng.choice([1, 1, 2, 3], partitions)]
     added = tuple(Broker(9 - at, str(rng.choice(names)) if racked else None) for at in range(int(rng.integers(3))))
     removed = (1,) if count + len(added) > 4 and rng.integers(3) == 0 else ()
-    factors = tuple(ReplicationFactorChange(name, int(rng.integers(1, 4))) for name in rows if rng.integers(3) == 0)
+    factors = tuple(ReplicationFactorRow(name, int(rng.integers(1, 4))) for name in rows if rng.integers(3) == 0)
     windows_of = [str(rng.choice(["0", "1", "25%", "none"])) for _ in range(2)]
     return problem_of(
         racks,
@@ -129,7 +130,7 @@ def crowded(rng: Generator) -> Problem:
     added = tuple(
         Broker(9 - at, str(rng.choice(RACK_NAMES[:2])) if racked else None) for at in range(rng.integers(1, 3))
     )
-    factors = tuple(ReplicationFactorChange(name, int(rng.integers(1, 4))) for name in rows if rng.integers(3) == 0)
+    factors = tuple(ReplicationFactorRow(name, int(rng.integers(1, 4))) for name in rows if rng.integers(3) == 0)
     rebalance = str(rng.choice(["all", "all", "racks"]))
     changes = Changes(add_brokers=added, set_replication_factor=factors, rebalance=rebalance)  # type: ignore[arg-type]
     windows_of = [str(rng.choice(["0", "1"])) for _ in range(2)]
@@ -226,7 +227,7 @@ def test_only_the_rack_rule() -> None:
 def test_a_lower_factor_drops_followers(rebalance: str, led_by: int) -> None:
     """Whoever leads keeps its replica, at any place in the list."""
     rows = [(6, 4, 5), (5, 6, 4), (4, 5, 6), (6, 5, 4)]
-    lower = Changes(set_replication_factor=(ReplicationFactorChange("*", 2),), rebalance=rebalance)  # type: ignore[arg-type]
+    lower = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),), rebalance=rebalance)  # type: ignore[arg-type]
     leaders = {"t": [row[led_by] for row in rows]}
     problem = problem_of(no_racks(4, 5, 6), {"t": rows}, leaders=leaders, changes=lower, balance=NO_WINDOWS)
     assignment = elections(problem, NO_WINDOWS)[2]
@@ -236,7 +237,7 @@ def test_a_lower_factor_drops_followers(rebalance: str, led_by: int) -> None:
 def test_only_what_must_move_keeps_its_leaders() -> None:
     """With `rebalance: none` a lower factor drops followers, though the leaders' spread could be smaller."""
     rows = [(1, 2, 3)] * 9 + [(2, 3, 1)] * 2
-    lower = Changes(set_replication_factor=(ReplicationFactorChange("*", 2),), rebalance="none")
+    lower = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),), rebalance="none")
     problem = problem_of(no_racks(1, 2, 3), {"t": rows}, changes=lower)
     assert elections(problem, problem.balance)[0] == 0
 

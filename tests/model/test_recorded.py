@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from planner.plan.document.field_types import (
+from planner.model.recorded import (
     LARGEST,
     BrokerId,
     BrokerKey,
