@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from operator import attrgetter
 
-from planner.execution.batch_filling import BatchLoads
+import numpy as np
+
+from planner.execution.batch_filling import BatchFilling, BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
 from planner.execution.partition_changes import Step, step_between, steps_of
 from planner.model.cluster import PartitionChange, PartitionKey, Reason
@@ -254,50 +256,20 @@ def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elect
     """
     if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker) == (None, None, None):
         return evenly(len(changes), elections, rules.elections)
-    held = [_DirMoves(elected) for elected in elections]
-    found = []
+    lanes = {broker: at for at, broker in enumerate(sorted({each for change in changes for each in change.dir_moves}))}
+    loads = BatchLoads(len(lanes))
     for change in changes:
-        batch = 0
-        while batch < len(held) and not held[batch].has_room(change, rules):
-            batch += 1
-        if batch == len(held):
-            held.append(_DirMoves())
-        held[batch].put(change, rules)
-        found.append(batch)
-    return found
-
-
-class _DirMoves:
-    """What a batch moves between log dirs so far, and how many leaders it elects."""
-
-    def __init__(self, elections: int = 0) -> None:
-        self.elections, self.size_bytes = elections, 0
-        self.moves, self.loads = Counter[int](), Counter[int]()
-
-    def has_room(self, change: PartitionChange, rules: BatchRules) -> bool:
-        """True where the rules let the batch take the change, too."""
-        more, brokers = change.size_bytes * len(change.dir_moves), change.dir_moves
-        load, of_broker = _dir_load(change, rules), rules.bytes_per_broker
-        return (
-            _within(self.size_bytes, more, rules.bytes)
-            and all(_within(self.loads[broker], load, of_broker) for broker in brokers)
-            and (rules.moves_per_broker is None or all(self.moves[each] < rules.moves_per_broker for each in brokers))
-            and (rules.elections is None or self.elections + change.elects <= rules.elections)
-        )
-
-    def put(self, change: PartitionChange, rules: BatchRules) -> None:
-        """Add a change."""
-        self.size_bytes += change.size_bytes * len(change.dir_moves)
-        self.elections += change.elects
-        self.moves.update(change.dir_moves)
-        for broker in change.dir_moves:
-            self.loads[broker] += _dir_load(change, rules)
-
-
-def _dir_load(change: PartitionChange, rules: BatchRules) -> int:
-    """Bytes that a broker moves inside, with what producers write meanwhile where time is limited."""
-    return change.size_bytes + change.bytes_in_per_sec * (rules.seconds or 0)
-
-
-def _within(held: int, more: int, limit: int | None) -> bool:
-    return limit is None or not held or not more or held + more <= limit
+        count = len(change.dir_moves)
+        # With what producers write meanwhile, where time is limited.
+        moved = change.size_bytes + change.bytes_in_per_sec * (rules.seconds or 0)
+        entries = [lanes[broker] for broker in change.dir_moves], [moved] * count, [1] * count
+        loads.add(entries, change.size_bytes * count, elections=int(change.elects))
+    filling = BatchFilling(loads, rules)
+    filling.open(len(elections))
+    filling.elections[: len(elections)] = elections
+    for load in range(len(changes)):
+        room = np.flatnonzero(filling.has_room(load, 0, filling.count))
+        if not len(room):
+            filling.open(1)
+        filling.put(load, int(room[0]) if len(room) else filling.count - 1)
+    return filling.batch_of

@@ -7,8 +7,8 @@ sweep scores a million candidates by adding up rows of a table (see `classic_sco
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +70,12 @@ class ScoringBasis:
         return ScoringBasis(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
     `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
     and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1),
-    `growth_scenarios.held_ahead`; `exposed` (G, E), `failure_costs.by_group`; `topic_spread` (G,), which combines by
-    its maximum.
+    `growth_scenarios.held_ahead`; `exposed` (G, E), `failure_costs.by_group`; and, the last one, `topic_spread` (G,),
+    which combines by its maximum.
     """
 
     sums: LongArray
@@ -86,17 +85,6 @@ class Tally:
     ahead: LongArray
     exposed: LongArray
     topic_spread: LongArray
-
-    @property
-    def added(self) -> tuple[LongArray, ...]:
-        """What is added up, in order."""
-        return self.sums, self.per_broker, self.copied, self.grown, self.ahead, self.exposed
-
-    @staticmethod
-    def of(added: Iterable[LongArray], topic_spread: LongArray) -> Tally:
-        """A tally from what is added up, in the order of `added`."""
-        sums, per_broker, copied, grown, ahead, exposed = added
-        return Tally(sums, per_broker, copied, grown, ahead, exposed, topic_spread)
 
 
 @dataclass(frozen=True)

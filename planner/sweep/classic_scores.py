@@ -74,9 +74,9 @@ def tables_of(basis: ScoringBasis) -> Tables:
     pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
     placed = (kafka_classic.assign(problem, 0, start, shift) for start, shift in pairs)
     tallies = [score.topic_tallies(basis, assignment) for assignment in placed]
-    flat = [np.concatenate([part.reshape(len(part), -1) for part in each.added], axis=1) for each in tallies]
+    flat = [np.concatenate([part.reshape(len(part), -1) for part in each[:-1]], axis=1) for each in tallies]
     spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
-    shapes = tuple(part.shape[1:] for part in tallies[0].added)
+    shapes = tuple(part.shape[1:] for part in tallies[0][:-1])
     return Tables(np.ascontiguousarray(np.stack(flat, axis=1)), spreads, shapes, brokers)
 
 
@@ -85,8 +85,7 @@ def by_tables(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores
     tables = tables_of(basis)
     pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
     blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
-    added = (np.concatenate(parts) for parts in zip(*(block.added for block in blocks), strict=True))
-    return score.finish(basis, Tally.of(added, np.concatenate([block.topic_spread for block in blocks])))
+    return score.finish(basis, Tally(*map(np.concatenate, zip(*blocks, strict=True))))
 
 
 def _add_up(tables: Tables, pairs: IntArray) -> Tally:
@@ -98,7 +97,7 @@ def _add_up(tables: Tables, pairs: IntArray) -> Tally:
         np.maximum(spread, tables.topic_spread[topic].take(column), out=spread)
     ends = np.cumsum([prod(shape) for shape in tables.shapes])[:-1]
     parts = zip(np.split(total, ends, axis=1), tables.shapes, strict=True)
-    return Tally.of((part.reshape(len(pairs), *shape) for part, shape in parts), spread)
+    return Tally(*[*(part.reshape(len(pairs), *shape) for part, shape in parts), spread])
 
 
 # What is known of every partition on every broker takes a byte; more than this is not worth its memory.
@@ -216,8 +215,7 @@ def by_sums(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores:
     """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
     sums = sums_of(basis)
     tallies = [_tally(sums, *each) for each in zip(starts, shifts, strict=True)]
-    added = (np.stack(parts) for parts in zip(*(tally.added for tally in tallies), strict=True))
-    return score.finish(basis, Tally.of(added, np.array([tally.topic_spread for tally in tallies])))
+    return score.finish(basis, Tally(*map(np.stack, zip(*tallies, strict=True))))
 
 
 def _tally(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Tally:
