@@ -74,7 +74,7 @@ def drawn(replicas: int, dirs: int, sigma: float, today: Today) -> Dirs:
         homes = np.where(random.random(replicas) < 0.7, 0, homes)
     share = sizes.sum() / dirs
     least, most = (np.full(dirs, round(share * factor), dtype=np.int64) for factor in (1 - _TOLERANCE, 1 + _TOLERANCE))
-    return Dirs(sizes, homes, np.zeros(dirs, dtype=np.int64), least, most)
+    return Dirs(sizes, homes, np.zeros(dirs, dtype=np.int64), np.stack([least, most]))
 
 
 def _packed(broker: Dirs, of: tuple[float, Today], part: str) -> PackedBroker:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.scoring.window_excess import beyond, distance
 
 # A gap below this share of the bytes moved is as good as none.
 _SMALL_GAP = 1e-6
@@ -31,14 +32,13 @@ class Dirs:
     """N replicas that may lie in any of K log dirs.
 
     sizes (N,) bytes of each · homes (N,) the dir that it lies in today, -1 where the broker adds it · settled (K,)
-    bytes of replicas that stay where they are · least, most (K,) what each dir is to hold.
+    bytes of replicas that stay where they are · window (2, K) the least and the most that each dir is to hold.
     """
 
     sizes: LongArray
     homes: IntArray
     settled: LongArray
-    least: LongArray
-    most: LongArray
+    window: LongArray
 
     @property
     def total_bytes(self) -> int:
@@ -53,7 +53,7 @@ class Dirs:
 
     def outside(self, places: IntArray) -> int:
         """Bytes by which the dirs are beyond their windows, all together."""
-        return int(_outside(self.held(places), self.least, self.most).sum())
+        return int(distance(self.window, self.held(places)).sum())
 
     def moved(self, places: IntArray) -> BoolArray:
         """(N,): True for replicas that go from one dir to another."""
@@ -104,8 +104,8 @@ def _least(dirs: Dirs, outside: int) -> int:
     A packing that is `outside` the windows by some bytes may save as many.
     """
     loads = dirs.held(dirs.homes)
-    leaving = int(np.maximum(loads - dirs.most, 0).sum())
-    coming = int(np.maximum(dirs.least - loads, 0).sum()) - int(dirs.sizes[dirs.homes < 0].sum())
+    coming, leaving = beyond(dirs.window, loads).sum(axis=1).tolist()
+    coming -= int(dirs.sizes[dirs.homes < 0].sum())
     return max(leaving - outside, coming - outside, 0)
 
 
@@ -114,7 +114,7 @@ def _dealt(dirs: Dirs) -> IntArray:
     places = dirs.homes.copy()
     new, loads = np.flatnonzero(dirs.homes < 0), dirs.held(places)
     counts = np.bincount(places[places >= 0], minlength=len(loads))
-    middle = (dirs.least + dirs.most) // 2
+    middle = dirs.window.sum(axis=0) // 2
     for replica in new[np.argsort(-dirs.sizes[new], kind="stable")].tolist():
         missing = middle - loads
         place = int(np.lexsort((counts, -missing))[0])
@@ -149,17 +149,12 @@ def _exchanged(dirs: Dirs, places: IntArray) -> IntArray:
 def _steps(dirs: Dirs, places: IntArray, loads: LongArray) -> tuple[LongArray, LongArray]:
     """(N, K) each: the bytes by which a replica's step to a dir lessens what is outside, and the bytes it costs."""
     sizes, each = dirs.sizes[:, None], np.arange(len(loads))[None, :]
-    now = _outside(loads, dirs.least, dirs.most)
-    left = now[places] - _outside(loads[places] - dirs.sizes, dirs.least[places], dirs.most[places])
-    gains = left[:, None] + now - _outside(loads + sizes, dirs.least, dirs.most)
+    now = distance(dirs.window, loads)
+    left = now[places] - distance(dirs.window[:, places], loads[places] - dirs.sizes)
+    gains = left[:, None] + now - distance(dirs.window, loads + sizes)
     paid = np.where(dirs.moved(places), dirs.sizes, 0)[:, None]
     costs = np.where((dirs.homes < 0)[:, None] | (each == dirs.homes[:, None]), 0, sizes) - paid
     return np.where(each == places[:, None], _NEVER, gains), costs
-
-
-def _outside(loads: LongArray, least: LongArray, most: LongArray) -> LongArray:
-    """Bytes beyond a window, or missing in it."""
-    return np.maximum(loads - most, 0) + np.maximum(least - loads, 0)
 
 
 def _nearest(dirs: Dirs, places: IntArray, work: float) -> tuple[IntArray, bool]:
@@ -227,7 +222,7 @@ class _Choices(NamedTuple):
             own = {row: variable for (row, place), variable in self.variables.items() if place == at}
             load = sum(int(dirs.sizes[row]) * variable for row, variable in own.items()) + int(dirs.settled[at])
             over, under = (self.model.new_int_var(0, at_most, "") for _ in range(2))
-            self.model.add_linear_constraint(load + under - over, int(dirs.least[at]), int(dirs.most[at]))
+            self.model.add_linear_constraint(load + under - over, *dirs.window[:, at].tolist())
             beyond += [over, under]
         return sum(beyond)
 

@@ -238,25 +238,23 @@ def _fill(
     # Shares are measured by the log dirs' sizes where all are known.
     disks = [log_dir.disk_bytes or 1 for log_dir in usable]
     weights = disks if all(log_dir.disk_bytes for log_dir in usable) else [1] * len(usable)
-    least, most = _window(tolerance, total, weights)
     dirs_problem = Dirs(
         np.array([each.size_bytes for each in free], dtype=np.int64),
         np.array([paths[each.home] if each.home is not None else -1 for each in free], dtype=np.int64),
         at_rest,
-        least,
-        most,
+        _window(tolerance, total, weights),
     )
     return _Filled(broker, dirs, list(paths), free, others, dirs_problem, pack(dirs_problem, work))
 
 
-def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> tuple[LongArray, LongArray]:
-    """Least and most bytes of each log dir: a percentage around its share, whole bytes where the share isn't whole."""
+def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> LongArray:
+    """(2, K): least and most bytes of each log dir: a percentage around its share, in whole bytes."""
     width, whole = Fraction(str(tolerance.value)) / 100, sum(weights)
     shares = [Fraction(total * weight, whole) for weight in weights]
     low = max(1 - width, Fraction(0))
     least = [min(ceil(share * low), floor(share)) for share in shares]
     most = [max(floor(share * (1 + width)), ceil(share)) for share in shares]
-    return np.array(least, dtype=np.int64), np.array(most, dtype=np.int64)
+    return np.array([least, most], dtype=np.int64)
 
 
 def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, LogDirContents]:
@@ -277,8 +275,7 @@ def _described(filled: _Filled, before: Mapping[object, LogDirContents]) -> Brok
         arriving[path] += each.size_bytes if each.home != path else 0
         if each.home is not None and each.home != path:
             leaving[each.home] += each.size_bytes
-    bounds = zip(filled.problem.least.tolist(), filled.problem.most.tolist(), strict=True)
-    windows = dict(zip(filled.usable, bounds, strict=True))
+    windows = dict(zip(filled.usable, zip(*filled.problem.window.tolist(), strict=True), strict=True))
     nothing = LogDirContents(0, 0)
     states = tuple(
         DirState(

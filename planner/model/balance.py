@@ -1,5 +1,6 @@
 """How even: tolerances, one a count or load, as values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, Self
@@ -73,14 +74,5 @@ class Balance:
     network_out: Tolerance = NO_TOLERANCE
 
 
-@dataclass(frozen=True)
-class BalanceGrid:
-    """The knobs that the sweep tries besides the balance asked for; an empty tuple means: a grid of our own."""
-
-    replicas: tuple[Tolerance, ...] = ()
-    leaders: tuple[Tolerance, ...] = ()
-    topic_replicas: tuple[Tolerance, ...] = ()
-    topic_leaders: tuple[Tolerance, ...] = ()
-    disk: tuple[Tolerance, ...] = ()
-    network_in: tuple[Tolerance, ...] = ()
-    network_out: tuple[Tolerance, ...] = ()
+# What a sweep tries besides the balance asked for, by the names of a `Balance`; nothing at all: a grid of our own.
+BalanceGrid = Mapping[str, tuple[Tolerance, ...]]

@@ -279,7 +279,7 @@ class Sweep:
 
     candidates: int | None = None
     seed: int = 0
-    grid: BalanceGrid = field(default_factory=BalanceGrid)
+    grid: BalanceGrid = field(default_factory=dict)
     aims: tuple[str, ...] = AIMS
     choice: Choice = field(default_factory=Choice)
     variants: tuple[Variant, ...] = ()

@@ -29,13 +29,19 @@ _EVERYTHING, _NEVER = 1 << 400, 1 << 100
 
 def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
     """The weight of everything outside windows (2, ..., Bt), summed over brokers: counts (..., Bt) to (...)."""
-    summed: LongArray = weight(beyond(bounds, counts).sum(axis=0), price).sum(axis=-1)
+    summed: LongArray = weight(distance(bounds, counts), price).sum(axis=-1)
     return summed
 
 
 def beyond(bounds: LongArray, held: LongArray) -> LongArray:
     """(2, …): by how much what is held (…) is below windows (2, …), and above them."""
     return np.stack([np.maximum(bounds[0] - held, 0), np.maximum(held - bounds[1], 0)])
+
+
+def distance(bounds: LongArray, held: LongArray) -> LongArray:
+    """How far outside of windows (2, …) what is held (…) is."""
+    far: LongArray = beyond(bounds, held).sum(axis=0)
+    return far
 
 
 def weight(units: LongArray, price: int) -> LongArray:
@@ -196,7 +202,7 @@ class Allowed:
     def reached(self, cells: LongArray, load: LongArray) -> Allowed:
         """The excess of a plan with these movable replicas (T, Bt) and their loads (D, Bt)."""
         low, high = self.windows.bounds.transpose(1, 0, 2)
-        outside = beyond(np.stack([low, high]), load).sum(axis=0)
+        outside = distance(np.stack([low, high]), load)
         return replace(
             self,
             replicas=self.topics.weigh(cells) + self.brokers.weigh(cells.sum(axis=0, keepdims=True)),

@@ -16,7 +16,7 @@ from planner.model.build_problem import today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import by_group, counts_by_group, leaders_after
 from planner.scoring.fair_shares import Shares, fair_shares
-from planner.scoring.window_excess import BROKER_PRICE, beyond, excess
+from planner.scoring.window_excess import BROKER_PRICE, beyond, distance, excess
 
 # Beyond a window of bytes a unit is this part of the broker's fair share.
 _BYTE_UNITS = 1000
@@ -188,7 +188,7 @@ def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
     for at, bounds in enumerate(wanted.of_bytes):
         if bounds is not None and wanted.byte_shares is not None:
             unit = np.maximum(wanted.byte_shares[at] // _BYTE_UNITS, 1)
-            left = beyond(bounds, held[..., at, :]).sum(axis=0)
+            left = distance(bounds, held[..., at, :])
             total = total + np.minimum(-(-left // unit), _MOST_UNITS).sum(axis=-1) * BROKER_PRICE
     return total
 

@@ -18,7 +18,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
 from planner.model.together import common_brokers, kept_leaders
 from planner.scoring.broker_loads import counts_by_group, target_numbers
-from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, distance
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.leaders import Choices, led_today, network
@@ -353,7 +353,7 @@ class _Moves:
             brought = self.brought[:, [row]] - np.where(none, 0, self.brought[:, others])
             for broker, sign in ((there, 1), (here, -1)):
                 load, window = self.loads[:, [broker]], self.windows[:, :, [broker]]
-                total += self.prices @ (_beyond(load + sign * brought, window) - _beyond(load, window))
+                total += self.prices @ (distance(window, load + sign * brought) - distance(window, load))
         return total
 
     def _move(self, row: int, here: int, there: int) -> None:
@@ -368,10 +368,5 @@ class _Moves:
 
 def _steps(cells: LongArray, windows: LongArray) -> LongArray:
     """(2, …): how much further outside of windows (2, …) cells (…) are with a replica less, and with one more."""
-    now = _beyond(cells, windows)
-    return np.stack([_beyond(cells - 1, windows) - now, _beyond(cells + 1, windows) - now])
-
-
-def _beyond(held: LongArray, window: LongArray) -> LongArray:
-    """How far what is held (…) is outside of windows (2, …)."""
-    return np.maximum(window[0] - held, 0) + np.maximum(held - window[1], 0)
+    now = distance(windows, cells)
+    return np.stack([distance(windows, cells - 1) - now, distance(windows, cells + 1) - now])

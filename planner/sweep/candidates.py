@@ -268,7 +268,7 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Run]:
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
     most = _most_solved(problem, sweep, count, among)
-    given = budget_steps.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
+    given = budget_steps.asked(problem.budget) or any(sweep.grid.values())
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
     points = (_Point(balance, each) for balance in _grid(problem, sweep.grid) for each in scenarios)
     asked, *others = dict.fromkeys(points)
@@ -323,25 +323,25 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     if budget_steps.asked(problem.budget):
         steps = budget_steps.ladder(wanted, problem.budget, budget_steps.affordable(problem))
         return budget_steps.spread_out(steps)
-    axes = [(getattr(wanted, knob), *getattr(_filled(problem, grid), knob)) for knob in KNOBS]
+    axes = [(getattr(wanted, knob), *_filled(problem, grid).get(knob, ())) for knob in KNOBS]
     points = [Balance(*point) for point in product(*axes)]
     return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in KNOBS))
 
 
 def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
     """The YAML's grid; one of our own where it gives none."""
-    if any(getattr(grid, knob) for knob in KNOBS):
+    if any(grid.values()):
         return grid
     sized = problem.sizes_known and bool(problem.size_bytes.any())
     written = bool(problem.bytes_in_per_sec.any())
     sent = written or bool(problem.bytes_out_per_sec.any())
-    return BalanceGrid(
-        replicas=_LOOSER,
-        topic_replicas=(NO_TOLERANCE,),
-        disk=_OF_DISK if sized else (),
-        network_in=_OF_TRAFFIC if written else (),
-        network_out=_OF_TRAFFIC if sent else (),
-    )
+    return {
+        "replicas": _LOOSER,
+        "topic_replicas": (NO_TOLERANCE,),
+        "disk": _OF_DISK if sized else (),
+        "network_in": _OF_TRAFFIC if written else (),
+        "network_out": _OF_TRAFFIC if sent else (),
+    }
 
 
 def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[Run]:

@@ -18,7 +18,7 @@ def dirs_of(
 ) -> Dirs:
     """Replicas with their homes (-1: new), and one window for all of `count` log dirs."""
     longs = [np.array(values, dtype=np.int64) for values in (sizes, homes, settled or [0] * count)]
-    return Dirs(*longs, np.full(count, window[0], dtype=np.int64), np.full(count, window[1], dtype=np.int64))
+    return Dirs(*longs, np.repeat(np.array(window, dtype=np.int64)[:, None], count, axis=1))
 
 
 @st.composite

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from planner.model.balance import BalanceGrid, Tolerance
+from planner.model.balance import Tolerance
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Growth, Sweep, TopicFilter
 from planner.sweep import budget_steps
@@ -100,7 +100,7 @@ def test_budget_by_size() -> None:
 def test_the_grid_of_the_yaml() -> None:
     """Every combination of the knobs given with the balance asked for, that one first, each once."""
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1))
-    grid = BalanceGrid(replicas=(Tolerance.parse("5%"), Tolerance.parse(1)), topic_replicas=(Tolerance.parse("none"),))
+    grid = {"replicas": (Tolerance.parse("5%"), Tolerance.parse(1)), "topic_replicas": (Tolerance.parse("none"),)}
     table = candidates(problem, Sweep(1000, grid=grid)).to_pylist()
     found = [tuple(each[knob] for knob in KNOBS) for each in table if each["strategy"] == "optimum"]
     points = [("1", "1", "1"), ("1", "1", "none"), ("5%", "1", "1"), ("5%", "1", "none")]

@@ -16,6 +16,7 @@ from planner.model.spec import (
     BrokerClass,
     Budget,
     Choice,
+    ChoiceRule,
     ConsumerGroup,
     ConsumerMember,
     DescribedGroup,
@@ -91,7 +92,7 @@ def at_busiest_hours(document: Document) -> bool:
 def grid(document: Document) -> BalanceGrid:
     """`sweep.balance`."""
     asked = document.get("sweep", "balance") or {}
-    return BalanceGrid(**{name: tuple(map(Tolerance.parse, values)) for name, values in asked.items()})
+    return {name: tuple(map(Tolerance.parse, values)) for name, values in asked.items()}
 
 
 def budget(document: Document) -> Budget:
@@ -105,26 +106,27 @@ def budget(document: Document) -> Budget:
 
 def choice(document: Document) -> Choice:
     """`sweep.choose`: `asked`, or the one rule that it names with its amount."""
-    match document.get("sweep", "choose"):
-        case {"most_even_within_bytes": size}:
-            return Choice("most_even_within_bytes", parse_bytes(size))
-        case {"fewest_bytes_within_imbalance": share}:
-            return Choice("fewest_bytes_within_imbalance", share_ppm(share))
-        case {"lowest_worst_hour_within_bytes": size}:
-            return Choice("lowest_worst_hour_within_bytes", parse_bytes(size))
-        case {"fewest_bytes_within_worst_hour": rate}:
-            return Choice("fewest_bytes_within_worst_hour", parse_bytes_per_sec(rate))
-        case {"most_months_within_bytes": size}:
-            return Choice("most_months_within_bytes", parse_bytes(size))
-        case {"fewest_bytes_lasting_months": months}:
-            return Choice("fewest_bytes_lasting_months", months)
-        case _:
-            return Choice()
+    asked = document.get("sweep", "choose")
+    for rule, parse in _AMOUNTS.items():
+        if isinstance(asked, dict) and rule in asked:
+            return Choice(rule, parse(asked[rule]))
+    return Choice()
 
 
 def share_ppm(percentage: str) -> int:
     """`87.5%` in millionths; exact, as four decimals are all that is allowed."""
     return int(Fraction(percentage.removesuffix("%")) * 10_000)
+
+
+# How the amount of each rule of `sweep.choose` is read.
+_AMOUNTS: Mapping[ChoiceRule, Callable[[Any], int]] = {
+    "most_even_within_bytes": parse_bytes,
+    "fewest_bytes_within_imbalance": share_ppm,
+    "lowest_worst_hour_within_bytes": parse_bytes,
+    "fewest_bytes_within_worst_hour": parse_bytes_per_sec,
+    "most_months_within_bytes": parse_bytes,
+    "fewest_bytes_lasting_months": int,
+}
 
 
 def growth(document: Document) -> tuple[Growth, ...]:

@@ -79,7 +79,7 @@ class Solved:
     ) -> Solved | None:
         """The optimum of the network with these topics in full; None where the windows can't hold."""
         nodes = Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
-        bounds = np.stack([windows[0].low, windows[0].high]).reshape(2, nodes.topics, nodes.brokers)
+        bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
         small = _Small.of(layout, bounds, kept, full, nodes)
         large = InFull.of(layout, bounds, full, nodes)
         supplies = np.concatenate([small.supplies, large.supplies])

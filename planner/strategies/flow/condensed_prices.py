@@ -145,7 +145,7 @@ class _Condensed:
     ) -> None:
         self._layout, self._classes, self._kept, self._full = layout, classes, kept, full
         self._nodes = nodes = Nodes(layout.topic_count, len(layout.group_racks), len(layout.targets))
-        bounds = np.stack([windows[0].low, windows[0].high]).reshape(2, nodes.topics, nodes.brokers)
+        bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
         self._large = InFull.of(layout, bounds, full, nodes)
         self._in_all = windows[1]
         stays = (layout.home >= 0) & ~full[layout.topics][:, None]

@@ -58,6 +58,11 @@ class Windowed:
     price: int
     most: LongArray | None = None
 
+    @property
+    def bounds(self) -> LongArray:
+        """(2, K): low and high."""
+        return np.stack([self.low, self.high])
+
 
 @dataclass(frozen=True)
 class Flow:

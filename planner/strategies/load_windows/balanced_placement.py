@@ -144,9 +144,8 @@ def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
 def _fits(task: Task, most: Allowed, *, only_loads: bool = False) -> Fits:
     """The windows as the flow has them, which replicas that may not move are outside of at no cost."""
     topics, brokers = windowed(task.layout, task.wanted)
-    by_topic = np.stack([topics.low, topics.high]).reshape(2, task.layout.topic_count, -1)
-    in_all = np.stack([brokers.low, brokers.high])
-    return Fits(by_topic, in_all, task.loads.windows, task.loads.scales, most, only_loads)
+    by_topic = topics.bounds.reshape(2, task.layout.topic_count, -1)
+    return Fits(by_topic, brokers.bounds, task.loads.windows, task.loads.scales, most, only_loads)
 
 
 _Found = Iterator[tuple[PlacedPlan | None, Bound | None]]

@@ -207,8 +207,8 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
         loads=none if loads is None else loads.weights,
         scales=none[:, 0] if loads is None else loads.scales,
         load_windows=np.zeros((0, 2, len(layout.targets)), dtype=np.int64) if loads is None else loads.windows,
-        cell_windows=np.stack([topics.low, topics.high]).reshape(2, layout.topic_count, -1),
-        broker_windows=np.stack([brokers.low, brokers.high]),
+        cell_windows=topics.bounds.reshape(2, layout.topic_count, -1),
+        broker_windows=brokers.bounds,
     )
 
 

@@ -81,8 +81,8 @@ def proof(
     coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in in_parts)
     unpriced = bounds.none_priced(about)
     prices = Prices(
-        bounds.at_edges(coarse_cells, np.stack([topic_window.low, topic_window.high]).reshape(2, *cells.shape)),
-        bounds.at_edges(coarse_brokers, np.stack([broker_window.low, broker_window.high])),
+        bounds.at_edges(coarse_cells, topic_window.bounds.reshape(2, *cells.shape)),
+        bounds.at_edges(coarse_brokers, broker_window.bounds),
         unpriced.loads if loads is None else tuple(map(bounds.at_edges, loads[0] >> coarser, loads[1])),
         GRAIN >> coarser,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.inputs.spec.reading import load
-from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.recorded import InputRow, ReplicationFactorRow, SpecLimits
 from planner.model.spec import (
@@ -130,13 +130,13 @@ def test_the_changes(spec: Spec) -> None:
 
 def test_the_sweep(spec: Spec) -> None:
     """Grids, aims, the rule of choice, alternatives and futures."""
-    grid = BalanceGrid(
-        replicas=(Tolerance("spread", 1), Tolerance("percent", 5), NO_TOLERANCE),
-        topic_leaders=(Tolerance("spread", 3),),
-        disk=(Tolerance("percent", 2), NO_TOLERANCE),
-        network_in=(Tolerance("percent", 5),),
-        network_out=(Tolerance("percent", 9),),
-    )
+    grid = {
+        "replicas": (Tolerance("spread", 1), Tolerance("percent", 5), NO_TOLERANCE),
+        "topic_leaders": (Tolerance("spread", 3),),
+        "disk": (Tolerance("percent", 2), NO_TOLERANCE),
+        "network_in": (Tolerance("percent", 5),),
+        "network_out": (Tolerance("percent", 9),),
+    }
     added = (replace(BIG, id=8), replace(BIG, id=9))
     two_racks = Changes(add_brokers=added, replace_brokers=((4, 9),), rebalance="none")
     assert (
