@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.problem import BoolArray, LongArray
+from planner.model.problem import BoolArray, LongArray, sums_at
 from planner.model.spec import BatchRules
 
 FloatArray = NDArray[np.float64]
@@ -115,9 +115,7 @@ class BatchLoads:
         chosen = np.zeros(len(self), dtype=bool)
         chosen[list(members)] = True
         entries = np.repeat(chosen, [end - first for first, end in self.bounds])
-        totals = np.zeros(self.lane_count, dtype=np.int64)
-        np.add.at(totals, self.lanes[entries], of[entries])
-        return totals
+        return sums_at(self.lane_count, self.lanes[entries], of[entries])
 
 
 NOWHERE = -1

@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.model.build_problem import today
 from planner.model.cluster import ANY, PartitionChange, Reason, ReplicaLists
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.model.spec import BatchRules
 from planner.model.together import without_common_broker
 from planner.scoring import independent_check
@@ -57,10 +57,8 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
 def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray, LongArray]:
     """Bytes that each broker (B,) copies in, and that are copied from it as today's leader."""
     rows, slots = np.nonzero(adding(problem, assignment))
-    arriving, leaving = (np.zeros(len(problem.broker_ids), dtype=np.int64) for _ in range(2))
-    np.add.at(arriving, assignment[rows, slots], problem.size_bytes[rows])
-    np.add.at(leaving, problem.copied_from[rows], problem.size_bytes[rows])
-    return arriving, leaving
+    count, copied = len(problem.broker_ids), problem.size_bytes[rows]
+    return sums_at(count, assignment[rows, slots], copied), sums_at(count, problem.copied_from[rows], copied)
 
 
 def _named(ids: list[int], brokers: list[int]) -> tuple[int, ...]:

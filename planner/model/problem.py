@@ -198,6 +198,15 @@ class Problem:
         return lowest
 
 
+def sums_at(shape: int | tuple[int, ...], at: Any, values: Any = 1) -> LongArray:
+    """(shape): zeros with values added at these places, as often as they are there; exact, which weighted counts of
+    floats aren't.
+    """
+    sums: LongArray = np.zeros(shape, dtype=np.int64)
+    np.add.at(sums, at, values)
+    return sums
+
+
 def like_brokers(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of target brokers, by position, of which either could be the other: each holds nothing, stands for no
     other broker, and has the same rack, capacities and rules as the one before.

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from ortools.graph.python import max_flow
 
-from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.work_limits import FEW_ROWS, MOST_IN_FULL
@@ -57,9 +57,7 @@ def solve(
 
 def per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
     """(M, R): how many of these replicas of today lie in each rack."""
-    counts = np.zeros(layout.most.shape, dtype=np.int64)
-    np.add.at(counts, (rows, layout.racks[layout.home[rows, slots]]), 1)
-    return counts
+    return sums_at(layout.most.shape, (rows, layout.racks[layout.home[rows, slots]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +144,7 @@ class _Small:
         """The arcs of all topics that aren't in full, for windows (2, T, Bt)."""
         stays = (layout.home >= 0) & ~full[layout.topics][:, None]
         at = np.nonzero(stays)
-        held = np.zeros((nodes.topics, nodes.brokers), dtype=np.int64)
-        np.add.at(held, (layout.topics[at[0]], layout.home[at]), 1)
+        held = sums_at((nodes.topics, nodes.brokers), (layout.topics[at[0]], layout.home[at]))
         spare = np.where(full[:, None], 0, held - bounds)
         leaving, leave = _leave(layout, at, spare, nodes)
         low, high = (-spare).clip(min=0)
@@ -155,8 +152,7 @@ class _Small:
         pools = nodes.pool(taking[0], layout.racks[taking[1]])
         take = min_cost_flow.arcs(pools, nodes.broker(taking[1]), high[taking], 0, low[taking])
         missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
-        supplies = np.zeros(nodes.sink + 1, dtype=np.int64)
-        np.add.at(supplies, nodes.hub(layout.topics), missing)
+        supplies = sums_at(nodes.sink + 1, nodes.hub(layout.topics), missing)
         supplies[nodes.broker(np.arange(nodes.brokers))] = held.sum(axis=0)
         cross, back, few = _through_hubs(layout, kept, full, nodes)
         crossings = int(few[layout.topics[leaving[0]]].sum() + missing[few[layout.topics]].sum())
@@ -204,9 +200,7 @@ def _through_hubs(
 
 def topic_sums(topics: IntArray, values: LongArray, count: int) -> LongArray:
     """Sums of rows (K, R) by their topics (K,): (count, R)."""
-    sums = np.zeros((count, values.shape[1]), dtype=np.int64)
-    np.add.at(sums, topics, values)
-    return sums
+    return sums_at((count, values.shape[1]), topics, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,8 +290,7 @@ def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArr
     topics = layout.topics[movers]
     sure = np.maximum(layout.least[movers] - kept[movers], 0)
     room = np.maximum(layout.most[movers] - kept[movers], 0) - sure
-    arrivals = np.zeros((layout.topic_count, layout.most.shape[1]), dtype=np.int64)
-    np.add.at(arrivals.T, layout.racks, solved.arriving.T)
+    arrivals = sums_at((layout.most.shape[1], layout.topic_count), layout.racks, solved.arriving.T).T
     arrivals[full] = 0
     left = arrivals - topic_sums(topics, sure, len(arrivals))
     given = spread(topics, missing[movers] - sure.sum(axis=1), room, left)
@@ -336,9 +329,8 @@ def in_full(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.F
             in_racks[layout.needs_node],
         ]
     ).astype(np.int64)
-    cells = solved.arriving.astype(np.int64)
     rows, slots = np.nonzero(solved.stays)
-    np.add.at(cells, (layout.topics[rows], layout.home[rows, slots]), 1)
+    cells = solved.arriving + sums_at(solved.arriving.shape, (layout.topics[rows], layout.home[rows, slots]))
     costs = np.concatenate(
         [layout.keep_costs[layout.home >= 0], layout.enter_costs[network.enter[0], network.enter[1]]]
     )

@@ -20,7 +20,7 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 from ortools.graph.python import min_cost_flow
 
-from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, sums_at
 from planner.scoring.window_excess import EXCESS_STEPS
 
 _Numbers = IntArray | LongArray
@@ -396,9 +396,7 @@ def cheapest(arcs: Arcs, units: LongArray) -> LongArray:
     """The units (K,) of the cheapest flow with the same supplies as a known flow (K,)."""
     nodes, numbers = np.unique(np.concatenate([arcs.tails, arcs.heads]), return_inverse=True)
     tails, heads = numbers.reshape(2, -1).astype(np.int32)
-    supplies = np.zeros(len(nodes), dtype=np.int64)
-    np.add.at(supplies, tails, units)
-    np.subtract.at(supplies, heads, units)
+    supplies = sums_at(len(nodes), tails, units) - sums_at(len(nodes), heads, units)
     found = _carried([replace(arcs, tails=tails, heads=heads)], supplies)
     if found is None:
         raise AssertionError("a flow that exists wasn't found")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported where they are first used
 
-from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
 from planner.model.seeded_numbers import numbers
 from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TOUCHED_FLOWS, TOUCHED_SHARES
@@ -275,9 +275,8 @@ class Program:
     def holds(self, units: LongArray) -> bool:
         """True where units (K,) are a flow of the face, for all that the solver's rounding says."""
         face, change = self.face, units - self.face.units
-        net = np.zeros(int(max(face.tails.max(initial=0), face.heads.max(initial=0))) + 1, dtype=np.int64)
-        np.add.at(net, face.tails, change)
-        np.subtract.at(net, face.heads, change)
+        count = int(max(face.tails.max(initial=0), face.heads.max(initial=0))) + 1
+        net = sums_at(count, face.tails, change) - sums_at(count, face.heads, change)
         return not (net.any() or (units < face.low).any() or (units > face.high).any())
 
     def solved(

@@ -9,7 +9,7 @@ from ortools.graph.python import max_flow
 
 from planner.model.errors import InfeasibleError
 from planner.model.interrupts import give_back
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, condensed_prices, min_cost_flow
 from planner.strategies.flow.layout import Layout, Network, windowed
@@ -110,8 +110,7 @@ def deal(
     decided (2, K): (row, broker) pairs that are settled; entered (M, G): newcomers a row has in each group;
     arriving (T, Bt): newcomers of a topic that each broker takes.
     """
-    kept = np.zeros_like(entered)
-    np.add.at(kept, (decided[0], layout.groups[decided[1]]), 1)
+    kept = sums_at(entered.shape, (decided[0], layout.groups[decided[1]]))
     several = bool(((entered > 0) & (entered + kept > 1)).any())
     dealt = (
         _deal_by_flow(layout, decided, entered, arriving)

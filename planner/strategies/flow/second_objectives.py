@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.build_problem import taken_over
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.window_excess import EXCESS_STEPS
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
@@ -54,8 +54,7 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *
         decided, entered, arriving = placed.network.read(layout, units)
         chosen, undealt = deal(layout, decided, entered, arriving, problem.width)
         if not undealt.any():
-            cells = arriving.astype(np.int64)
-            np.add.at(cells, (layout.topics[decided[0]], decided[1]), 1)
+            cells = arriving + sums_at(arriving.shape, (layout.topics[decided[0]], decided[1]))
             through = (cells.ravel(), cells.sum(axis=0))
             solved = replace(placed.solved, units=units, through=through)
             return replace(placed, chosen=chosen, solved=solved, ties_proven=proven)
@@ -127,7 +126,7 @@ class _Face:
         stays = ((layout.home >= 0) & ~layout.replaced).sum(axis=1)
         # Where all could stay, as many leave as enter other brokers.
         into = np.concatenate([network.enter[0], network.own[0]])
-        least, most = (_summed(into, each[ends[0] : ends[2]], count) for each in (face.low, face.high))
+        least, most = (sums_at(count, into, each[ends[0] : ends[2]]) for each in (face.low, face.high))
         open_rows = (held == layout.factors) & (stays == held) & (leaving > 0) & ~gone & (least == 0)
         shares = np.minimum(leaving, most).clip(1, TOUCHED_SHARES)
         charges = np.where(open_rows, SHARED // shares, 0)
@@ -284,11 +283,10 @@ class _Cells:
         ends = network.ends
 
         def arriving(column: LongArray) -> LongArray:
-            total = _summed(of_own, column[ends[1] : ends[2]], count)
-            return total + column[ends[2] : ends[3]]
+            return sums_at(count, of_own, column[ends[1] : ends[2]]) + column[ends[2] : ends[3]]
 
         def staying(column: LongArray) -> LongArray:
-            return _summed(of_keep, column[: ends[0]], count)
+            return sums_at(count, of_keep, column[: ends[0]])
 
         through_low, through_high, broker_low, broker_high = _through(face, len(network.arcs.tails), count, brokers)
         slack = through_low <= arriving(face.low) + staying(face.low)
@@ -345,10 +343,3 @@ def _steps(layout: Layout, cells: _Cells, first: int) -> tuple[min_cost_flow.Arc
         (first + brokers).astype(np.int32), (layout.first_broker + brokers).astype(np.int32), end - begin, begin + end
     )
     return arcs, carried
-
-
-def _summed(at: IntArray, values: LongArray, count: int) -> LongArray:
-    """(count,): sums of values by where they are."""
-    sums = np.zeros(count, dtype=np.int64)
-    np.add.at(sums, at, values)
-    return sums

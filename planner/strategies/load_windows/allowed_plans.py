@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.balance import Balance, Tolerance
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads, excess
 from planner.scoring.windows import Windows, alike, starts
@@ -102,17 +102,14 @@ def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray)
     stays = (at[:, :, None] == layout.home[:, None, :]) & (at >= 0)[:, :, None]
     entering = layout.enter_costs[np.arange(len(at))[:, None], layout.groups[at]]
     costs = np.where(stays.any(axis=2), (stays * layout.keep_costs[:, None, :]).sum(axis=2), entering)
-    total = np.zeros(layout.topic_count, dtype=np.int64)
-    np.add.at(total, layout.topics, np.where(at >= 0, costs, 0).sum(axis=1))
+    total = sums_at(layout.topic_count, layout.topics, np.where(at >= 0, costs, 0).sum(axis=1))
     return excess(wanted.topic_replicas[:, :, layout.order], cells, TOPIC_PRICE), total
 
 
 def _cells(layout: Layout, at: IntArray) -> LongArray:
     """(T, Bt): replicas of rows (M, W) of brokers of the flow."""
-    cells = np.zeros((layout.topic_count, len(layout.targets)), dtype=np.int64)
     rows, slots = np.nonzero(at >= 0)
-    np.add.at(cells, (layout.topics[rows], at[rows, slots]), 1)
-    return cells
+    return sums_at((layout.topic_count, len(layout.targets)), (layout.topics[rows], at[rows, slots]))
 
 
 def closed(problem: Problem, balance: Balance, topics: int) -> OpenWindows:

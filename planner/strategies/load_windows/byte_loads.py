@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.windows import Windows
 from planner.strategies.bounds import GRAIN
@@ -39,10 +39,8 @@ class ByteLoads:
     def held(self, brokers: IntArray) -> LongArray:
         """(D, Bt): what replicas on these brokers of the flow (M, W), -1 for none, bring."""
         rows, slots = np.nonzero(brokers >= 0)
-        load = np.zeros((len(self.weights), self.windows.shape[2]), dtype=np.int64)
-        for of, weights in zip(load, self.weights, strict=True):
-            np.add.at(of, brokers[rows, slots], weights[rows])
-        return load
+        count = self.windows.shape[2]
+        return np.stack([sums_at(count, brokers[rows, slots], weights[rows]) for weights in self.weights])
 
     def within(self, brokers: IntArray) -> bool:
         """True where replicas on these brokers (M, W) are inside all windows."""
@@ -117,6 +115,4 @@ def _fixed(problem: Problem, layout: Layout, of: LongArray) -> LongArray:
     fixed[layout.rows] = False
     held = problem.replicas[fixed]
     rows, slots = np.nonzero(held >= 0)
-    on_brokers = np.zeros(len(problem.broker_ids), dtype=np.int64)
-    np.add.at(on_brokers, held[rows, slots], of[fixed][rows])
-    return on_brokers[layout.targets]
+    return sums_at(len(problem.broker_ids), held[rows, slots], of[fixed][rows])[layout.targets]

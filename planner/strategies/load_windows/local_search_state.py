@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
 from planner.scoring.windows import Windows
 from planner.strategies.flow.layout import Layout, windowed
 from planner.strategies.load_windows.byte_loads import ByteLoads
@@ -230,13 +230,11 @@ class Placement:
     def __post_init__(self) -> None:
         search = self.search
         rows, brokers = np.nonzero(self.on)
-        self.in_rack = np.zeros(search.least.shape, dtype=np.int32)
+        self.in_rack = sums_at(search.least.shape, (rows, search.racks[brokers])).astype(np.int32)
+        self.cells = sums_at(search.cell_windows.shape[1:], (search.topics[rows], brokers))
         self.load = np.zeros((len(search.loads), self.on.shape[1]), dtype=np.int64)
-        self.cells = np.zeros(search.cell_windows.shape[1:], dtype=np.int64)
-        np.add.at(self.in_rack, (rows, search.racks[brokers]), 1)
-        np.add.at(self.cells, (search.topics[rows], brokers), 1)
-        for load, of in zip(self.load, search.loads, strict=True):
-            np.add.at(load, brokers, of[rows])
+        for at, of in enumerate(search.loads):
+            self.load[at] = sums_at(self.on.shape[1], brokers, of[rows])
         self.held = self.cells.sum(axis=0)
         self.changes = np.zeros(len(self.held), dtype=np.int64)
         # Columns are what is looked at.
