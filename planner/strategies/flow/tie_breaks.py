@@ -21,7 +21,7 @@ from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
 from planner.strategies.flow.second_objectives import leaders_today
-from planner.strategies.load_windows.local_search_state import Placement, further, going, movers, of_layout
+from planner.strategies.load_windows.local_search_state import Placement, further, going, of_layout
 from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
 # Gains below this are none.
@@ -177,7 +177,7 @@ class _Side:
     @staticmethod
     def of(placement: Placement, here: int, there: int, by: Ties) -> _Side:
         """All that may go from `here` to `there`."""
-        search, rows = placement.search, movers(placement, here, there)
+        search, rows = placement.search, going(placement, here, np.array([there])).rows
         gains = _gains(placement, rows, np.full_like(rows, here), np.full_like(rows, there), by)
         order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains > _NEVER)]
         rows, gains = rows[order], gains[order]

@@ -48,24 +48,12 @@ class Moving(NamedTuple):
         return Moving(np.append(rows, -1), np.append(search.costs[rows] * steps, 0), loads)
 
 
-def movers(placement: Placement, source: int, target: int) -> IntArray:
-    """Rows that may go from one broker to the other, as far as racks and other replicas let them."""
-    search, on = placement.search, placement.on
-    free = on[:, source] & ~on[:, target]
-    if search.allowed is not None:
-        free &= search.allowed[:, target]
-    rows = np.flatnonzero(free)
-    if search.racks[source] == search.racks[target]:
-        return rows
-    return rows[placement.racks_allow(rows, source, target)]
-
-
 def going(placement: Placement, here: int, partners: IntArray) -> Ends:
     """Rows that may go from here to each of the partners (K,), as far as racks and other replicas let them."""
     search, rows = placement.search, np.flatnonzero(placement.on[:, here])
-    free = ~placement.on[rows][:, partners]
+    free = ~placement.on[np.ix_(rows, partners)]
     if search.allowed is not None:
-        free &= search.allowed[rows][:, partners]
+        free &= search.allowed[np.ix_(rows, partners)]
     to, at = np.nonzero(free.T)
     rows = rows[at]
     may = placement.racks_allow(rows, here, partners[to])

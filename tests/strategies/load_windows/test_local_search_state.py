@@ -16,7 +16,6 @@ from planner.strategies.load_windows.local_search_state import (
     can_exchange,
     coming,
     going,
-    movers,
     pairings,
 )
 
@@ -43,22 +42,27 @@ def placement(**rest: Any) -> Placement:
     return Placement(replace(search, **rest), np.array(ON, dtype=bool))
 
 
-def test_movers_within_a_rack() -> None:
+def gone(of: Placement, here: int, there: int) -> list[int]:
+    """The rows that may go from one broker to one other."""
+    return going(of, here, np.array([there])).rows.tolist()
+
+
+def test_going_within_a_rack() -> None:
     """Rows that are there and not here, whatever the racks hold."""
-    assert ([0, 2], [1, 3]) == (movers(placement(), 0, 1).tolist(), movers(placement(), 1, 0).tolist())
+    assert ([0, 2], [1, 3]) == (gone(placement(), 0, 1), gone(placement(), 1, 0))
 
 
-def test_movers_between_racks() -> None:
+def test_going_between_racks() -> None:
     """Rows 0 and 1 must keep one replica in each rack and row 3 may not leave; row 2 is free to."""
-    assert ([2], []) == (movers(placement(), 0, 2).tolist(), movers(placement(), 1, 2).tolist())
-    assert [] == movers(placement(), 2, 0).tolist()
+    assert ([2], []) == (gone(placement(), 0, 2), gone(placement(), 1, 2))
+    assert [] == gone(placement(), 2, 0)
 
 
-def test_movers_only_go_where_they_are_allowed() -> None:
+def test_rows_only_go_where_they_are_allowed() -> None:
     """As leaders, which only go where there is a replica."""
     allowed = np.ones((4, 3), dtype=bool)
     allowed[0, 1] = False
-    assert [2] == movers(placement(allowed=allowed), 0, 1).tolist()
+    assert [2] == gone(placement(allowed=allowed), 0, 1)
 
 
 def test_what_moving_means() -> None:
@@ -96,13 +100,13 @@ def test_several_partners_are_each_by_themselves() -> None:
     assert [both[1], both[0]] == all_pairs(placement(), 1, 2)
 
 
-def test_ends_are_movers() -> None:
-    """To or from several partners at once, partner by partner."""
+def test_several_partners_at_once() -> None:
+    """To or from them, partner by partner."""
     of, partners = placement(), np.array([1, 2])
     out, back = going(of, 0, partners), coming(of, 0, partners)
     for at, partner in enumerate(partners.tolist()):
-        assert movers(of, 0, partner).tolist() == out.rows[out.partners == at].tolist()
-        assert movers(of, partner, 0).tolist() == back.rows[back.partners == at].tolist()
+        assert gone(of, 0, partner) == out.rows[out.partners == at].tolist()
+        assert gone(of, partner, 0) == back.rows[back.partners == at].tolist()
 
 
 def test_pairings_without_room_on_a_broker() -> None:
