@@ -25,9 +25,6 @@ from planner.scoring.window_excess import EXCESS_STEPS
 
 _Numbers = IntArray | LongArray
 
-# More units than any arc will carry.
-_ENDLESS = UNCAPPED
-
 
 @dataclass(frozen=True)
 class Arcs:
@@ -110,7 +107,7 @@ def window(
     over, under = (-bounds[1]).clip(0), (bounds[0] - most).clip(0)
     high = high if caps is None else np.minimum(high, caps.clip(0))
     return Windowed(
-        tails, heads, np.minimum(low, high), high, over, under, price, None if caps is None else caps.clip(0, _ENDLESS)
+        tails, heads, np.minimum(low, high), high, over, under, price, None if caps is None else caps.clip(0, UNCAPPED)
     )
 
 
@@ -313,15 +310,15 @@ def _beyond(taken: LongArray | None) -> LongArray | int:
 
 def opened(window: Windowed) -> Windowed:
     """The window as one that holds whatever goes through it."""
-    high = np.full_like(window.high, _ENDLESS) if window.most is None else window.most
+    high = np.full_like(window.high, UNCAPPED) if window.most is None else window.most
     return replace(window, low=np.zeros_like(window.low), high=high)
 
 
 def _excess(window: Windowed, factor: int) -> Arcs:
     """Arcs beyond the window, upwards in steps, and back against what is certain, down to nothing."""
-    room = np.full_like(window.low, _ENDLESS)
+    room = np.full_like(window.low, UNCAPPED)
     if window.most is not None:
-        room = np.where(window.most < _ENDLESS, window.most - window.high, room)
+        room = np.where(window.most < UNCAPPED, window.most - window.high, room)
     up = _steps(window.tails, window.heads, window.over, room, window.price * factor)
     down = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
     return join(*up, *down)
