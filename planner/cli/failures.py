@@ -116,7 +116,9 @@ def failures(
     if rows is not None:
         of_spec = _spec_of(path) if path.is_dir() or path.name == "plan.json" else path
         output_folder.require_unread("--rows", rows, reading.files_read(of_spec, subject.spec))
-    wanted = failure_rows.all_scenarios(subject.problem, of or KINDS, scenarios, seed)
+    # A single broker has no pairs.
+    kinds = of or KINDS[: 3 if len(subject.problem.broker_ids) > 1 else 2]
+    wanted = failure_rows.all_scenarios(subject.problem, kinds, scenarios, seed)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
     found = computed(
         engine,

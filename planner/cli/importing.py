@@ -242,7 +242,7 @@ def import_(files: tuple[Path, ...], **options: Any) -> int:
     result = import_state(files, ImportOptions(**options))
     echo_line(f"found {result.found}", err=True)
     for note in result.notes:
-        echo_line(f"note: {printable(note)}", err=True)
+        echo_line(f"note: {printable(note, 2_000)}", err=True)
     for path in result.written:
         echo_line(str(path))
     if result.written:

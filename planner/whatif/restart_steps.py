@@ -230,8 +230,8 @@ def _verdict(document: RestartDocument) -> str:
     only_refused = any(_count(step.writes_refused) > _count(step.offline) for step in document.steps)
     lower = ", and where only writes are refused a lower min.insync.replicas meanwhile" if only_refused else ""
     return (
-        f"in {'step' if len(document.refusing) == 1 else 'steps'} {steps} partitions refuse writes with acks=all or "
-        f"have no leader{lost}; more replicas in sync would avoid it{lower}"
+        f"partitions refuse writes with acks=all or have no leader{lost} in "
+        f"{'step' if len(document.refusing) == 1 else 'steps'} {steps}; more replicas in sync would avoid it{lower}"
     )
 
 

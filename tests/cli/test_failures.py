@@ -132,6 +132,16 @@ def test_options_that_make_no_sense(spec, options, message, capsys):
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_cluster_of_one_broker_has_no_pairs(tmp_path):
+    """By default they are left out; who names them is told."""
+    path = tmp_path / "spec.yaml"
+    topic = "topics: [{name: a, partitions: [{replicas: [1]}, {replicas: [1]}]}]"
+    path.write_text(f"version: 1\ncluster:\n  name: one\n  brokers: [{{id: 1}}]\n  {topic}\n")
+    found = json.loads(run(path, "--format", "json"))
+    assert ["brokers"] == [each["of"] for each in found["kinds"] if each["possible"]]
+    assert 1 == CliRunner().invoke(commands, ["failures", str(path), "--of", "pairs"]).exit_code
+
+
 def test_a_plan_without_its_spec(spec, tmp_path):
     """The way out is named."""
     spec.rename(tmp_path / "other.yaml")

@@ -69,6 +69,17 @@ def test_a_file_is_written_whole(described: Path, tmp_path: Path, capsys: pytest
     assert {"a"} == {topic["name"] for topic in yaml.safe_load(out.read_text(encoding="utf-8"))["cluster"]["topics"]}
 
 
+def test_a_note_with_long_paths_ends_with_what_counts(
+    described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The note isn't cut before its end."""
+    other = tmp_path / ("folder" * 30) / "describe.txt"
+    other.parent.mkdir()
+    other.write_text(described.read_text(encoding="utf-8").replace("Replicas: 1,2", "Replicas: 2,1"), encoding="utf-8")
+    assert 0 == command(described, other)
+    assert f": {described} counts\n" in capsys.readouterr().err
+
+
 def test_what_someone_wrote_is_not_replaced(
     described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,17 @@ def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[st
     ]
 
 
+@pytest.mark.parametrize("playbook", ["apply", "verify"])
+def test_a_value_with_a_blank_needs_quotes_of_its_own(site: Site, playbook: str) -> None:
+    """Without them Ansible drops what is behind the blank: here the zone of a window. Nothing is started."""
+    window = "kafka_reassign_window={0}00:00-23:59 Europe/Berlin{0}"
+    cut = site.play(playbook, "-e", window.format(""))
+    assert (2, 0) == (cut.code, len(site.cluster["calls"])), cut.output
+    assert "'Europe/Berlin' is the value of nothing" in cut.text
+    whole = site.play("apply", "-e", window.format("'"), "--tags", "precheck")
+    assert 0 == whole.code, whole.output
+
+
 def test_a_full_disk_stops_the_run(site: Site) -> None:
     """Before a batch that would fill it further: nothing is started. A group that nobody knows holds the run."""
     size = [

@@ -143,3 +143,15 @@ def test_elections_that_fail_are_told_in_the_tools_words(tmp_path: Path) -> None
         "said": [],
         "said_by_kafka": "Not authorized to perform leader election",
     } == changes.elect(failed)
+
+
+def test_leaders_that_cannot_be_elected_are_named(tmp_path: Path) -> None:
+    """Each once with its reason, as Kafka 4 prints them above and within a stack trace; no Java is told."""
+    name = "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException"
+    error = f"Error completing leader election (PREFERRED) for partition: {{}}: {name}: The leader was not available.\n"
+    out = "Successfully completed leader election (PREFERRED) for partitions d-1\n" + error.format("b.c-12")
+    err = "1 replica(s) could not be elected\n\tat org.apache.kafka.tools.LeaderElectionCommand\n\tSuppressed: "
+    failed = changes.elect(Cluster(tmp_path, (1, out, f"{err}{error.format('b.c-12')}{error.format('a-0')}")))
+    because = "(The leader was not available)"
+    assert (False, 1) == (failed["elected"], failed["elections"])
+    assert f"2 of its leaders couldn't be elected: b.c-12 {because}, a-0 {because}" == failed["said_by_kafka"]

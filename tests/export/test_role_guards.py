@@ -137,6 +137,12 @@ def test_settings_are_checked_before_a_run(
     assert (said in found, bool(said)) == (True, bool(found))
 
 
+def test_a_value_that_ansible_cuts_at_a_blank_is_refused() -> None:
+    """`-e kafka_reassign_window="22:00-05:00 Europe/Berlin"` would otherwise be these hours in UTC."""
+    found = wait.check_settings({}, {}, "22:00-05:00", "Europe/Berlin")
+    assert found.startswith("'Europe/Berlin' is the value of nothing: -e NAME=VALUE ends at a blank; allowed:")
+
+
 def test_progress_is_one_line_with_what_is_known() -> None:
     """Partitions always, bytes, rate and time left where sizes are known."""
     told = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858, 48_000_000)

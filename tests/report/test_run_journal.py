@@ -43,6 +43,13 @@ def test_a_journal_is_shown_as_a_table() -> None:
     assert "The journal is empty." in markdown.render(run_journal.view("run.jsonl", ()))
 
 
+def test_lines_of_kafkas_tools_are_one_cell() -> None:
+    """A message with a stack trace is told in one row, with blanks where its lines ended."""
+    line = {"time": "2026-11-24T08:00:00Z", "event": "stopped", "said": "The run stopped: Error\n\tat kafka.Tool(1)\n"}
+    (entry,) = run_journal.entries(json.dumps(line).encode() + b"\n", "run.jsonl")
+    assert "The run stopped: Error at kafka.Tool(1)" == entry.said
+
+
 def test_batches_are_shown_planned_and_measured() -> None:
     """Time and bytes of each, and their sum; what is unknown of one batch is unknown of all."""
     second = END | {"figures": END["figures"] | {"batch": "02", "copied_bytes": None}}

@@ -56,7 +56,11 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
     for broker in holders:
         if live and broker not in live:
             yield f"broker {broker} holds replicas, but isn't live: its rack isn't known"
-    if not live or all(broker.rack is None for broker in seen):
+    bare = [broker for broker in seen if broker.rack is None]
+    if len(bare) < len(seen):
+        for each in bare:
+            yield f"broker {each.id} has no rack by {each.source}, but others have: state it, or none of theirs"
+    else:
         yield "racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions"
 
 

@@ -268,11 +268,21 @@ def _disagreements(
             for key, partition in known.items()
             if key in chosen and key not in moving and partition.replicas != chosen[key].partition.replicas
         ]
+        ours = {key: chosen[key].partition for key in known if key in chosen}
+        apart = [
+            key
+            for key, partition in ours.items()
+            if None not in (partition.isr, known[key].isr)
+            and partition.replicas == known[key].replicas
+            and (partition.leader, {*(partition.isr or ())}) != (known[key].leader, {*(known[key].isr or ())})
+        ]
         listed = {topic for topic, _ in known} & topics if part.whole else set()
         lacking = [key for key in chosen if key[0] in listed and key not in known]
         who = f"{part.file} ({part.title})"
-        if unlike:
-            notes.append(f"{who} disagrees with {winner} about the replicas of {_partitions(unlike)}: {winner} counts")
+        for what, keys in (("the replicas", unlike), ("leaders or ISRs", apart)):
+            if keys:
+                of = f"{what} of {_partitions(keys)}"
+                notes.append(f"{who} disagrees with {winner} about {of}: {winner} counts")
         if extra:
             notes.append(f"{who} has {_partitions(extra)}, unknown to {winner}: left out")
         if lacking:

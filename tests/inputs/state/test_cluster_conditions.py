@@ -55,6 +55,14 @@ def test_fenced_brokers_are_told() -> None:
     assert ["broker 2 is fenced by f1: it is down, or not yet up"] == [each for each in found if "fenced" in each]
 
 
+def test_a_broker_without_a_rack_among_those_with_one_is_told() -> None:
+    """A spec in which only some brokers have one is refused."""
+    versions = "h:1 (id: 1 rack: a isFenced: false) -> (\n)\nh:2 (id: 2 rack: null isFenced: false) -> (\n)\n"
+    found = told(described(("1", "1,2", "1,2")), versions)
+    said = "broker 2 has no rack by f1, but others have: state it, or none of theirs"
+    assert [said] == [each for each in found if "rack" in each]
+
+
 def test_sources_without_configurations_leave_the_least_unknown(tmp_path: Path) -> None:
     """That is said, unless the YAML has what topics inherit; kafka-topics that shows nothing says there is nothing."""
     moves = json.dumps({"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]})

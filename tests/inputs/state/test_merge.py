@@ -70,6 +70,14 @@ def test_what_sources_disagree_about_is_told() -> None:
     ) == state.notes
 
 
+def test_captures_of_different_moments_are_told() -> None:
+    """Two describes with the same replicas, and a broker that is down in one. The order in an ISR is no matter."""
+    down = DESCRIBE.replace("Isr: 2,3", "Isr: 3")
+    said = "f1 (kafka-topics --describe) disagrees with f0 about leaders or ISRs of partition a-1: f0 counts"
+    assert (said,) == merged(DESCRIBE, down).notes
+    assert () == merged(DESCRIBE, DESCRIBE.replace("Isr: 2,3", "Isr: 3,2")).notes
+
+
 def test_within_a_rank_the_first_one_named_wins() -> None:
     """Documents that list some partitions add up."""
     first, second = reassignment(("a", 0, [1, 2])), reassignment(("a", 0, [9, 8]), ("a", 1, [2, 1]), ("c", 0, [3]))

@@ -59,23 +59,22 @@ def inside(window, now):
 def check_window(window):
     """A sentence on what is wrong with a window, or an empty one."""
     hours, _, zone = window.partition(" ")
+    wrong = f"kafka_reassign_window: '{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin"
     try:
         ZoneInfo(zone.strip() or "UTC")
     except (ValueError, KeyError, OSError):
-        hours = ""
-    if not _HOURS.fullmatch(hours):
-        return f"kafka_reassign_window: '{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin"
-    return ""
+        return wrong
+    return "" if _HOURS.fullmatch(hours) else wrong
 
 
-def check_settings(reactions, lag_limits, window):
-    """A sentence on what is wrong with the guards' settings, or an empty one."""
-    wrong = [f"{k}: {v}" for k, v in reactions.items() if k not in REACTIONS or v not in _WORDS]
-    if wrong:
+def check_settings(reactions, lag_limits, window, stray=""):
+    """A sentence on what is wrong with the guards' settings, or an empty one; `stray` is what Ansible gave no name."""
+    if stray:
+        return f"'{stray}' is the value of nothing: -e NAME=VALUE ends at a blank; allowed: -e \"NAME='VALUE'\""
+    if wrong := [f"{k}: {v}" for k, v in reactions.items() if k not in REACTIONS or v not in _WORDS]:
         allowed = f"{', '.join(sorted(REACTIONS))} with {', '.join(_WORDS)}"
         return f"kafka_reassign_reactions: {', '.join(wrong)} isn't possible; allowed: {allowed}"
-    wrong = [f"{k}: {v}" for k, v in (lag_limits or {}).items() if not re.fullmatch("[0-9]+", str(v))]
-    if wrong:
+    if wrong := [f"{k}: {v}" for k, v in (lag_limits or {}).items() if not re.fullmatch("[0-9]+", str(v))]:
         return f"kafka_reassign_lag_limits: {', '.join(wrong)} isn't possible; allowed: groups with numbers of records"
     return check_window(window) if window else ""
 
@@ -188,7 +187,8 @@ class ActionModule(ActionBase):
 
     def answer(self):
         """The result of the task."""
-        if problem := check_settings(self.reactions, self.given.get("lag_limits"), self.given.get("window")):
+        given, stray = self.given, self.task_vars.get("_raw_params", "")
+        if problem := check_settings(self.reactions, given.get("lag_limits"), given.get("window"), stray):
             raise AnsibleActionFail(problem)
         own = {"look": self.waited, "files": self.files, "summary": self.summary}
         return own.get(self.given.get("ask", "look"), self.module)()
@@ -360,7 +360,7 @@ class ActionModule(ActionBase):
         found = {}
         window, expiry = self.given.get("window"), self.given.get("valid_until")
         if window and not inside(window, now):
-            found["window"] = f"outside the maintenance window {window}"
+            found["window"] = f"outside the maintenance window {window}{'' if ' ' in window else ' UTC'}"
         if expiry and now.strftime("%Y-%m-%dT%H:%M:%SZ") >= expiry:
             found["expiry"] = f"the plan was valid until {expiry}"
         if self.given.get("batches_left") is not None and int(self.given["batches_left"]) <= 0:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, shortened
 
 _STARTED = "Successfully started"
 _ELECTED = "Successfully completed leader election"
+_NOT_ELECTED = re.compile(r"for partition: (\S+): (?:[\w.$]+: )?(.+?)\.?$", re.MULTILINE)
+_NAMED = 10
 # How long --execute may wait for the new replicas to be there, so that it can set their log dirs.
 _LOG_DIRS_MILLIS = "60000"
 
@@ -58,8 +61,14 @@ def elect(cluster):
         "elections": count,
         "changed": _ELECTED in out,
         "said": [f"{given['name']}: {count} leader{' was' if count == 1 else 's were'} elected."] if count else [],
-        "said_by_kafka": "" if code == 0 else shortened(err + out),
+        "said_by_kafka": "" if code == 0 else _not_elected(err + out) or shortened(err + out),
     }
+
+
+def _not_elected(text):
+    """Which partitions have no preferred leader and why, of what the tool says before a stack trace; or nothing."""
+    rows = list(dict.fromkeys(f"{name} ({why})" for name, why in _NOT_ELECTED.findall(text)))
+    return f"{len(rows)} of its leaders couldn't be elected: {', '.join(rows[:_NAMED])}" if rows else ""
 
 
 def run_newer(cluster, argv, newer, older):
