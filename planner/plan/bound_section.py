@@ -15,7 +15,7 @@ from msgspec import structs
 from planner.model.cluster import LEADERS, Apart, PartitionKey
 from planner.model.errors import StalePlanError
 from planner.model.file_reading import json_value
-from planner.model.formats import above_bound, gap_shown, size, words
+from planner.model.formats import above_bound, counted, gap_shown, size, words
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan import bound_certificate
@@ -317,6 +317,10 @@ def bounded(plan: Plan) -> str:
     does += [f"keeps {_and(rules)}"] if rules else []
     if plan.changes.rebalance == "all" and (of.topics.exclude or of.topics.include != ("*",)):
         does.append("leaves excluded topics where they are")
+    if of.topics.on_brokers:
+        does.append(f"changes only partitions on {_and([f'broker {broker}' for broker in of.topics.on_brokers])}")
+    if plan.unfinished and plan.unfinished.partitions:
+        does.append(f"leaves the same {counted(plan.unfinished.partitions, 'partition')} for later")
     return _and(does or ["makes these changes"])
 
 

@@ -222,7 +222,8 @@ def _why_nothing(plan: Plan) -> str:
             return f"no plan tried that copies at most {most} {better}; allow more in sweep.choose"
         case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
             return f"that is {chosen(plan)}"
-    stays = [*racks(plan)]
+    full = any(row.crossed and row.key.startswith("capacity.") for row in plan.limits)
+    stays = [*["no plan tried brings each broker within its caps"] * full, *racks(plan)]
     if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):
         return "with rebalance: none, only replicas that must move are moved, and none must"
     if stays or not plan.balance.relaxed:

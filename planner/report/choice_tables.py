@@ -72,13 +72,17 @@ def limits(plan: Plan) -> Table[LimitRow]:
 
 def relaxed(plan: Plan) -> Table[RelaxedRow]:
     """The windows that are not kept, and why."""
-    column = Column[RelaxedRow]
+    column, by_capacity = Column[RelaxedRow], sentences.of_unlike_capacity(plan)
+
+    def asked(row: RelaxedRow) -> str:
+        return sentences.target(row.wanted, by_share=row.window.removeprefix("topic_") in by_capacity)
+
     # Why a first step misses a target says nothing about the steps behind it.
     why = column("Why", lambda row: row.why, numeric=False)
     columns = (
         column("Target", lambda row: headline.target_name(row.window), numeric=False),
         column("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
-        column("Asked", lambda row: sentences.target(row.wanted), numeric=False),
+        column("Asked", asked, numeric=False),
         column("Reached", sentences.reached, numeric=False),
         *(() if plan.unfinished else (why,)),
     )

@@ -192,6 +192,16 @@ def target(asked: str, *, by_share: bool = False, shares: str = "") -> str:
     return f"differ by at most {asked}"
 
 
+def of_unlike_capacity(plan: Plan) -> set[str]:
+    """Windows of counts that are around the shares of brokers with unlike disks or networks, whether met or missed."""
+    stay = [broker for broker in plan.brokers if broker.role != "removed"]
+    stated = {
+        "replicas": {broker.disk_bytes for broker in stay},
+        "leaders": {broker.network_bytes_per_sec for broker in stay},
+    }
+    return {window for window, found in stated.items() if len(found) > 1 and None not in found}
+
+
 def reached(row: RelaxedRow) -> str:
     """What a relaxed window reached: `differ by 3`; for bytes, how far the worst broker is off: `12.5 % off share`."""
     return f"{percent(row.reached)} off share" if row.window in _BYTE_WINDOWS else f"differ by {number(row.reached)}"

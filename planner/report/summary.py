@@ -248,7 +248,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     if plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan):
         loads = tuple(load for load in loads if load[0] in ("leaders", "network_out"))
     ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))
-    by_capacity = _of_unlike_capacity(plan)
+    by_capacity = sentences.of_unlike_capacity(plan)
     for window, name, of, unit in loads:
         if unit == "bytes" and not plan.cluster.sizes_known:
             continue
@@ -274,16 +274,6 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             unlike_topics = "replicas" in by_capacity or ("topic_replicas" not in missed and by_racks)
             allowed = sentences.target(asked.topic_replicas, by_share=capped or unlike_topics)
             yield Measure("replicas of one topic", *today_and_after, allowed, _MISSED * ("topic_replicas" in missed))
-
-
-def _of_unlike_capacity(plan: Plan) -> set[str]:
-    """Windows of counts that are around the shares of brokers with unlike disks or networks, whether met or missed."""
-    stay = [broker for broker in plan.brokers if broker.role != "removed"]
-    stated = {
-        "replicas": {broker.disk_bytes for broker in stay},
-        "leaders": {broker.network_bytes_per_sec for broker in stay},
-    }
-    return {window for window, found in stated.items() if len(found) > 1 and None not in found}
 
 
 def _of_log_dirs(plan: Plan) -> Iterator[Measure]:

@@ -150,7 +150,7 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
     if not problem.movable.all():
         if (problem.leaders[~problem.movable] < 0).all():
             return "partitions without a leader keep their replicas: there is nothing to copy from"
-        return "excluded topics keep their replicas where they are"
+        return "partitions that the YAML's topics key excludes keep their replicas"
     if window.name in BYTE_WINDOWS:
         columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
         largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]

@@ -12,6 +12,7 @@ from hypothesis import given
 from plan_documents import Document, typed
 from properties import examples
 from report_documents import small
+from test_headline import LEFT
 
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
@@ -283,6 +284,17 @@ def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
     plan = met(rack_aware=False)
     plan["spec"]["topics"] |= {"exclude": ["a"]}
     assert "meets the targets and leaves excluded topics where they are" == bound_section.bounded(typed(plan))
+
+
+def test_partitions_that_stay_are_part_of_what_is_proven() -> None:
+    """A plan that may change more, or that leaves others for later, might spread more over the racks and copy less."""
+    plan = met()
+    plan["spec"]["topics"] |= {"on_brokers": [2, 4]}
+    only = "changes only partitions on broker 2 and broker 4"
+    assert f"meets the targets, spreads replicas over the racks and {only}" == bound_section.bounded(typed(plan))
+    step = typed(met(complete=False, unfinished=LEFT))
+    does = "ends as even as this one, spreads replicas over the racks and leaves the same 20 partitions for later"
+    assert f" of this step that {does}" == bound_section.covered(step)
 
 
 def test_that_nothing_meets_all_targets_is_said_where_it_is_proven() -> None:

@@ -26,6 +26,20 @@ def test_a_crossed_gate_stands_out() -> None:
     assert ["10 B", "10 B"] == column(table, "Allowed")
 
 
+def test_a_missed_target_is_around_the_share_where_brokers_have_unlike_disks() -> None:
+    """As the measures above say; of brokers with equal disks it is most minus fewest."""
+    plan = small()
+    plan["balance"]["relaxed"] = [
+        {"window": window, "topic": None, "wanted": "1", "reached": 5, "why": "x"}
+        for window in ("replicas", "topic_replicas", "leaders")
+    ]
+    alike = "differ by at most 1"
+    assert [alike] * 3 == column(choice_tables.relaxed(typed(plan)), "Asked")
+    plan["brokers"] = [row | {"disk_bytes": (at + 1) * 10**12} for at, row in enumerate(plan["brokers"])]
+    share = "within 1 of its share"
+    assert [share, share, alike] == column(choice_tables.relaxed(typed(plan)), "Asked")
+
+
 def test_a_term_that_changes_stands_out() -> None:
     """Values keep their unit; a terminal has a column for `if nothing moves` only where that differs from today."""
     table = choice_tables.terms(typed(small()))
