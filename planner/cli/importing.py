@@ -168,7 +168,7 @@ def _state_files(imported: Imported) -> dict[str, str]:
         topic.effective_config for topic in imported.topics
     )
     try:
-        parts = [topics_describe.read_part(described.split("\n"), "")]
+        parts = [topics_describe.read_part(described, "")]
         parts += [brokers_and_configs.read_configs(listed, "")] if told else []
         back = merge(parts)
     except ImportStateError:

@@ -29,7 +29,7 @@ class Kind:
 
 # A YAML with 20,000 partitions in it has 0.8 MB and takes some seconds to read; larger states go into state files.
 SPEC = Kind("a YAML specification", 4 * _MIB)
-# A million replicas make 30 MB of kafka-topics --describe, which is read by line, and 100 MB of log dirs' JSON.
+# A million replicas make 30 MB of kafka-topics --describe, and 100 MB of log dirs' JSON.
 STATE_LINES = Kind("a state file of kafka-topics --describe", 1024 * _MIB)
 STATE = Kind("a state file in any other format", 512 * _MIB)
 # A million replicas that move make some 300 MB.

@@ -12,7 +12,7 @@ Source: `org.apache.kafka.tools.TopicCommand` (kafka.admin.TopicCommand before 3
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -76,22 +76,22 @@ def recognises(text: str) -> bool:
     return re.search(r"^\s*(?:Topic|topic):", text, re.MULTILINE) is not None
 
 
-def read_part(lines: Iterable[str], file: str) -> StatePart:
-    """What the lines say, one at a time, so that an output of any length is read in the room that its partitions need.
-
-    ImportStateError names each bad line; after the first hundred the others are only counted.
-    """
+def read_part(text: str, file: str) -> StatePart:
+    """What the text says. ImportStateError names each bad line; after the first hundred the others are only counted."""
     found = _Read()
     read, before, last = 0, "", ""
-    left = iter(lines)
-    for number, line in enumerate(left, start=1):
+    lines = text.removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, start=1):
         entry = _usual_entry(line, number, file)
         if entry is not None:
             found.entries.append(entry)
         elif line.strip():
             _take(line, number, file, found)
         if len(found.findings) >= MOST_SHOWN - 1 or _too_many(found, Place(file, number, 1)):
-            raise ImportStateError([*found.findings, *_unread(left, Place(file, number + 1, 1))])
+            if unread := len(lines) - number:
+                message = f"after so many faults the other {unread:,} lines weren't read; {_HINT}"
+                found.findings.append(Finding(Place(file, number + 1, 1), "", message))
+            raise ImportStateError(found.findings)
         if len(found.entries) > read:
             read, before, last = len(found.entries), last, line
     findings = found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]
@@ -228,17 +228,6 @@ def _too_many(found: _Read, place: Place) -> bool:
             found.findings.append(Finding(place, "", f"more than {most:,} {what}; allowed: at most so many"))
             return True
     return False
-
-
-def _unread(left: Iterator[str], place: Place) -> Iterator[Finding]:
-    """That the rest wasn't looked at, and how long it is."""
-    try:
-        lines = sum(1 for _ in left)
-    except ImportStateError as error:  # a byte that isn't UTF-8
-        yield from error.findings
-        return
-    if lines:
-        yield Finding(place, "", f"after so many faults the other {lines:,} lines weren't read; {_HINT}")
 
 
 def _count_findings(found: _Read) -> Iterator[Finding]:

@@ -1,16 +1,14 @@
 """State files: opened, and read in the format that their content tells.
 
-Files are read, never written, and only regular ones, so `..` in a path can't do harm. A long output of
-`kafka-topics --describe` goes through line by line; everything else is JSON, or short, and is read as a whole.
+Files are read, never written, and only regular ones, so `..` in a path can't do harm.
 """
 
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import Literal
 
 from planner.inputs.importers import (
     brokers_and_configs,
@@ -24,18 +22,15 @@ from planner.inputs.importers import (
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
-from planner.model.errors import Finding, ImportStateError, Place, SetupError
+from planner.model.errors import Finding, ImportStateError, Place, SetupError, SpecError
 from planner.model.file_reading import UnreadableError
 from planner.model.recorded import InputRow
 
 Expected = Literal["state", "assignment", "sizes"]
 
 # So much of a text tells its format; what a terminal or a logger printed may stand above.
-_HEAD_CHARACTERS = 65_536
-_BOM = b"\xef\xbb\xbf"
+_HEAD_CHARACTERS = 262_144
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-# A longer line is no line of Kafka's tools: a topic's configuration has a few dozen keys.
-_LONGEST_LINE_BYTES = 2**24
 # What version control, editors and file managers leave behind. Any other name that begins with a dot may be a topic's.
 _NOT_STATE = frozenset({".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store"})
 # A cluster's capture has a few files, one of znodes two a topic and one a partition.
@@ -109,14 +104,11 @@ def read_file(
 
     UnreadableError where there is no such file; ImportStateError for what is wrong in it. Pipes are read where `piped`.
     """
-    digest = hashlib.sha256()
-    file_reading.require_text_name(path)
-    try:
-        with file_reading.open_file(path, file_reading.STATE_LINES, piped=piped) as handle:
-            part = _require(_read(handle, digest, path, topic, expected), expected)
-    except OSError as error:
-        raise file_reading.unreadable(path, error) from None
-    return StateFile(replace(part, file=written), InputRow(written, digest.hexdigest()))
+    data, text = _read(path, file_reading.STATE_LINES, piped=piped)
+    if len(data) > file_reading.STATE.most_bytes and not _is_described(text):
+        raise file_reading.too_large(path, file_reading.STATE)
+    part = read_part(text, path.as_posix(), topic, expected)
+    return StateFile(replace(part, file=written), InputRow(written, hashlib.sha256(data).hexdigest()))
 
 
 def read_all(
@@ -144,68 +136,26 @@ def read_all(
 
 def read_text(path: Path, written: str) -> tuple[str, InputRow]:
     """A file's text, and its digest under the path as written; UnreadableError and ImportStateError as `read_file`."""
+    data, text = _read(path, file_reading.GROUPS)
+    return text, InputRow(written, hashlib.sha256(data).hexdigest())
+
+
+def _read(path: Path, kind: file_reading.Kind, *, piped: bool = False) -> tuple[bytes, str]:
+    """A file's bytes, and the text that they are."""
     file_reading.require_text_name(path)
-    data = file_reading.read_bytes(path, file_reading.GROUPS)
-    _refuse_utf_16(data, path.as_posix())
-    return decode(data, path.as_posix()), InputRow(written, hashlib.sha256(data).hexdigest())
-
-
-class _Digest(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-
-
-def _read(handle: BinaryIO, digest: _Digest, path: Path, topic: str | None, expected: Expected) -> StatePart:
-    file, most = path.as_posix(), file_reading.STATE.most_bytes
-    head = handle.read(4 * _HEAD_CHARACTERS)
-    file_reading.refuse_compressed(head, path)
-    _refuse_utf_16(head, file)
-    if _is_read_by_line(head.removeprefix(_BOM).decode("utf-8", errors="replace")):
-        return topics_describe.read_part(_lines(head, handle, digest, path), file)
-    data = head + handle.read(most + 1 - len(head))
-    if len(data) > most:
-        raise file_reading.too_large(path, file_reading.STATE)
-    digest.update(data)
-    return read_part(decode(data, file), file, topic, expected)
-
-
-def _refuse_utf_16(head: bytes, file: str) -> None:
-    if head.startswith(_UTF_16):
+    data = file_reading.read_bytes(path, kind, piped=piped)
+    if data.startswith(_UTF_16):
         message = "the file is in UTF-16, as Windows' PowerShell writes it; allowed: text in UTF-8"
-        raise ImportStateError([Finding(Place(file, 1, 1), "", message)])
+        raise ImportStateError([Finding(Place(path.as_posix(), 1, 1), "", message)])
+    try:
+        return data, decode(data, path.as_posix())
+    except SpecError as error:
+        raise ImportStateError(error.findings) from None
 
 
-def _lines(head: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[str]:
-    """The lines, without their ends; the last one that `head` has is completed from the rest of the file."""
-    *whole, begun = head.removeprefix(_BOM).split(b"\n")
-    digest.update(head)
-    for number, raw in enumerate(chain(whole, _raw_lines(begun, handle, digest, path)), start=1):
-        try:
-            yield raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            column = len(raw[: error.start].decode("utf-8")) + 1
-            message = f"byte 0x{raw[error.start]:02x} isn't UTF-8; allowed: text in UTF-8"
-            raise ImportStateError([Finding(Place(path.as_posix(), number, column), "", message)]) from None
-
-
-def _raw_lines(begun: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[bytes]:
-    """The rest of the file, of which `begun` is the first line's beginning; UnreadableError for too large a file."""
-    left = file_reading.STATE_LINES.most_bytes
-    while more := handle.readline(_LONGEST_LINE_BYTES):
-        left -= len(more)
-        if left < 0:
-            raise file_reading.too_large(path, file_reading.STATE_LINES)
-        digest.update(more)
-        begun += more
-        if not begun.endswith(b"\n") and len(more) < _LONGEST_LINE_BYTES:
-            continue
-        yield begun.removesuffix(b"\n")
-        begun = b""
-    if begun:
-        yield begun
-
-
-def _is_read_by_line(head: str) -> bool:
-    """True where a text that begins so is read line by line, by `topics_describe`."""
+def _is_described(text: str) -> bool:
+    """True for what kafka-topics --describe prints."""
+    head = text[:_HEAD_CHARACTERS]
     return topics_describe.recognises(head) and not head.lstrip().startswith("{")
 
 
@@ -214,8 +164,6 @@ def read_part(text: str, file: str, topic: str | None = None, expected: Expected
 
     ImportStateError where the format isn't known, or not one of those expected, with all that are; and for each fault.
     """
-    if _is_read_by_line(text[:_HEAD_CHARACTERS]):
-        return _require(topics_describe.read_part(text.split("\n"), file), expected)
     for recognises, read in _READERS:
         if recognises(text):
             return _require(read(text, file, topic), expected)
@@ -246,6 +194,7 @@ def _unnamed(read: Callable[[str, str], StatePart]) -> _Reader:
 
 # The order matters where a format's mark may be inside another one: the most specific marks come first.
 _READERS: tuple[tuple[Callable[[str], bool], _Reader], ...] = (
+    (_is_described, _unnamed(topics_describe.read_part)),
     (terraform_show.recognises, _unnamed(terraform_show.read_part)),
     (cruise_control.recognises, _unnamed(cruise_control.read_part)),
     (log_dirs_describe.recognises, _unnamed(log_dirs_describe.read_part)),

@@ -142,7 +142,7 @@ def test_usual_and_unusual_lines_read_alike() -> None:
     """A line that the quick pattern takes gives what its fields give one by one."""
     usual = "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: N/A\tLastKnownElr: N/A"
     unusual = usual.replace("\tLeader", "  \tLeader")
-    parts = [topics_describe.read_part(["Topic: a\tPartitionCount: 1", line], "d.txt") for line in (usual, unusual)]
+    parts = [topics_describe.read_part(f"Topic: a\tPartitionCount: 1\n{line}", "d.txt") for line in (usual, unusual)]
     assert parts[0] == parts[1]
     assert "d.txt:2:2" == str(parts[0].entries[0].place)
 
@@ -151,7 +151,7 @@ def test_a_long_output_stops_after_a_hundred_faults() -> None:
     """A wrong file of a million lines isn't told line by line; how long the rest is, is said."""
     for line in ("Topic: a", "Topic: a\tPartitionCount: 1"):
         with pytest.raises(ImportStateError) as caught:
-            topics_describe.read_part([line] * 100_000, "d.txt")
+            topics_describe.read_part("\n".join([line] * 100_000), "d.txt")
         assert 100 == len(caught.value.findings)
         assert re.search(r"the other 99,90[01] lines weren't read", caught.value.findings[-1].message)
 
@@ -159,7 +159,7 @@ def test_a_long_output_stops_after_a_hundred_faults() -> None:
 def test_many_topics_without_their_partitions_are_counted() -> None:
     """Each of the first is named."""
     with pytest.raises(ImportStateError) as caught:
-        topics_describe.read_part([f"Topic: a{number}\tPartitionCount: 1" for number in range(5_000)], "d.txt")
+        topics_describe.read_part("\n".join(f"Topic: a{number}\tPartitionCount: 1" for number in range(5_000)), "d.txt")
     assert 100 == len(caught.value.findings)
     assert "d.txt:100:1: so it is with 4,901 topics from here on" in str(caught.value)
 
@@ -168,7 +168,7 @@ def test_no_cluster_has_so_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory ends somewhere; a limit says where."""
     monkeypatch.setattr(topics_describe, "_MOST_TOPICS", 10)
     with pytest.raises(ImportStateError, match=r"d\.txt:11:1: more than 10 topics; allowed: at most so many"):
-        topics_describe.read_part([f"Topic: a{number}\tPartitionCount: 1" for number in range(20)], "d.txt")
+        topics_describe.read_part("\n".join(f"Topic: a{number}\tPartitionCount: 1" for number in range(20)), "d.txt")
 
 
 @pytest.mark.parametrize(
