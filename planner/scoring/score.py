@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
-from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
+from planner.scoring import broker_loads, fair_shares, growth_scenarios, independent_check
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, excess_anywhere, spread, windows
@@ -51,7 +51,7 @@ class ScoringBasis:
     totals: LongArray
     room_bytes: LongArray
     held_bytes: LongArray
-    fragile: failure_costs.Fragile
+    fragile: broker_loads.Fragile
     scenarios: tuple[Scenario, ...] = ()
 
     @staticmethod
@@ -61,7 +61,7 @@ class ScoringBasis:
         amounts = _amounts(problem)[:measures]
         wanted = windows(problem, problem.balance)
         held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
-        fragile = failure_costs.Fragile.of(problem)
+        fragile = broker_loads.Fragile.of(problem)
         # A broker's disk where all state theirs, else its fair share of the bytes.
         room = problem.disk_bytes[problem.targets]
         if wanted.byte_shares is not None and (problem.disk_limit_bytes[problem.targets] < 0).any():
@@ -74,8 +74,8 @@ class Tally(NamedTuple):
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
     `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
     and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1),
-    `growth_scenarios.held_ahead`; `exposed` (G, E), `failure_costs.by_group`; and, the last one, `topic_spread` (G,),
-    which combines by its maximum.
+    `growth_scenarios.held_ahead`; `exposed` (G, E), `broker_loads.lost_by_group`; and, the last one, `topic_spread`
+    (G,), which combines by its maximum.
     """
 
     sums: LongArray
@@ -98,7 +98,7 @@ class Scores:
     bytes of today and those that arrive), in parts per million of its disk where all brokers state theirs, else of its
     fair share. `scenario_excess` is the excess of the windows of bytes summed over the scenarios, `scenarios_missed`
     the number of scenarios with any. `months_until_full` is as `growth_scenarios` has it. `broker_offline` to
-    `rack_refused` are the costs of the worst single failure (see `failure_costs`), `rack_leaders` is the number of
+    `rack_refused` are the costs of the worst single failure (see `broker_loads`), `rack_leaders` is the number of
     leaders in the rack that has most.
     """
 
@@ -184,7 +184,7 @@ def _tally(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None, 
         _copied(problem, assignment, added, groups),
         _grown(basis, assignment, leading, groups),
         growth_scenarios.held_ahead(problem, assignment, groups.of, len(groups)),
-        failure_costs.by_group(problem, basis.fragile, assignment, groups.of, len(groups)),
+        broker_loads.lost_by_group(problem, basis.fragile, assignment, groups.of, len(groups)),
         np.maximum.reduceat(spread, firsts),
     )
 
@@ -233,8 +233,8 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
         peak_disk_ppm=_peak_ppm(basis, total.copied[:, 0]),
         **growth_scenarios.excess(basis.scenarios, total.grown),
         months_until_full=growth_scenarios.months_until_full(basis.problem, total.ahead),
-        **failure_costs.worst(basis.problem, total.exposed),
-        rack_leaders=failure_costs.rack_leaders(basis.problem, leaders),
+        **broker_loads.worst_losses(basis.problem, total.exposed),
+        rack_leaders=broker_loads.rack_leaders(basis.problem, leaders),
     )
 
 
