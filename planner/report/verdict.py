@@ -333,14 +333,17 @@ def _held(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
 
 
 def busiest(plan: Plan) -> str:
-    """The broker that receives or sends most, which the duration depends on."""
+    """The broker that receives or sends most, which the duration depends on, as it does on what producers write."""
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
     of = max(plan.brokers, key=lambda broker: broker.bytes_out)
+    # KIP-73: what producers write to moving partitions has its part of the throttle.
+    rated = plan.execution.throttle_bytes_per_sec and any(row.before.network_in for row in plan.brokers)
+    written = " and, within the throttle, what producers write meanwhile" if rated else ""
     if of.bytes_out > to.bytes_in:
-        return f"; broker {of.id} sends most, {size(of.bytes_out)} in all"
-    return f"; broker {to.id} receives most, {size(to.bytes_in)} in all"
+        return f"; broker {of.id} sends most, {size(of.bytes_out)} in all{written}"
+    return f"; broker {to.id} receives most, {size(to.bytes_in)} in all{written}"
 
 
 def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:

@@ -53,6 +53,11 @@ def test_the_small_plan_is_told_in_facts() -> None:
     plan = small()
     plan["brokers"][0] |= {"bytes_out": 25 * GB}
     assert facts(plan)["Duration"].endswith("; broker 1 sends most, 25.0 GB in all")
+    plan["brokers"][0]["before"] |= {"network_in": 10**6}
+    written = " and, within the throttle, what producers write meanwhile"
+    assert facts(plan)["Duration"].endswith(f"; broker 1 sends most, 25.0 GB in all{written}")
+    plan["execution"]["throttle_bytes_per_sec"] = None
+    assert "producers" not in facts(plan)["Duration"]
 
 
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
