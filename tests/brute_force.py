@@ -17,6 +17,8 @@ MOST_PLANS = 3_000
 def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
     """Every set of target brokers that a partition may be on: the least sum of squares over racks, if racks matter."""
     usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
+    if problem.cordoned is not None:
+        usable = usable & (~problem.cordoned | np.isin(np.arange(len(usable)), held(problem, row)))
     sets = list(combinations(np.flatnonzero(usable).tolist(), int(problem.replication_factors[row])))
     if not problem.racks_matter:
         return sets

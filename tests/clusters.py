@@ -169,6 +169,21 @@ def placed_problems(**options: Any) -> st.SearchStrategy[Problem]:
 
 
 @st.composite
+def cordoned(draw: st.DrawFn, drawn: st.SearchStrategy[Spec]) -> Problem:
+    """The problem of such a spec with one or two of today's brokers cordoned."""
+    spec = draw(drawn)
+    ids = [broker.id for broker in spec.cluster.brokers]
+    shut = draw(st.lists(st.sampled_from(ids), min_size=1, max_size=2, unique=True))
+    return build(with_cordons(spec, *shut))
+
+
+def with_cordons(spec: Spec, *shut: int) -> Spec:
+    """The spec with these brokers cordoned."""
+    brokers = (replace(each, cordoned_log_dirs=("*",) * (each.id in shut)) for each in spec.cluster.brokers)
+    return replace(spec, cluster=replace(spec.cluster, brokers=tuple(brokers)))
+
+
+@st.composite
 def loaded_problems(draw: st.DrawFn, **options: Any) -> Problem:
     """`problems` with rates, growth, windows of bytes, and disks and networks that all brokers state, some, or none."""
     spec = draw(specs(**options))

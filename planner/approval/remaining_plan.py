@@ -19,6 +19,7 @@ from planner.execution import gates
 from planner.execution.batch_costs import Costs
 from planner.model import build_problem
 from planner.model.cluster import partition_name
+from planner.model.cordons import without_cordons
 from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
@@ -91,7 +92,7 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     """The problem of the rest, with replication factors and movable partitions fixed to the approved target; and that
     target as an assignment (P, W).
     """
-    problem = build_problem.build(spec)
+    problem = build_problem.build(without_cordons(spec))
     rows = problem.row_of
     wanted = rest.targets | rest.made
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from planner.model.cluster import LEADERS, Broker, Partition, PartitionKey, Topic, in_force, min_insync_replicas
+from planner.model.cordons import with_cordons
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, binding_hours, hour_name
 from planner.model.problem import (
     NEVER_LEADS,
@@ -38,8 +39,7 @@ def _without_hours(spec: Spec) -> Problem:
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas, (rack_names, racks) = _replica_matrix(rows, ids), _rack_indices(brokers)
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
-    factors = _replication_factors(spec, topics, replicas)
-    forced = _forced(replicas, targets, factors)
+    forced = _forced(replicas, targets, factors := _replication_factors(spec, topics, replicas))
     problem = Problem(
         broker_ids=ids,
         broker_racks=racks,
@@ -74,6 +74,7 @@ def _without_hours(spec: Spec) -> Problem:
         apart_by=tuple(rule.by for rule in spec.apart),
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
+    problem = with_cordons(problem, brokers, {broker.id for broker in spec.cluster.brokers})
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
     return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
 

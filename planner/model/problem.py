@@ -60,6 +60,7 @@ class Problem:
     deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
     out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
     allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: there are no such rules
+    cordoned        (B,)    True for brokers that get no new replica, and may keep those of today; None: no broker is
     leader_ranks    (T, B)  a topic's partitions are led by a replica of the lowest rank: by `leader_racks`, and highest
                             on brokers to be demoted, or that `apart` doesn't let lead; None: there are no such rules
     caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED where it states
@@ -107,6 +108,7 @@ class Problem:
     deferred: BoolArray | None = None
     out_of_sync: BoolArray | None = None
     allowed: BoolArray | None = None
+    cordoned: BoolArray | None = None
     leader_ranks: IntArray | None = None
     caps: LongArray | None = None
     apart: IntArray | None = None
@@ -187,6 +189,14 @@ class Problem:
         return None if self.allowed is None else self.allowed[:, self.targets]
 
     @property
+    def open_targets(self) -> BoolArray | None:
+        """(T, Bt): the target brokers that new replicas of each topic may come to; None where all of them are."""
+        if self.cordoned is None:
+            return self.allowed_targets
+        may_come = ~self.cordoned[self.targets] & np.ones((len(self.topic_names), 1), dtype=bool)
+        return may_come if self.allowed is None else may_come & self.allowed[:, self.targets]
+
+    @property
     def leading_targets(self) -> BoolArray | None:
         """(T, Bt): the target brokers that are to lead each topic; None where all that may hold it are."""
         if self.leader_ranks is None:
@@ -211,8 +221,13 @@ def like_brokers(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of target brokers, by position, of which either could be the other: each holds nothing, stands for no
     other broker, and has the same rack, capacities and rules as the one before.
     """
-    facts = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
-    facts += [each for each in (problem.network_limit,) if each is not None]
+    facts: list[NDArray[Any]] = [
+        problem.broker_racks,
+        problem.disk_bytes,
+        problem.network_bytes_per_sec,
+        problem.disk_limit_bytes,
+    ]
+    facts += [each for each in (problem.network_limit, problem.cordoned) if each is not None]
     for each in (problem.caps, problem.allowed, problem.leader_ranks):
         facts += [] if each is None else list(each)
     taken = {*problem.replicas.ravel().tolist(), *problem.replacements.tolist(), *problem.leaders.tolist()}
@@ -327,11 +342,17 @@ def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
 
 def _rack_sizes(problem: Problem, names: IntArray, rows: IntArray) -> IntArray:
     """(R, n) or (R, 1): how many brokers of each rack these partitions may use, for racks of brokers (B,)."""
-    if problem.allowed is None:
+    if problem.open_targets is None:
         return np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
-    of_topics = (problem.allowed & problem.targets).astype(np.int64)
-    sizes = of_topics @ (names[:, None] == np.arange(len(problem.rack_names))).astype(np.int64)
-    return sizes.T[:, problem.topic_of[rows]]
+    of_racks = names[problem.targets][:, None] == np.arange(len(problem.rack_names))
+    sizes = (problem.open_targets.astype(np.int64) @ of_racks.astype(np.int64)).T[:, problem.topic_of[rows]]
+    if problem.cordoned is not None:
+        for broker in np.flatnonzero(problem.targets & problem.cordoned).tolist():
+            held = (problem.replicas[rows] == broker).any(axis=1)
+            sizes[names[broker]] += (
+                held if problem.allowed is None else held & problem.allowed[problem.topic_of[rows], broker]
+            )
+    return sizes
 
 
 def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:

@@ -1,6 +1,7 @@
 """A bound's certificate as the JSON values of `bound.json`, and back."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
     loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
     placed = {}
     if facts.forbidden is not None:
-        # Which partitions have which rack rule, and where topics may not be.
+        # Which partitions have which rack rule, and where no replica of a topic may come.
         placed = {"kinds": facts.kinds.tolist(), "forbidden": facts.forbidden.astype(int).tolist()}
     return {
         "measure": facts.measure,
@@ -70,8 +71,9 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
         load_names=tuple(str(load["window"]) for load in loads),
         kinds=_vector(document.get("kinds", document["factors"])),
-        forbidden=_forbidden(document),
+        forbidden=None,
     )
+    facts = replace(facts, forbidden=_forbidden(document, facts))
     stated = document.get("outside", {})
     tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
     others = tuple(
@@ -103,18 +105,22 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
                 raise ValueError("an edge that isn't that of its window")
 
 
-def _forbidden(document: Mapping[str, Any]) -> BoolArray | None:
-    """Where topics may not be; None if they may be everywhere.
+def _forbidden(document: Mapping[str, Any], facts: Facts) -> BoolArray | None:
+    """Where no replica of a topic may come; None if it may everywhere.
 
     ValueError if a partition may have more replicas in a rack than brokers that it may use.
     """
     if "forbidden" not in document:
         return None
-    kinds, topics, racks = (_vector(document[name]) for name in ("kinds", "topics", "racks"))
+    racks, most = facts.racks, facts.most[facts.kinds]
     forbidden = np.array(document["forbidden"], dtype=bool).reshape(-1, len(racks))
-    most = np.array(document["most"], dtype=np.int64)
     usable = (~forbidden).astype(np.int64) @ (racks[:, None] == np.arange(most.shape[1])).astype(np.int64)
-    if (most[kinds] > usable[topics]).any():
+    usable = usable[facts.topics]
+    # What is there already may stay.
+    for stays in facts.home.T:
+        rows = np.flatnonzero((stays >= 0) & forbidden[facts.topics, stays])
+        usable[rows, racks[stays[rows]]] += 1
+    if (most > usable).any():
         raise ValueError("a partition that may have more replicas in a rack than it may use brokers")
     return forbidden
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from planner.model.cluster import LEADERS, Apart, PartitionKey
 from planner.model.errors import StalePlanError
 from planner.model.file_reading import json_value
-from planner.model.formats import above_bound, counted, gap_shown, size, words
+from planner.model.formats import above_bound, brokers, counted, gap_shown, size, words
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan import bound_certificate
@@ -315,6 +315,8 @@ def bounded(plan: Plan) -> str:
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
     rules = [*["placement"] * bool(of.placement), *["apart"] * bool(split), *["the caps"] * capped]
     does += [f"keeps {_and(rules)}"] if rules else []
+    if cordoned := [row.id for row in plan.brokers if row.cordoned]:
+        does.append(f"copies nothing to the cordoned {brokers(cordoned)}")
     if plan.changes.rebalance == "all" and (of.topics.exclude or of.topics.include != ("*",)):
         does.append("leaves excluded topics where they are")
     if of.topics.on_brokers:

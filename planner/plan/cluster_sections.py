@@ -145,6 +145,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
             max_replicas=stated[broker].max_replicas,
             max_leaders=stated[broker].max_leaders,
             max_disk_bytes=stated[broker].max_disk_bytes,
+            cordoned=(problem.cordoned is not None and bool((problem.cordoned & problem.targets)[at])) or None,
             seems_down=(problem.out_of_sync is not None and bool(problem.out_of_sync[at])) or None,
         )
         for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))

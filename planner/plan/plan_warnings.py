@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.model.build_problem import may_move
 from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
-from planner.model.formats import counted, first_names
+from planner.model.formats import brokers, counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Spec
 from planner.scoring import broker_loads
@@ -62,12 +62,23 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
+    yield from _cordoned(problem)
     yield from _replaced_by_others(spec, changed)
     yield from _under_replicated(spec, problem, changed)
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)
     yield from _cluster_conditions(spec, problem, changed)
     yield from spec.cluster.notes
+
+
+def _cordoned(problem: Problem) -> Iterator[str]:
+    """Brokers that stay and that this plan copies nothing to."""
+    cordoned = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
+    if cordoned:
+        yield (
+            f"{brokers(cordoned)} {'is' if len(cordoned) == 1 else 'are'} cordoned (cordoned.log.dirs): "
+            "no new replica goes there, and the other brokers share the rest"
+        )
 
 
 def _replaced_by_others(spec: Spec, changed: Sequence[PartitionChange]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import Any, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.cordons import most_on_broker, usable_sets
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 
 # int64, or objects that are Python's integers.
@@ -35,7 +36,7 @@ class RackRule:
     `least[f]`, `most[f]` (R,): a partition with f replicas has between least and most of them in each rack. Racks are
     the target brokers' racks, densely numbered; `rack_of` (Bt,) numbers each target broker's. Where racks don't matter
     there is one rack. `kinds` (P,): the row of `least` and `most` for each partition: its replication factor, or with
-    rules of placement one row for each set of brokers and factor.
+    rules of placement or cordons one row for each set of brokers and factor.
     """
 
     rack_of: IntArray
@@ -51,10 +52,10 @@ def rack_rule(problem: Problem) -> RackRule:
     rack_of = np.unique(racks, return_inverse=True)[1] if problem.racks_matter else np.zeros(len(racks), dtype=int)
     factors, kinds = int(problem.replication_factors.max(initial=0)) + 1, problem.replication_factors
     sizes = [np.bincount(rack_of)]
-    if (sets := topics_by_set(problem)) is not None:
+    if (sets := usable_sets(problem)) is not None:
         count = len(sizes[0])
-        sizes += [np.bincount(rack_of[brokers], minlength=count) for brokers in sets.brokers]
-        kinds = (sets.of_topic[problem.topic_of] + 1) * factors + kinds
+        sizes += [np.bincount(rack_of[brokers], minlength=count) for brokers in sets[0]]
+        kinds = (sets[1] + 1) * factors + kinds
     bounds = [per_rack(each, factor) for each in sizes for factor in range(factors)]
     least, most = (np.array([bound[side] for bound in bounds], dtype=np.int32) for side in (0, 1))
     return RackRule(rack_of.astype(np.int32), sizes[0].astype(np.int32), least, most, kinds)
@@ -384,7 +385,7 @@ def _filling(
     totals, least, most = (
         summed(column * counts) for counts in (factors[:, None], rule.least[rule.kinds], rule.most[rule.kinds])
     )
-    return ShareFilling(totals, least, most, summed(column), weighing, rule)
+    return ShareFilling(totals, least, most, most_on_broker(problem, column, summed), weighing, rule)
 
 
 def _topic_sums(problem: Problem, counts: LongArray) -> LongArray:

@@ -133,6 +133,8 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "live brokers": ((columns >= 0) & ~target).any(axis=1) & due,
         # Outside of the brokers that the topic may use, or with none of them that may lead it.
         "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,
+        # A reassignment would be carried out; the cordon asks for none.
+        "cordoned broker": _comes_to_cordoned(problem, columns, today),
         "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
         "leader": badly_led(problem, columns) & problem.movable & due,
@@ -154,6 +156,14 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
         at = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
         broken[at] |= ~problem.allowed[problem.topic_of[at], column[at]]
     return broken & problem.movable
+
+
+def _comes_to_cordoned(problem: Problem, replicas: IntArray, today: IntArray) -> BoolArray:
+    """A replica on a cordoned broker that has none of the partition today."""
+    broken = np.zeros(len(replicas), dtype=bool)
+    for broker in () if problem.cordoned is None else np.flatnonzero(problem.cordoned):
+        broken |= (replicas == broker).any(axis=1) & ~(today == broker).any(axis=1)
+    return broken
 
 
 def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: BoolArray) -> BoolArray:
@@ -180,6 +190,7 @@ def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Vio
         "replication factor": f"exactly {problem.replication_factors[row]} replicas",
         "live brokers": f"brokers that stay, {_ids(problem, np.flatnonzero(problem.targets))}",
         "placement": f"brokers that the topic may use, {_ids(problem, np.flatnonzero(usable))}",
+        "cordoned broker": f"{today}, or brokers that aren't cordoned",
         "rack spread": "spread over racks as evenly as the brokers let it",
         "leader": "led by another of its replicas (leader_racks, changes.demote_brokers)",
         "together": "the preferred leader that this partition has in the other topics of its group",

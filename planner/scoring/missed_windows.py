@@ -158,8 +158,9 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
             return "a single partition is larger than the target allows"
     if window.name.endswith("leaders"):
         return _why_not_led(problem)
-    others = "" if problem.allowed is None else " and placement"
-    return f"no plan tried meets it beside the other targets, the racks and the replication factors{others}"
+    rules = {"placement": problem.allowed, "the cordons": problem.cordoned}
+    others = ", ".join(["the racks", *(name for name, stated in rules.items() if stated is not None)])
+    return f"no plan tried meets it beside the other targets, {others} and the replication factors"
 
 
 def _why_of_mode(problem: Problem, window: _Window) -> str:

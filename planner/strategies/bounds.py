@@ -46,7 +46,7 @@ class Facts:
     least, most        (K, R) replicas in each rack of a partition of each kind
     topics, factors    (M,) topic and replication factor of each partition
     kinds              (M,) kind of each partition: its replication factor, unless topics have different brokers
-    forbidden          (T, Bt) True where a topic may not be; None: every topic may be everywhere
+    forbidden          (T, Bt) True where no replica of a topic may come; None: every topic may be everywhere
     costs              (M,) what entering a broker costs, in bytes or replicas
     home, home_costs   (M, W) brokers where a replica may stay (-1: none) and what that costs
     loads              (D, M) bytes, bytes/s in, that each replica brings
@@ -296,7 +296,9 @@ def _priced(facts: Facts, prices: Prices, rows: IntArray) -> LongArray:
         priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
     if facts.forbidden is not None:
         # Dearer than anything else; a row has no more replicas in a rack than brokers that it may be on.
-        priced[facts.forbidden[topics]] = _NEVER_EVER if number is object else _NEVER
+        never = facts.forbidden[topics]
+        never[at, home[at, slots]] = False
+        priced[never] = _NEVER_EVER if number is object else _NEVER
     return priced
 
 

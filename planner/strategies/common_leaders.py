@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from planner.model.build_problem import rows_to_place, today
+from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
 from planner.model.together import common_brokers, kept_leaders
@@ -266,7 +267,7 @@ class _Moves:
         if there in own or not self.moves[row]:
             able = self._may_lead(row, own, there) if self.problem.movable[row] else own[0] == there
             return _Way(0, 0, -1, there) if able else None
-        if self.problem.allowed is not None and not self.problem.allowed[self.problem.topic_of[row], there]:
+        if not may_hold(self.problem, row, there)[0]:
             return None
         held = own[own >= 0]
         racks, rack = self.racks[held].tolist(), self.racks[there]
@@ -291,7 +292,7 @@ class _Moves:
         others = others[able & ~self.on[here, others]]
         topics = problem.topic_of[others]
         able = self._spread(self.placed[others], there, here)
-        able &= True if problem.allowed is None else problem.allowed[topics, here]
+        able &= may_hold(problem, others, here)
         if problem.leader_ranks is not None:
             able &= problem.leader_ranks[topics, here] == problem.leader_ranks[topics, there]
         full = self.caps is not None and self.cells[-1, there] >= self.caps[there]

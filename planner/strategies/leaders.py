@@ -17,6 +17,7 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from planner.model.build_problem import rows_to_place, taken_over, today
+from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, leaderless, may_lead
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
@@ -125,10 +126,11 @@ def _cheapest_exchange(
         stuck |= (led >= 0) & full[led.clip(0)]
         handing = (led >= 0) & (on & spare).any(axis=1)
         spare |= np.bincount(led[handing], minlength=len(caps)) > 0
-    moves, best = rows_to_place(problem), None
+    moves, best, every, brokers = rows_to_place(problem), None, np.arange(problem.rows), np.flatnonzero(problem.targets)
     for here, there in zip(*np.nonzero(full[:, None] & spare & (racks[:, None] == racks)), strict=True):
-        one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there])
-        other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there))
+        to_here, to_there = (may_hold(problem, every, brokers[at]) for at in (here, there))
+        one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
+        other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there) & to_here)
         # What is copied more, or less, where a partition goes from one of the two to the other.
         more = problem.size_bytes * (todays[:, here].astype(np.int64) - todays[:, there])
         pair = _cheapest_of_a_topic(problem.topic_of, (one, more[one]), (other, -more[other]))
@@ -192,7 +194,7 @@ def ways_to_lead(
     assert problem.leader_ranks is not None
     topic, own = problem.topic_of[row], placed[row][placed[row] >= 0]
     able = problem.targets & (problem.leader_ranks[topic] < NEVER_LEADS)
-    able &= True if problem.allowed is None else problem.allowed[topic]
+    able &= may_hold(problem, row, np.arange(len(able)))
     racks = problem.broker_racks if problem.racks_matter else np.zeros_like(problem.broker_racks)
     full = np.zeros(len(able), dtype=bool)
     if wanted.caps is not None:
@@ -209,7 +211,8 @@ def ways_to_lead(
         for there in np.flatnonzero(able & ((racks == racks[here]) | ~np.isin(racks, racks[own]))).tolist():
             if not full[there]:
                 yield 1, copied(row, there, here), int(held[there]), row, here, there
-            trading = np.flatnonzero(off & (now == there).any(axis=1)) if racks[here] == racks[there] else others[:0]
+            trades = off & (now == there).any(axis=1) & (racks[here] == racks[there]) & may_hold(problem, others, here)
+            trading = np.flatnonzero(trades)
             if len(trading):
                 costs = sizes[trading] * ((today[trading] == there).any(axis=1).astype(np.int64) - left[trading])
                 cost = copied(row, there, here) + int(costs.min())

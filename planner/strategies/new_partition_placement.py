@@ -110,7 +110,7 @@ def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
 
 
 def _of_replicas(problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Filling:
-    rule, targets, usable = rack_rule(problem), np.flatnonzero(problem.targets), problem.allowed_targets
+    rule, targets, usable = rack_rule(problem), np.flatnonzero(problem.targets), problem.open_targets
     factors = problem.replication_factors[rows]
     topics, cells, held = _held(problem, assignment, rows)
     of = np.unique(problem.topic_of[rows])

@@ -118,7 +118,7 @@ def has_sums(basis: ScoringBasis) -> bool:
     weights = (problem.size_bytes, problem.bytes_in_per_sec, problem.bytes_out_per_sec)
     totals = [float((each.astype(np.float64) * (factors + 1)).sum()) for each in weights]
     in_sync = problem.out_of_sync is None or not problem.out_of_sync.any()
-    plain = in_sync and problem.deferred is None and basis.windows.topic_leaders is None
+    plain = in_sync and problem.deferred is None and basis.windows.topic_leaders is None and problem.cordoned is None
     small = problem.rows * targets <= _MOST_BYTES and len(problem.topic_names) * targets * 8 <= _MOST_BYTES
     plain = plain and not basis.scenarios and problem.together is None
     return plain and small and sum(totals) < _EXACT

@@ -279,6 +279,16 @@ def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> Non
     assert f"{split} that {bound_section.bounded(typed(plan))}" == bound_section.covered(typed(plan))
 
 
+@pytest.mark.parametrize(("shut", "named"), [((1,), "broker 1"), ((1, 2), "brokers 1–2")])
+def test_cordoned_brokers_are_part_of_what_is_proven(shut: tuple[int, ...], named: str) -> None:
+    """A plan that copied to them might copy less."""
+    plan = met()
+    for broker in plan["brokers"]:
+        broker |= {"cordoned": True} if broker["id"] in shut else {}
+    expected = f"meets the targets, spreads replicas over the racks and copies nothing to the cordoned {named}"
+    assert expected == bound_section.bounded(typed(plan))
+
+
 def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
     """Excluded ones stay in all plans that the bound is about; racks count only where the rule is on."""
     plan = met(rack_aware=False)

@@ -1,6 +1,8 @@
-"""Topics that a plan leaves with no more replicas than have to be in sync."""
+"""The warnings of a plan: topics left with no more replicas than have to be in sync, cordoned and demoted brokers."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +10,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, NewPartitions, Spec
-from planner.plan.plan_warnings import at_min_isr, crowded, led_by_demoted
+from planner.plan.plan_warnings import at_min_isr, crowded, led_by_demoted, warnings
 from planner.strategies.optimum import solve
 
 BROKERS = tuple(Broker(number) for number in range(1, 5))
@@ -93,6 +95,27 @@ def test_what_only_demoted_brokers_can_lead_is_named(demoted: tuple[int, ...], e
         led_by_demoted(spec, problem, assignment)
     )
     assert len(led_there) == sum(problem.broker_ids[assignment[:, 0]].tolist().count(broker) for broker in demoted)
+
+
+@pytest.mark.parametrize(
+    ("shut", "expected"),
+    [
+        ((), []),
+        ((2,), ["broker 2 is cordoned (cordoned.log.dirs): no new replica goes there, and the other brokers share it"]),
+        (
+            (2, 3),
+            ["brokers 2–3 are cordoned (cordoned.log.dirs): no new replica goes there, and the other brokers share it"],
+        ),
+        # What leaves gets nothing anyway.
+        ((4,), []),
+    ],
+)
+def test_brokers_that_get_nothing_are_named(shut: tuple[int, ...], expected: list[str]) -> None:
+    """Else a plan that leaves a broker as it is would look like a mistake."""
+    brokers = tuple(replace(each, cordoned_log_dirs=("*",) * (each.id in shut)) for each in BROKERS)
+    spec = Spec(Cluster("c", brokers, (topic("t", 2),)), Changes(remove_brokers=(4,)))
+    found = [each for each in warnings(spec, build(spec), ()) if "cordoned" in each]
+    assert [each.replace("share it", "share the rest") for each in expected] == found
 
 
 @pytest.mark.parametrize(("held", "expected"), [(6, 1), (1, 0)])

@@ -109,6 +109,9 @@ class BrokerRow(Section, frozen=True, kw_only=True):
     max_replicas: Annotated[Positive | None, doc("The most replicas that it may hold; only where stated.")] = None
     max_leaders: Annotated[Positive | None, doc("The most partitions that it may lead; only where stated.")] = None
     max_disk_bytes: Annotated[Positive | None, doc("The most bytes that it may hold after; only where stated.")] = None
+    cordoned: Annotated[
+        bool | None, doc("True where it gets no new replica (cordoned.log.dirs); left out where it may.")
+    ] = None
     seems_down: Annotated[
         bool | None, doc("True where it holds replicas today and is in no ISR; left out where not, or not known.")
     ] = None

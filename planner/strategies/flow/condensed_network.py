@@ -36,7 +36,7 @@ def solve(
     condensed. No row may have arcs of its own to every broker.
     """
     several_prices = len(layout.group_racks) > layout.most.shape[1] or np.ptp(layout.enter_costs, axis=1).any()
-    if not len(layout.rows) or several_prices:
+    if not len(layout.rows) or several_prices or not attainable(layout, windows[0]):
         return None
     kept = per_rack(layout, *np.nonzero(layout.home >= 0))
     # Topics in full: at first those with a row that can't keep all that it has.
@@ -53,6 +53,21 @@ def solve(
             return in_full(layout, network, replace(solved, entered=entered))
         full |= failed
     return None
+
+
+def attainable(layout: Layout, cells: min_cost_flow.Windowed) -> bool:
+    """False where the window of a topic on a broker asks for more than is there, and nothing may come."""
+    if layout.forbidden is None:
+        return True
+    held, (rows, slots) = np.zeros(layout.forbidden.shape, dtype=np.int64), np.nonzero(layout.home >= 0)
+    np.add.at(held, (layout.topics[rows], layout.home[rows, slots]), 1)
+    return bool((cells.low.reshape(held.shape) <= held)[layout.forbidden].all())
+
+
+def may_take(layout: Layout, spare: LongArray) -> tuple[LongArray, LongArray]:
+    """How many replicas of a topic a broker must and may take (T, Bt), by what each can spare (2, T, Bt)."""
+    least, most = (-spare).clip(min=0)
+    return least, most if layout.forbidden is None else np.where(layout.forbidden, 0, most)
 
 
 def per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
@@ -147,7 +162,7 @@ class _Small:
         held = sums_at((nodes.topics, nodes.brokers), (layout.topics[at[0]], layout.home[at]))
         spare = np.where(full[:, None], 0, held - bounds)
         leaving, leave = _leave(layout, at, spare, nodes)
-        low, high = (-spare).clip(min=0)
+        low, high = may_take(layout, spare)
         taking = np.nonzero(high)
         pools = nodes.pool(taking[0], layout.racks[taking[1]])
         take = min_cost_flow.arcs(pools, nodes.broker(taking[1]), high[taking], 0, low[taking])

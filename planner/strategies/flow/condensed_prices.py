@@ -18,7 +18,17 @@ import numpy as np
 
 from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.condensed_network import InFull, Nodes, Solved, in_full, per_rack, spread, topic_sums
+from planner.strategies.flow.condensed_network import (
+    InFull,
+    Nodes,
+    Solved,
+    attainable,
+    in_full,
+    may_take,
+    per_rack,
+    spread,
+    topic_sums,
+)
 from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.work_limits import (
     CONDENSED_ROUNDS,
@@ -103,7 +113,7 @@ def solve(
     No row may have arcs of its own to every broker.
     """
     small, vast = len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT, len(layout.rows) > CONDENSED_ROWS
-    if small or vast or (classes := _Classes.of(layout)) is None:
+    if small or vast or not attainable(layout, windows[0]) or (classes := _Classes.of(layout)) is None:
         return None
     kept = per_rack(layout, *np.nonzero(layout.home >= 0))
     full = np.zeros(layout.topic_count, dtype=bool)
@@ -171,7 +181,7 @@ class _Condensed:
             brokers[sending % nodes.brokers], cell_nodes[sending], spare[sending], 0, must[sending]
         )
         leave = [self._leave(each, at, cell_nodes, first_hub) for at, each in enumerate(leaving)]
-        low, high = (-self._spare).clip(min=0)
+        low, high = may_take(layout, self._spare)
         taking = np.nonzero(high)
         pools = nodes.pool(taking[0], layout.groups[taking[1]])
         take = min_cost_flow.arcs(pools, nodes.broker(taking[1]), high[taking], 0, low[taking])

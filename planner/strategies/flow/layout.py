@@ -45,7 +45,7 @@ class Layout:
     groups (Bt,)      group of each: brokers of one rack that cost the same to enter
     group_racks, group_sizes (G,) rack and number of brokers of each group
     fixed_cells (T, Bt) replicas held by rows that may not move
-    forbidden (T, Bt)  True where `placement` doesn't let a topic be; None: no such rules
+    forbidden (T, Bt)  True where no replica of a topic may come, by `placement` or to what is cordoned; None: nowhere
     kinds (M,)        row of `bounds.Facts.least` and `most` for each
     """
 
@@ -92,6 +92,16 @@ class Layout:
         rows, slots = np.nonzero(self.replaced & (self.home >= 0))
         pinned[rows, self.home[rows, slots]] = True
         return pinned
+
+    @cached_property
+    def reachable(self) -> BoolArray | None:
+        """(M, Bt): True where a replica may come or stay; None: everywhere."""
+        if self.forbidden is None:
+            return None
+        reachable = ~self.forbidden[self.topics]
+        rows, slots = np.nonzero(self.home >= 0)
+        reachable[rows, self.home[rows, slots]] = True
+        return reachable
 
     @cached_property
     def _rack_nodes(self) -> IntArray:
@@ -233,7 +243,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         cost_unit_bytes=unit,
         tie_scale=scale,
         kinds=rule.kinds[rows],
-        forbidden=None if problem.allowed_targets is None else ~problem.allowed_targets[:, order],
+        forbidden=None if problem.open_targets is None else ~problem.open_targets[:, order],
     )
 
 

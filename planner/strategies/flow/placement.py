@@ -8,8 +8,9 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from planner.model.errors import InfeasibleError
+from planner.model.formats import brokers
 from planner.model.interrupts import give_back
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, condensed_prices, min_cost_flow
 from planner.strategies.flow.layout import Layout, Network, windowed
@@ -58,17 +59,25 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
             solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
             solved = solve(arcs, windows, supplies)
         if solved is None:
-            caps = "" if problem.caps is None else " and max_replicas"
-            raise InfeasibleError(
-                f"no assignment keeps every partition's replication factor{caps} on the brokers that stay; "
-                f"{len(layout.targets)} brokers are left for a replication factor of up to "
-                f"{layout.factors.max(initial=0)}"
-            )
+            raise InfeasibleError(_why_infeasible(problem, layout))
         kept, entered, arriving = network.read(layout, solved.units)
         chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
         if not undealt.any():
             return Placed(chosen, network, windows, solved)
         own = own | undealt
+
+
+def _why_infeasible(problem: Problem, layout: Layout) -> str:
+    cordoned = np.zeros(len(problem.targets), dtype=bool) if problem.cordoned is None else problem.cordoned
+    # The caps of cordoned brokers are what they hold, and nobody stated them.
+    capped = problem.caps is not None and bool((problem.caps[0, ~cordoned] < UNCAPPED).any())
+    closed = problem.broker_ids[cordoned & problem.targets].tolist()
+    return (
+        f"no assignment keeps every partition's replication factor{' and max_replicas' * capped} on the brokers that "
+        f"stay; {len(layout.targets)} brokers are left for a replication factor of up to "
+        f"{layout.factors.max(initial=0)}"
+        + (f", and new replicas can't go to {brokers(closed)} (cordoned.log.dirs)" if closed else "")
+    )
 
 
 def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:

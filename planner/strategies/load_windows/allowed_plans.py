@@ -67,8 +67,8 @@ def open_windows(problem: Problem, balance: Balance, layout: Layout, wanted: Win
     fair, same_disks = fair_shares(problem), bool(np.ptp(disk_weights(problem)) == 0)
     held = layout.fixed_cells.sum(axis=1) + layout.topic_replicas
     topics = _begins(fair.topic_replicas, balance.topic_replicas, wanted.topic_replicas, same_disks, held)
-    if problem.allowed_targets is not None:
-        topics = replace(topics, open=topics.open & problem.allowed_targets.all(axis=1))
+    if problem.open_targets is not None:
+        topics = replace(topics, open=topics.open & problem.open_targets.all(axis=1))
     window = wanted.replicas[:, None]
     replicas = _begins(fair.replicas, balance.replicas, window, same_disks, held.sum(keepdims=True))
     if wanted.caps is not None and wanted.caps[0].min() < replicas.last[0] + replicas.spread:

@@ -180,6 +180,8 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
     costs[starts[1] : starts[2]] = sizes[columns.enter[0]]
     most[: starts[1]] = 1
     most[starts[1] : starts[2]] = layout.most[columns.enter[0], columns.enter[1]]
+    if layout.forbidden is not None:
+        most[starts[2] + np.flatnonzero(layout.forbidden[*columns.cells])] = 0
     return rows.program(costs, most)
 
 

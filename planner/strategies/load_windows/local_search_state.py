@@ -183,7 +183,7 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
     levels[rows, layout.home[rows, slots]] = 0
     topics, brokers = windowed(layout, wanted)
     none = np.zeros((0, len(layout.rows)), dtype=np.int64)
-    allowed = None if layout.forbidden is None else np.asfortranarray(~layout.forbidden[layout.topics])
+    allowed = None if layout.reachable is None else np.asfortranarray(layout.reachable)
     return SearchState(
         topics=layout.topics,
         costs=costs,

@@ -148,6 +148,7 @@ class ShareProgram:
         most = np.ones(costs.shape)
         if about.forbidden is not None:
             most[about.forbidden[about.topics]] = 0
+            most[at, about.home[at, slots]] = 1
         shares = [[self._solver.NumVar(0, each, "") for each in of_row] for of_row in most[:, self.at].tolist()]
         paid_bytes = costs[:, self.at] / self._unit * (not self._fits.only_loads)
         for of_row, paid in zip(shares, paid_bytes.tolist(), strict=True):

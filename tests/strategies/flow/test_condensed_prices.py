@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clusters import problem_of, problems
+from clusters import cordoned, problem_of, problems, specs
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
@@ -69,7 +69,7 @@ def same_as_in_full(problem: Problem, prices: LongArray) -> bool:
 
 
 @examples(200)
-@given(problems(), st.integers(0, 1000), st.sampled_from([GRAIN // 2, GRAIN, 2 * GRAIN]))
+@given(problems() | cordoned(specs()), st.integers(0, 1000), st.sampled_from([GRAIN // 2, GRAIN, 2 * GRAIN]))
 def test_it_costs_what_the_full_network_costs(problem: Problem, seed: int, price: int) -> None:
     """With prices on the new brokers, and with some on any of them."""
     if not lay_out(problem, 0).rows.size:

@@ -1,0 +1,68 @@
+"""Which partitions may be on a cordoned broker, and what it may hold at most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusters import cordoned, no_racks, placed_specs, spec_of, specs, with_cordons
+from hypothesis import given
+from properties import examples
+
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.cordons import may_hold, most_on_broker, usable_sets, without_cordons
+from planner.model.problem import UNCAPPED, Problem
+from planner.model.spec import Changes, Spec
+
+LISTS = {"x": [(1, 2), (3, 1)], "y": [(3,)]}
+
+
+def spec() -> Spec:
+    """Three brokers without racks, of which the last holds two replicas."""
+    return spec_of(no_racks(1, 2, 3), LISTS)
+
+
+def test_a_cordoned_broker_may_hold_and_lead_what_it_holds() -> None:
+    """The others have no cap by that; a cap of its own that is lower stays."""
+    problem = build(with_cordons(spec(), 3))
+    assert problem.cordoned is not None
+    assert problem.caps is not None
+    assert [False, False, True] == problem.cordoned.tolist()
+    assert [[UNCAPPED, UNCAPPED, 2]] * 2 == problem.caps.tolist()
+    capped = with_cordons(spec(), 3)
+    brokers = (*capped.cluster.brokers[:2], replace(capped.cluster.brokers[2], max_replicas=1))
+    found = build(replace(capped, cluster=replace(capped.cluster, brokers=brokers))).caps
+    assert found is not None
+    assert [[UNCAPPED, UNCAPPED, 1], [UNCAPPED, UNCAPPED, 2]] == found.tolist()
+
+
+@pytest.mark.parametrize("rule", [{"add_brokers": (Broker(4, cordoned_log_dirs=("*",)),)}, {}])
+def test_none_is_cordoned_where_only_one_that_joins_is(rule: dict[str, tuple[Broker, ...]]) -> None:
+    """Nor where nothing says so, nor where what is decided already is looked at."""
+    problem = build(replace(spec(), changes=Changes(**rule)))  # type: ignore[arg-type]
+    assert (None, None, None) == (problem.cordoned, problem.caps, usable_sets(problem))
+    assert build(without_cordons(with_cordons(spec(), 3))).cordoned is None
+
+
+@examples(80)
+@given(cordoned(specs()) | cordoned(placed_specs()))
+def test_who_may_be_where_is_the_same_by_sets_and_one_by_one(problem: Problem) -> None:
+    """The sets of target brokers, for whole problems, and single partitions and brokers."""
+    found = usable_sets(problem)
+    assert found is not None
+    brokers, of_row = np.flatnonzero(problem.targets), found[1]
+    for row in range(problem.rows):
+        assert may_hold(problem, row, brokers).tolist() == found[0][of_row[row]].tolist()
+    for broker in brokers.tolist():
+        alone = [may_hold(problem, row, broker)[0] for row in range(problem.rows)]
+        assert alone == may_hold(problem, np.arange(problem.rows), broker).tolist()
+
+
+def test_the_most_that_a_broker_may_hold() -> None:
+    """Each partition once, and on a cordoned broker those of today."""
+    problem, sizes = build(with_cordons(spec(), 3)), np.array([[5], [7], [11]], dtype=np.int64)
+    assert [[23, 23, 18]] == most_on_broker(problem, sizes, lambda each: each.sum(axis=0, keepdims=True)).tolist()
+    free = build(spec())
+    assert [[23]] == most_on_broker(free, sizes, lambda each: each.sum(axis=0, keepdims=True)).tolist()
