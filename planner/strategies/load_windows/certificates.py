@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from planner.model.balance import Balance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.window_excess import Allowed, numbered
-from planner.scoring.windows import Windows, starting
+from planner.scoring.window_excess import Allowed, CountWindows, numbered
+from planner.scoring.windows import starting
 from planner.strategies import bounds
 from planner.strategies.bounds import (
     Branch,
@@ -34,7 +35,6 @@ from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.load_windows.allowed_plans import (
-    Begins,
     OpenWindows,
     allowed,
     at_price,
@@ -110,7 +110,7 @@ def _closed(question: Question, found: BestPosition, most: Allowed) -> Certifica
     source = _of(question, found.best)
     if most.none:
         return source
-    held = Anywhere.of(question.layout, found.best.wanted, _anywhere(question, found))
+    held = Anywhere(most)
     proven = _best((source,), most, held)
     if found.at is None:
         return proven
@@ -124,7 +124,7 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
     """The best certificate at hand for a plan whose windows may begin anywhere."""
     there = _of(question, relaxed.started)
     sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
-    held = Anywhere.of(question.layout, found.best.wanted, relaxed.anywhere)
+    held = Anywhere(most)
     proven = _best(sources, most, held)
     if relaxed.low is None or not relaxed.by_cases or (most.none and least(proven) >= least(there)):
         return proven
@@ -151,8 +151,7 @@ def _best(sources: Iterable[Certificate], most: Allowed, held: Anywhere | None) 
 
 def _with_proofs(question: Question, found: BestPosition, certificate: Certificate, most: Allowed) -> Certificate:
     """The certificate with what proves how much every plan is outside, and which partition is which."""
-    source = found.lowest
-    held = Anywhere.of(question.layout, found.best.wanted, _anywhere(question, found))
+    source, held = found.lowest, Anywhere(most)
     nothing = none_priced(certificate.facts)
     of_loads: Case = replace(nothing, of_loads=nothing.grain)
     if source.evened is not None and source.evened.least_outside is not None:
@@ -211,34 +210,25 @@ def _of_excess(layout: Layout, placed: Placed, about: Facts) -> bounds.Prices:
 
 @dataclass(frozen=True, eq=False)
 class Anywhere:
-    """What makes a certificate hold for all starts.
+    """What makes a certificate hold for all starts of these windows; of all brokers' replicas, for `lows`."""
 
-    `by_cell`, `in_all`: the edges (2, T or 1, Bt) of windows at the first start, at the last one, and as they are.
-    """
-
-    anywhere: OpenWindows
-    fixed: LongArray
-    by_cell: tuple[LongArray, ...]
-    in_all: tuple[LongArray, ...]
+    windows: Allowed
     lows: Lows = None
 
-    @staticmethod
-    def of(layout: Layout, wanted: Windows, anywhere: OpenWindows) -> Anywhere:
-        """For the windows of a layout."""
-        topics, in_all = wanted.topic_replicas[:, :, layout.order], wanted.replicas[:, None, layout.order]
-        fixed, all_fixed = layout.fixed_cells, layout.fixed_cells.sum(axis=0, keepdims=True)
-        return Anywhere(
-            anywhere=anywhere,
-            fixed=fixed,
-            by_cell=tuple(_edges(anywhere.topics, topics, fixed)),
-            in_all=tuple(_edges(anywhere.replicas, in_all, all_fixed)),
-        )
+    @cached_property
+    def by_cell(self) -> tuple[LongArray, ...]:
+        """The edges (2, T, Bt) of topics' windows at each start."""
+        return tuple(_edges(self.windows.topics))
+
+    @cached_property
+    def in_all(self) -> tuple[LongArray, ...]:
+        """The edges (2, 1, Bt) of the window of all replicas at each start."""
+        return tuple(_edges(self.windows.brokers, as_asked=self.lows is None))
 
     def within(self, lows: range) -> Anywhere:
         """The same, where the window of all brokers' replicas begins at one of these."""
-        begins = replace(self.anywhere.replicas, first=np.array([lows[0]]), last=np.array([lows[-1]]))
-        edges = tuple(_edges(begins, None, self.fixed.sum(axis=0, keepdims=True)))
-        return replace(self, in_all=edges, lows=(lows[0], lows[-1]))
+        ends = lows[0], lows[-1]
+        return Anywhere(self.windows.beginning(ends), ends)
 
     def certificate(self, certificate: Certificate) -> Certificate:
         """The certificate with the edges that prove the least."""
@@ -255,27 +245,26 @@ class Anywhere:
 
     def prices(self, prices: Prices, here: BoolArray | None = None) -> Prices:
         """Prices of which those of the brokers `here` count, with the edges that prove the least."""
-        here = np.ones(self.fixed.shape[1], dtype=bool) if here is None else here
-        is_open, all_open = self.anywhere.topics.open, self.anywhere.replicas.open
-        cells = _least(prices.topic_replicas, self.by_cell, is_open, here)
-        in_all = _least(numbered(prices.replicas), self.in_all, all_open, here)
+        topics, brokers = self.windows.topics, self.windows.brokers
+        here = np.ones(brokers.fixed.shape[1], dtype=bool) if here is None else here
+        cells = _least(prices.topic_replicas, self.by_cell, topics.open, here)
+        in_all = _least(numbered(prices.replicas), self.in_all, brokers.open, here)
         return replace(prices, topic_replicas=cells, replicas=in_all[1:])
 
 
-def _edges(begins: Begins, window: LongArray | None, fixed: LongArray) -> Iterator[LongArray]:
-    """The edges of windows, less what the rows hold that may not move: at every start, and where they are.
+def _edges(windows: CountWindows, *, as_asked: bool = True) -> Iterator[LongArray]:
+    """The edges of windows, less what the rows hold that may not move: at every start, and `as_asked`.
 
     No fewer than none of the others can be there, however much those hold. Where there are too many starts, at the
     first and the last: no other proves less, if it weren't for lower edges cut off at nothing.
     """
-    several = int((begins.last - begins.first).max(initial=0))
+    several = int((windows.last - windows.first).max(initial=0))
     every = several <= MOST_STARTS
     for step in range(several + 1) if every else (0, several):
-        start = np.minimum(begins.first + step, begins.last)
-        low = np.broadcast_to(start[:, None], fixed.shape) - fixed
-        yield np.stack([low.clip(min=0) if every else low, (low + begins.spread).clip(min=0)])
-    if window is not None:
-        yield (window - fixed).clip(min=0)
+        low = np.minimum(windows.first + step, windows.last)[:, None] - windows.fixed
+        yield np.stack([low.clip(min=0) if every else low, (low + windows.spread).clip(min=0)])
+    if as_asked:
+        yield (windows.bounds - windows.fixed).clip(min=0)
 
 
 def _least(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, here: BoolArray) -> LongArray:
