@@ -205,22 +205,14 @@ def _entries(
     Where batches are limited in time, what producers write meanwhile counts as bytes, too: it takes as much of the
     throttle, on the leader's side once for each follower.
     """
-    if len(steps) == 1:  # By far the most; Counters cost several times as much.
-        step = steps[0]
-        adding, size = step.adding, step.size_bytes
-        added, written = len(adding), step.bytes_in_per_sec * (rules.seconds or 0)
-        sending = lanes[step.source] + 1
-        read = written * (len(step.before) - 1 + added)
-        return (
-            (*(lanes[broker] for broker in adding), sending),
-            (size + written,) * added + (size * added + read,),
-            (1,) * added + (added,),
-        )
     sizes, moves = Counter[int](), Counter[int]()
     for step in steps:
-        for lane, size, replicas in zip(*_entries((step,), lanes, rules), strict=True):
-            sizes[lane] += size
-            moves[lane] += replicas
+        written, sending = step.bytes_in_per_sec * (rules.seconds or 0), lanes[step.source] + 1
+        for broker in step.adding:
+            sizes[lanes[broker]] += step.size_bytes + written
+            moves[lanes[broker]] += 1
+        sizes[sending] += step.bytes_moved + written * (len(step.before) - 1 + len(step.adding))
+        moves[sending] += len(step.adding)
     return tuple(sizes), tuple(sizes.values()), tuple(moves.values())
 
 

@@ -23,7 +23,7 @@ from planner.inputs.spec.build_spec import (
     topic_filter,
 )
 from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
-from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of
+from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
@@ -49,10 +49,7 @@ def _classes_exist(document: Document) -> Iterator[Finding]:
     named: list[tuple[Path, str]] = [(("classes", at), name) for at, name in enumerate(stated.get("classes", ()))]
     for path, name in [*named, *((("prices", name), name) for name in stated.get("prices", ()))]:
         if name not in known:
-            message = (
-                f"{name!r} isn't in cluster.broker_classes; {did_you_mean(name, known)}allowed: {', '.join(known)}"
-            )
-            yield document.finding(("sizing", *path), message)
+            yield unknown(document, ("sizing", *path), name, "cluster.broker_classes", known)
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes", BROKERS)

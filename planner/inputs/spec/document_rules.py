@@ -18,12 +18,12 @@ from planner.inputs.spec.build_spec import (
     set_racks,
     target_brokers,
 )
-from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated
+from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
 from planner.inputs.spec.sections import BYTES, knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import MOMENT_ALLOWED, parse_moment
 from planner.model.cluster import LogDirs
-from planner.model.errors import Finding, did_you_mean
+from planner.model.errors import Finding
 from planner.model.spec import OF_RACKS, OF_SIZES
 
 DOCUMENT_RULES: RuleList[DocumentRule] = RuleList()
@@ -177,10 +177,7 @@ def _classes_known(document: Document) -> Iterator[Finding]:
         if "capacity" in item:
             yield document.finding(path, "both class and capacity say what the broker can hold; allowed: one of them")
         if item["class"] not in classes:
-            known = ", ".join(classes) or "none, as cluster.broker_classes is empty"
-            guess = did_you_mean(item["class"], classes)
-            message = f"{item['class']!r} isn't in cluster.broker_classes; {guess}allowed: {known}"
-            yield document.finding(path, message)
+            yield unknown(document, path, item["class"], "cluster.broker_classes", classes)
 
 
 @_reads("balance", "budget", "sweep.balance", "sweep.choose", *_LOADS)

@@ -30,7 +30,7 @@ from planner.inputs.spec.build_spec import (
     target_racks,
     topic_filter,
 )
-from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of
+from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of, unknown
 from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, Apart, some
@@ -87,9 +87,7 @@ def _sets_are_used(document: Document) -> Iterator[Finding]:
     named = [(path, item["brokers"]) for path, item in document.items("placement")]
     for path, name in named:
         if name not in sets:
-            known = ", ".join(sets) or "none, as broker_sets is empty"
-            message = f"{name!r} isn't in broker_sets; {did_you_mean(name, sets)}allowed: {known}"
-            yield document.finding((*path, "brokers"), message)
+            yield unknown(document, (*path, "brokers"), name, "broker_sets", sets)
     used = {name for _, name in named}
     for name in (each for each in sets if each not in used):
         message = "no entry of placement names this set; allowed: sets that placement uses"

@@ -5,14 +5,14 @@ finding, and not a tail of consequences. `document_rules` need the YAML alone; `
 today's topics.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.spec.build_spec import brokers_today, variants
 from planner.inputs.yaml_source import Document, Path, key_text
-from planner.model.errors import Finding
+from planner.model.errors import Finding, did_you_mean
 
 DocumentRule = Callable[[Document], Iterator[Finding]]
 TopicRule = Callable[[Document, Assignment], Iterator[Finding]]
@@ -126,6 +126,12 @@ def repeated(document: Document, values: Iterable[tuple[Path, object]], allowed:
         if value in seen:
             yield document.finding(path, f"{value!r} is here twice; allowed: {allowed}")
         seen.add(value)
+
+
+def unknown(document: Document, path: Path, name: str, of: str, known: Collection[str]) -> Finding:
+    """The finding that a name isn't one of those that the key `of` has."""
+    allowed = ", ".join(known) or f"none, as {of} is empty"
+    return document.finding(path, f"{name!r} isn't in {of}; {did_you_mean(name, known)}allowed: {allowed}")
 
 
 def listed(ids: Iterable[int]) -> str:
