@@ -1,4 +1,6 @@
-"""A spec as flat arrays, which everything that is computed thousands of times works on, and the rack rule on them."""
+"""A spec as flat arrays, which everything that is computed thousands of times works on, and the rack rule on them; sums
+and hashes of whole numbers, which are the same on every machine and in any order.
+"""
 
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -215,6 +217,29 @@ def sums_at(shape: int | tuple[int, ...], at: Any, values: Any = 1) -> LongArray
     sums: LongArray = np.zeros(shape, dtype=np.int64)
     np.add.at(sums, at, values)
     return sums
+
+
+# Of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+_GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's output function, element by element, modulo 2^64."""
+    values = (values ^ (values >> np.uint64(30))) * _MIX_1
+    values = (values ^ (values >> np.uint64(27))) * _MIX_2
+    return values ^ (values >> np.uint64(31))
+
+
+def drawn(seeds: NDArray[np.uint64], count: int, bound: int) -> IntArray:
+    """(C, count): numbers in 0..bound-1, each a hash of one of the `seeds` (C,) and a counter: not the next one of a
+    stream, so that thousands can be drawn at once, and none depends on which others are asked for.
+    """
+    counters = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN_GAMMA
+    hashes = mix(mix(seeds)[:, None] + counters)
+    # The high half times the bound, its high half: even enough for any number of brokers, and no division.
+    return ((hashes >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int32)
 
 
 def like_brokers(problem: Problem) -> list[tuple[int, int]]:

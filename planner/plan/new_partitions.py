@@ -12,12 +12,12 @@ import numpy as np
 
 from planner.model.formats import replica_assignment
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.seeded_numbers import draws
 from planner.model.spec import NewPartitions, Spec
 from planner.plan.document.partition_types import NewPartitionsRow, NewPartitionsSection, PlacementRow
 from planner.scoring.broker_loads import counts_by_group, leaders_after
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.java_random import utf16_key
+from planner.strategies.kafka_classic import draws
 
 # How many placements of each rule are made; fewer where many replicas are to be placed.
 _MOST_SEEDS, _LEAST_SEEDS, _PLACEMENTS = 200, 10, 100_000

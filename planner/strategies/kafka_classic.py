@@ -14,8 +14,7 @@ import numpy as np
 
 from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
-from planner.model.problem import IntArray, Problem
-from planner.model.seeded_numbers import topic_draws
+from planner.model.problem import IntArray, LongArray, Problem, drawn
 from planner.strategies.java_random import utf16_key
 
 NO_RACK = -1
@@ -137,7 +136,21 @@ def _placed(problem: Problem, lists: Callable[[int, IntArray, IntArray], IntArra
 
 def starts_and_shifts(problem: Problem, seed: int, start_index: int, shift: int) -> tuple[IntArray, IntArray]:
     """Each topic's start index and shift, both (T,): as given, or for -1 drawn below the number of target brokers."""
-    return topic_draws(seed, start_index, shift, len(problem.topic_names), max(int(problem.targets.sum()), 1))
+    found = draws(np.array([seed]), len(problem.topic_names), max(int(problem.targets.sum()), 1))
+    starts, shifts = (
+        each[0] if given < 0 else np.full_like(each[0], given)
+        for each, given in zip(found, (start_index, shift), strict=True)
+    )
+    return starts, shifts
+
+
+def draws(seeds: LongArray, topics: int, bound: int) -> tuple[IntArray, IntArray]:
+    """Start indices and shifts, both (C, T) and in 0..bound-1, for `seeds` (C,) and topics 0..T-1.
+
+    Topic t uses the counters 2t (start index) and 2t + 1 (shift), so more topics never change the earlier ones.
+    """
+    found = drawn(seeds.astype(np.int64).view(np.uint64), 2 * topics, bound)
+    return found[:, 0::2], found[:, 1::2]
 
 
 @lru_cache(maxsize=64)

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.build_problem import rows_to_place
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, uneven_racks
-from planner.model.seeded_numbers import mix
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix, uneven_racks
 from planner.scoring import broker_loads, growth_scenarios, score
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.score import Scores, ScoringBasis, Tally

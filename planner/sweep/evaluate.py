@@ -18,10 +18,10 @@ import pyarrow as pa
 from planner.model.balance import Balance
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
 from planner.scoring.broker_loads import HOURS, Week, over_the_week
 from planner.scoring.score import Scores, ScoringBasis
+from planner.strategies.kafka_classic import draws
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import classic_scores, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, STRATEGIES, Candidate, Candidates, Run, prove

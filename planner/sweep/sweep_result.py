@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import pyarrow as pa
 
-from planner.model.problem import BoolArray, LongArray, Problem
-from planner.model.seeded_numbers import mix
+from planner.model.problem import BoolArray, LongArray, Problem, mix
 from planner.model.spec import AIMS
 from planner.scoring.broker_loads import HOURS
 from planner.scoring.score import Scores

@@ -18,8 +18,7 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.errors import SetupError
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.seeded_numbers import numbers
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, drawn
 from planner.whatif.cluster_states import FACTS, Outcome, Rows, outcome, worse
 
 # On each broker that lives: leaders, bytes/s written to it, bytes/s that it sends.
@@ -292,7 +291,7 @@ def _drawn(brokers: int, count: int, draws: int, seed: int) -> IntArray:
     """
     chosen = np.full((draws, count), -1, dtype=np.int64)
     for column, last in enumerate(range(brokers - count, brokers)):
-        pick = numbers(np.array([(seed << 8) + column], dtype=np.uint64), draws, last + 1)[0]
+        pick = drawn(np.array([(seed << 8) + column], dtype=np.uint64), draws, last + 1)[0]
         taken = (chosen[:, :column] == pick[:, None]).any(axis=1)
         chosen[:, column] = np.where(taken, last, pick)
     return np.sort(chosen, axis=1).astype(np.int32)

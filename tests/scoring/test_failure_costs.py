@@ -17,10 +17,10 @@ from planner.inputs.spec.reading import load
 from planner.model.cluster import PartitionChange, Reason, Topic
 from planner.model.errors import SpecError
 from planner.model.problem import Problem
-from planner.model.seeded_numbers import draws
 from planner.model.spec import AIMS, BatchRules, Budget, Changes
 from planner.scoring import broker_loads, score
 from planner.scoring.score import ScoringBasis
+from planner.strategies.kafka_classic import draws
 from planner.sweep import classic_scores
 from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import STRATEGIES, Candidate

@@ -15,11 +15,11 @@ from benchmarks import cases
 from planner.model import build_problem
 from planner.model.balance import NO_TOLERANCE, Tolerance
 from planner.model.problem import Problem
-from planner.model.seeded_numbers import draws
 from planner.model.spec import Growth, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
+from planner.strategies.kafka_classic import draws
 from planner.sweep import classic_scores
 from planner.sweep.candidates import Candidates, Run
 from planner.sweep.evaluate import evaluated

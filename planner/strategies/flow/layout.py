@@ -8,8 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from planner.model.build_problem import rows_to_place
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.seeded_numbers import mix
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.scoring.broker_loads import counts_by_group
 from planner.scoring.fair_shares import rack_rule
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported where they are first used
 
-from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
-from planner.model.seeded_numbers import numbers
+from planner.model.problem import BoolArray, IntArray, LongArray, drawn, sums_at
 from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TOUCHED_FLOWS, TOUCHED_SHARES
 
@@ -114,7 +113,7 @@ class OpenTies:
             if not lacking.any():
                 break
             left = self.left(units)
-            stays = numbers(np.array([step], dtype=np.uint64), len(left), 2)[0] > 0
+            stays = drawn(np.array([step], dtype=np.uint64), len(left), 2)[0] > 0
             costs = np.zeros(len(units), dtype=np.int64)
             costs[: len(rows)] = -(self.open_rows & ((left == 0) | ((left == 1) & stays)))[rows].astype(np.int64)
             face = self.within(self.face, units, lacking)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from clusters import no_racks, problem_of
 
-from planner.model.seeded_numbers import draws, topic_draws
+from planner.strategies.kafka_classic import draws, starts_and_shifts
 
 MASK = (1 << 64) - 1
 
@@ -44,11 +45,12 @@ def test_draws_reach_every_broker_evenly() -> None:
         assert np.abs(counts - 10_000).max() < 500
 
 
-def test_topic_draws_prefer_what_is_given() -> None:
-    """A start index or a shift of the candidate's own holds for every topic, each independently of the other."""
-    starts, shifts = topic_draws(4, 2, -1, 5, 9)
+def test_a_start_or_a_shift_that_is_given_is_not_drawn() -> None:
+    """It holds for every topic, each of the two independently of the other."""
+    problem = problem_of(no_racks(*range(9)), {name: [(1,)] for name in "abcde"})
+    starts, shifts = starts_and_shifts(problem, 4, 2, -1)
     assert [2] * 5 == starts.tolist()
     assert draws(np.array([4]), 5, 9)[1][0].tolist() == shifts.tolist()
-    starts, shifts = topic_draws(4, -1, 0, 5, 9)
+    starts, shifts = starts_and_shifts(problem, 4, -1, 0)
     assert draws(np.array([4]), 5, 9)[0][0].tolist() == starts.tolist()
     assert [0] * 5 == shifts.tolist()
