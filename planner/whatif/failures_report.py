@@ -253,7 +253,9 @@ def shown_of(found: FailuresSection, plan_id: str | None) -> Section:
     scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in found.kinds)
     when = "today"
     if plan_id is not None:
-        when += f", in {counted(found.batches, 'batch')} of plan {plan_id[:12]}, and after it"
+        plan = f"plan {plan_id[:12]}"
+        in_batches = f", in {counted(found.batches, 'batch')} of {plan}, and after it"
+        when += in_batches if found.batches else f", as {plan} moves no replica"
     scope = f"Failures simulated {when} ({scope}). Counts are partitions, those of the worst failure."
     blocks = told(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),

@@ -82,6 +82,15 @@ def test_a_spec_without_a_plan_says_what_fails_today(spec):
     assert "there is no plan beside the spec: today alone; planner whatif spec.yaml makes one" == shown["notes"][0]
 
 
+def test_a_plan_that_moves_nothing_is_said_to(spec):
+    """It has no batches, and what it leaves is today's."""
+    path = spec.with_suffix(".plan") / "plan.json"
+    made = document([], [], inputs=json.loads(path.read_text())["inputs"])
+    path.write_text(json.dumps({**made, "plan_id": plan_id(made)}))
+    scope = run(spec, "--of", "brokers").splitlines()[1]
+    assert scope.startswith(f"Failures simulated today, as plan {plan_id(made)[:12]} moves no replica (brokers: all 4)")
+
+
 def test_no_table_without_rows(spec):
     """Of a number of brokers no single one is told."""
     for form in ("text", "markdown"):
