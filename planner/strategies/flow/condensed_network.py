@@ -59,9 +59,8 @@ def attainable(layout: Layout, cells: min_cost_flow.Windowed) -> bool:
     """False where the window of a topic on a broker asks for more than is there, and nothing may come."""
     if layout.forbidden is None:
         return True
-    held, (rows, slots) = np.zeros(layout.forbidden.shape, dtype=np.int64), np.nonzero(layout.home >= 0)
-    np.add.at(held, (layout.topics[rows], layout.home[rows, slots]), 1)
-    return bool((cells.low.reshape(held.shape) <= held)[layout.forbidden].all())
+    enough = cells.low.reshape(layout.forbidden.shape) <= layout.held_cells
+    return bool(enough[layout.forbidden].all())
 
 
 def may_take(layout: Layout, spare: LongArray) -> tuple[LongArray, LongArray]:

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from planner.model.build_problem import rows_to_place
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix, sums_at
 from planner.scoring.broker_loads import counts_by_group
 from planner.scoring.fair_shares import rack_rule
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
@@ -91,6 +91,12 @@ class Layout:
         rows, slots = np.nonzero(self.replaced & (self.home >= 0))
         pinned[rows, self.home[rows, slots]] = True
         return pinned
+
+    @cached_property
+    def held_cells(self) -> LongArray:
+        """(T, Bt): today's replicas that could stay."""
+        rows, slots = np.nonzero(self.home >= 0)
+        return sums_at((self.topic_count, len(self.targets)), (self.topics[rows], self.home[rows, slots]))
 
     @cached_property
     def reachable(self) -> BoolArray | None:

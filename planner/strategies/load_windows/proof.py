@@ -68,10 +68,8 @@ def proof(
     cells = nodes[layout.first_cell : layout.first_broker].reshape(layout.topic_count, -1)
     brokers = nodes[layout.first_broker : layout.sink]
     cell_prices = cells - brokers
-    if layout.reachable is not None:
-        reached = np.zeros(cell_prices.shape, dtype=bool)
-        np.logical_or.at(reached, layout.topics, layout.reachable)
-        cell_prices = np.where(reached, cell_prices, 0)
+    if layout.forbidden is not None:
+        cell_prices = np.where(layout.forbidden & (layout.held_cells == 0), 0, cell_prices)
     # Where no load has a price, costs aren't in parts of GRAIN yet.
     grain = 1 if loads is not None and loads[0].any() else GRAIN
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
