@@ -7,7 +7,6 @@ Source: ClusterPartitionState and ExecutionProposal of Cruise Control 2.5.
 
 import re
 from dataclasses import replace
-from itertools import chain, repeat
 from typing import Any
 
 from planner.inputs.importers.state_parts import (
@@ -16,9 +15,8 @@ from planner.inputs.importers.state_parts import (
     begins_object,
     is_id,
     is_ids,
-    item_positions,
+    item_places,
     items,
-    places,
     read_alone,
     shown,
     sound,
@@ -71,11 +69,8 @@ def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:
         message = "no proposals; allowed: what proposals?json=true answers, with at least one"
         raise ImportStateError([Finding(place, "proposals", message)])
     found = read_part(text, file)
-    positions, place_at = chain(item_positions(text, "proposals", 0), repeat(0)), places(text, file)
-    entries = sound(
-        _proposed(item, entry, place_at(position))
-        for item, entry, position in zip(proposals, found.entries, positions, strict=False)
-    )
+    placed = zip(proposals, found.entries, item_places(text, "proposals", 0, file), strict=False)
+    entries = sound(_proposed(item, entry, place) for item, entry, place in placed)
     return replace(found, entries=tuple(entries)), found
 
 

@@ -13,7 +13,6 @@ Source: `org.apache.kafka.tools.reassign.ReassignPartitionsCommand` (`curReassig
 """
 
 import re
-from itertools import chain, repeat
 from typing import Any
 
 from planner.inputs.importers.state_parts import (
@@ -24,7 +23,7 @@ from planner.inputs.importers.state_parts import (
     StatePart,
     begins_object,
     is_id,
-    item_positions,
+    item_places,
     place_of,
     places,
     read_alone,
@@ -90,12 +89,8 @@ def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, 
     if value.get("version", 1) != 1 or not isinstance(listed, list) or not listed:
         message = 'not a reassignment; allowed: {"version":1,"partitions":[…]} with at least one partition'
         raise ImportStateError([Finding(place_of(text, start, file), "", message)])
-    # Positions are for messages only; where they run out, the whole JSON is the place.
-    positions, place = chain(item_positions(text, "partitions", start), repeat(start)), places(text, file)
-    entries = sound(
-        _reassigned(item, f"partitions[{number}]", place(position))
-        for number, (item, position) in enumerate(zip(listed, positions, strict=False))
-    )
+    placed = zip(listed, item_places(text, "partitions", start, file), strict=False)
+    entries = sound(_reassigned(item, f"partitions[{at}]", place) for at, (item, place) in enumerate(placed))
     return tuple(entries), end
 
 

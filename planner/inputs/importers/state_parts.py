@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any, TypeGuard, TypeVar
 
 from planner.model.cluster import Config, Partition, PartitionKey, Topic
@@ -312,13 +312,17 @@ def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:
     return value, place_of(text, start, file)
 
 
-def item_positions(text: str, key: str, start: int) -> Iterator[int]:
-    """Where each item of the list under `key` begins, in valid JSON whose first use of `key` is that list."""
+def item_places(text: str, key: str, start: int, file: str) -> Iterator[Place]:
+    """Where each item of the list under `key` begins, in valid JSON at `start` whose first use of `key` is that list;
+    then `start` for ever: a key that is there twice has other items.
+    """
+    place = places(text, file)
     head = re.compile(rf'"{re.escape(key)}"\s*:\s*\[').search(text, start)
     position = _past_separators(text, head.end()) if head else len(text)
     while position < len(text) and text[position] != "]":
-        yield position
+        yield place(position)
         position = _past_separators(text, DECODER.raw_decode(text, position)[1])
+    yield from repeat(place(start))
 
 
 def _past_separators(text: str, position: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
-from planner.inputs.importers.state_parts import item_positions, read_alone, read_object
+from planner.inputs.importers.state_parts import item_places, read_alone, read_object
 from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError
 
@@ -45,7 +47,6 @@ def test_items_of_a_list_have_their_places() -> None:
     """Brackets inside of items, and a log line above, don't count."""
     text = '[main] WARN\n{"v": [9], "partitions" : [ {"x": [1, 2]},\n {"x": "]"} , 3]} rest'
     start = text.index("{")
-    assert [text.index('{"x": [1'), text.index('{"x": "]"'), text.index(" 3]") + 1] == list(
-        item_positions(text, "partitions", start)
-    )
+    found = [(each.line, each.column) for each in islice(item_places(text, "partitions", start, "f"), 4)]
+    assert found == [(2, 29), (3, 2), (3, 15), (2, 1)], "three items, then the object"
     assert text.index(" rest") == read_object(text, start, "f")[1]
