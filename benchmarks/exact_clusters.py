@@ -10,8 +10,8 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.problem import Problem, misplaced
-from planner.model.recorded import ReplicationFactorRow
-from planner.model.spec import Changes, Placement, Rebalance, Spec, TopicFilter
+from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow
+from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 
 _MOST_PARTITIONS = 10
 _RACKS = ("a", "b", "c")
@@ -51,7 +51,9 @@ def _with_placement(rng: np.random.Generator, spec: Spec) -> Spec:
             sets = [dealt[:cut], dealt[cut:]]
         chosen = rng.permutation(names)[: int(rng.integers(1, 3))].tolist()
         rules = zip(chosen, sets, strict=False)
-        placed = replace(spec, placement=tuple(Placement(n, f"of {n}", tuple(each), exclusive) for n, each in rules))
+        placed = replace(
+            spec, placement=tuple(PlacementRuleRow(n, f"of {n}", tuple(each), exclusive) for n, each in rules)
+        )
         problem = build(placed)
         usable = problem.allowed_targets
         assert usable is not None

@@ -19,8 +19,8 @@ from planner.model.build_problem import build
 from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import LeaderRacksRow
-from planner.model.spec import Placement, Spec
+from planner.model.recorded import LeaderRacksRow, PlacementRuleRow
+from planner.model.spec import Spec
 from planner.plan.bound_section import gap_percent
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, adding, score
@@ -57,7 +57,9 @@ def placed(spec: Spec) -> Spec:
     """A tenth of the topics on the first half of the brokers that stay or join."""
     problem = build(spec)
     targets = problem.broker_ids[problem.targets].tolist()
-    return replace(spec, placement=(Placement(PLACED, "half", tuple(targets[: -(-len(targets) // 2)])),))
+    return replace(
+        spec, placement=(PlacementRuleRow(PLACED, "half", tuple(targets[: -(-len(targets) // 2)]), exclusive=False),)
+    )
 
 
 def apart(spec: Spec) -> Spec:

@@ -18,8 +18,8 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.problem import IntArray, Problem, misplaced
-from planner.model.recorded import ReplicationFactorRow
-from planner.model.spec import Changes, Monthly, Placement, Rate, Spec, TopicFilter
+from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow
+from planner.model.spec import Changes, Monthly, Rate, Spec, TopicFilter
 
 Racks = Mapping[int, str | None]
 Rows = Mapping[str, Sequence[Sequence[int]]]
@@ -148,7 +148,7 @@ def placed_specs(draw: st.DrawFn, **options: Any) -> Spec:
     targets = sorted({each.id for each in (*spec.cluster.brokers, *spec.changes.add_brokers)} - leaving)
     sets = st.lists(st.sampled_from(targets), min_size=1, max_size=len(targets), unique=True).map(tuple)
     rules = tuple(
-        Placement(name, f"set {name}", draw(sets), draw(st.booleans()))
+        PlacementRuleRow(name, f"set {name}", draw(sets), draw(st.booleans()))
         for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     )
     spec = replace(spec, placement=rules)

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from planner.execution.partition_changes import Step
 from planner.model.build_problem import brokers_after, min_insync_of
 from planner.model.cluster import PartitionKey
 from planner.model.problem import BoolArray, LongArray
+from planner.model.recorded import Count, Positive, Section, doc
 from planner.model.spec import Spec
 
 Side = Literal["copies in", "leads", "moves inside"]
@@ -266,22 +267,38 @@ def _peak(broker: int, size_bytes: int, batch: int, disk_bytes: Mapping[int, int
     return Peak(broker, size_bytes, batch, disk_bytes.get(broker))
 
 
-@dataclass(frozen=True)
-class RefusedWrites:
-    """How many partitions refuse writes with acks=all, by the replicas in sync and min.insync.replicas.
+class RisksSection(Section, frozen=True):
+    """Which writes are refused while the plan runs."""
 
-    `under_min_isr` are those of each batch that do so by themselves. `by_failure` are the most that a batch's moment
-    and the failure of one broker add to those that refuse writes already; `by_failure_today` the same before the plan.
-    `isr_known` is False where a source doesn't say which replicas are in sync: then all of that partition's count.
-    """
+    isr_known: Annotated[
+        bool,
+        doc("True where the state says which replicas are in sync for every partition; else all count as in sync."),
+    ]
+    under_min_isr: Annotated[
+        tuple[Count, ...],
+        doc(
+            "For each batch, how many of its partitions have fewer replicas in sync than min.insync.replicas, "
+            "today or once it is complete."
+        ),
+    ]
+    refused_by_failure_today: Annotated[
+        Count,
+        doc(
+            "How many partitions begin to refuse writes with acks=all if the worst single broker fails today, by the "
+            "replicas in sync."
+        ),
+    ]
+    refused_by_failure: Annotated[
+        tuple[Count, ...],
+        doc("The same for each batch, at its worst moment: each of its partitions may be as before or as afterwards."),
+    ]
+    out_of_sync: Annotated[
+        Positive | None,
+        doc("Partitions that apply.yml would find under-replicated today: it starts once there are none."),
+    ] = None
 
-    isr_known: bool
-    under_min_isr: tuple[int, ...]
-    by_failure_today: int
-    by_failure: tuple[int, ...]
 
-
-def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RefusedWrites:
+def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
     """The partitions that refuse writes with acks=all: today, once their batch is complete, or if a broker fails."""
     least = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
     parts = [(topic.name, part) for topic in spec.cluster.topics for part in topic.partitions]
@@ -305,7 +322,7 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RefusedWrites:
         by_broker.subtract(broker for key, after in afterwards.items() for broker in needed_by[key] - after)
         needed_by |= afterwards
     known = all(part.isr is not None for _, part in parts)
-    return RefusedWrites(known, tuple(sum(map(under, batch.steps)) for batch in batches), today, tuple(by_failure))
+    return RisksSection(known, tuple(sum(map(under, batch.steps)) for batch in batches), today, tuple(by_failure))
 
 
 def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:

@@ -19,31 +19,13 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import today
 from planner.model.cluster import ANY, LogDir, PartitionChange, PartitionKey, Reason, ReplicaDir, brokers_holding
 from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.recorded import LogDirLoad, LogDirMoveRow
 from planner.model.spec import Spec
 
 # What is spent on all brokers together, in CP-SAT's units of work: a plan of many brokers isn't to wait for minutes.
 _WORK_OF_ALL = 40.0
 # Kafka moves a replica by way of a folder `topic-partition.<32 digits>-future`, and refuses one of over 255 characters.
 _LONGEST_MOVABLE = 214
-
-
-@dataclass(frozen=True)
-class DirMove:
-    """A replica that its broker moves from one of its log dirs to another."""
-
-    topic: str
-    partition: int
-    broker: int
-    before: str
-    after: str
-    size_bytes: int
-
-
-class LogDirContents(NamedTuple):
-    """What lies in a log dir."""
-
-    replicas: int
-    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -54,8 +36,8 @@ class DirState:
     """
 
     dir: LogDir
-    before: LogDirContents
-    after: LogDirContents
+    before: LogDirLoad
+    after: LogDirLoad
     window: tuple[int, int] | None
     bytes_in: int
     bytes_out: int
@@ -88,7 +70,7 @@ class DirPlan:
     wanted: Tolerance
     brokers: tuple[BrokerDirs, ...]
     left_out: tuple[tuple[int, str], ...]
-    moves: tuple[DirMove, ...]
+    moves: tuple[LogDirMoveRow, ...]
     chosen: Mapping[tuple[str, int, int], str]
     homes: Mapping[tuple[str, int, int], str]
 
@@ -111,7 +93,7 @@ def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
         broken = f"all of its log dirs have an error ({', '.join(errors)})"
         left_out.append((broker, broken if errors else "its log dirs aren't known"))
     moves = (
-        DirMove(it.topic, it.partition, each.broker, it.home, path, it.size_bytes)
+        LogDirMoveRow(it.topic, it.partition, each.broker, it.home, path, it.size_bytes)
         for each in filled
         for it, path in each.placed()
         if it.home is not None and it.home != path
@@ -257,15 +239,15 @@ def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> LongArr
     return np.array([least, most], dtype=np.int64)
 
 
-def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, LogDirContents]:
+def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, LogDirLoad]:
     """What lies under each key, from (key, bytes) of single replicas."""
-    found: defaultdict[object, LogDirContents] = defaultdict(lambda: LogDirContents(0, 0))
+    found: defaultdict[object, LogDirLoad] = defaultdict(lambda: LogDirLoad(0, 0))
     for key, size_bytes in sizes:
-        found[key] = LogDirContents(found[key].replicas + 1, found[key].size_bytes + size_bytes)
+        found[key] = LogDirLoad(found[key].replicas + 1, found[key].size_bytes + size_bytes)
     return found
 
 
-def _described(filled: _Filled, before: Mapping[object, LogDirContents]) -> BrokerDirs:
+def _described(filled: _Filled, before: Mapping[object, LogDirLoad]) -> BrokerDirs:
     placed = filled.placed()
     after = _loads(
         [(path, each.size_bytes) for each, path in placed] + [(each.home, each.size_bytes) for each in filled.others]
@@ -276,7 +258,7 @@ def _described(filled: _Filled, before: Mapping[object, LogDirContents]) -> Brok
         if each.home is not None and each.home != path:
             leaving[each.home] += each.size_bytes
     windows = dict(zip(filled.usable, zip(*filled.problem.window.tolist(), strict=True), strict=True))
-    nothing = LogDirContents(0, 0)
+    nothing = LogDirLoad(0, 0)
     states = tuple(
         DirState(
             each,

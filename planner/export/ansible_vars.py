@@ -10,8 +10,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from planner.model.cluster import ANY, PartitionKey
+from planner.model.recorded import TopicPartition
 from planner.plan import headline
-from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
+from planner.plan.document.partition_types import PartitionRow, StepRow
 from planner.plan.document.plan_types import Plan
 
 

@@ -15,7 +15,8 @@ from planner.model.cluster import partition_name
 from planner.model.file_reading import resource
 from planner.model.formats import replica_list
 from planner.model.generated_text import canonical_json, environment
-from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
+from planner.model.recorded import TopicPartition
+from planner.plan.document.partition_types import PartitionRow, StepRow
 from planner.plan.document.plan_types import RESTART_FILE, STATES_FILE, Plan, RestartDocument
 
 Files = dict[str, bytes]

@@ -125,3 +125,45 @@ class StatedRateRow(Section, frozen=True):
     ]
     bytes_in_per_sec: Annotated[Count | None, doc("What producers write; null where not stated.")]
     bytes_out_per_sec: Annotated[Count | None, doc("What consumers read; null where not stated.")]
+
+
+class PlacementRuleRow(Section, frozen=True):
+    """One rule of placement."""
+
+    topics: Annotated[str, doc("Shell-style pattern of topic names.")]
+    broker_set: Annotated[str, doc("The name of the set in the YAML.")]
+    brokers: Annotated[tuple[BrokerId, ...], doc("The brokers of the set: these topics may use no others.")]
+    exclusive: Annotated[bool, doc("Whether no other topic may use them.")]
+
+
+class TopicPartition(Section, frozen=True):
+    """One partition of a topic."""
+
+    topic: TopicName
+    partition: PartitionId
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What it is found by."""
+        return self.topic, self.partition
+
+    @property
+    def name(self) -> str:
+        """As Kafka's tools print it."""
+        return f"{self.topic}-{self.partition}"
+
+
+class LogDirMoveRow(TopicPartition, frozen=True):
+    """One replica that moves between log dirs of its broker."""
+
+    broker: Annotated[BrokerId, doc("The broker that keeps it.")]
+    log_dir_before: Annotated[str, doc("Today's log dir.")]
+    log_dir: Annotated[str, doc("The log dir after the plan.")]
+    size_bytes: Annotated[Count, doc("Bytes of the replica on this broker.")]
+
+
+class LogDirLoad(Section, frozen=True):
+    """What a log dir holds."""
+
+    replicas: Annotated[Count, doc("Replicas.")]
+    size_bytes: Annotated[Count, doc("Bytes of all replicas.")]

@@ -7,7 +7,14 @@ from typing import Literal
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
 from planner.model.load_history import WeekOfLoad
-from planner.model.recorded import DerivedRow, InputRow, LeaderRacksRow, ReplicationFactorRow, SpecLimits
+from planner.model.recorded import (
+    DerivedRow,
+    InputRow,
+    LeaderRacksRow,
+    PlacementRuleRow,
+    ReplicationFactorRow,
+    SpecLimits,
+)
 
 
 @dataclass(frozen=True)
@@ -183,18 +190,6 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Placement:
-    """Topics that a shell-style pattern matches may only have replicas on the brokers of one set, by id; with
-    `exclusive` no other topic may have replicas there.
-    """
-
-    topics: str
-    broker_set: str
-    brokers: tuple[int, ...]
-    exclusive: bool = False
-
-
-@dataclass(frozen=True)
 class TopicFilter:
     """Shell-style patterns of topics whose replicas may move, and brokers (see `is_near`); all topics are counted."""
 
@@ -321,7 +316,7 @@ class Spec:
     valid_for_seconds: int | None = None
     inputs: tuple[InputRow, ...] = ()
     week: WeekOfLoad | None = None
-    placement: tuple[Placement, ...] = ()
+    placement: tuple[PlacementRuleRow, ...] = ()
     leader_racks: tuple[LeaderRacksRow, ...] = ()
     apart: tuple[Apart, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()

@@ -13,7 +13,7 @@ from msgspec import convert, structs
 
 from planner import __version__
 from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
-from planner.execution.batch_costs import Costs
+from planner.execution.batch_costs import Costs, RisksSection
 from planner.execution.gates import LimitRow
 from planner.execution.partition_changes import changes
 from planner.model import amounts
@@ -38,13 +38,7 @@ from planner.plan import (
 )
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, ClusterSection, RackRow, StateSection, TopicRow
-from planner.plan.document.comparison_types import (
-    BalanceSection,
-    BalanceWindows,
-    BoundSection,
-    RisksSection,
-    ScenarioRow,
-)
+from planner.plan.document.comparison_types import BalanceSection, BalanceWindows, BoundSection, ScenarioRow
 from planner.plan.document.partition_types import (
     BatchLimits,
     BatchRow,
@@ -53,15 +47,7 @@ from planner.plan.document.partition_types import (
     PartitionRow,
 )
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import (
-    Aim,
-    ApartRow,
-    ChangesSection,
-    PlacementRuleRow,
-    SpecSection,
-    SpecTopics,
-    ValiditySection,
-)
+from planner.plan.document.request_types import Aim, ApartRow, ChangesSection, SpecSection, SpecTopics, ValiditySection
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
@@ -221,13 +207,7 @@ def outcome(
         "topics": cluster_sections.topics(spec, problem, assignment),
         "partitions": cluster_sections.partition_rows(changed),
         "new_partitions": new_partitions.section(spec, problem, assignment),
-        "risks": RisksSection(
-            isr_known=refused.isr_known,
-            under_min_isr=refused.under_min_isr,
-            refused_by_failure_today=refused.by_failure_today,
-            refused_by_failure=refused.by_failure,
-            out_of_sync=plan_warnings.out_of_sync(spec, problem, changed) or None,
-        ),
+        "risks": structs.replace(refused, out_of_sync=plan_warnings.out_of_sync(spec, problem, changed) or None),
         "execution": ExecutionSection(
             throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
             seconds_at_throttle=costs.total_seconds,
@@ -279,7 +259,7 @@ def asked(spec: Spec) -> Asked:
             survive=spec.resilience,
             aims=convert(spec.sweep.aims, tuple[Aim, ...]),
             limits=spec.limits,
-            placement=tuple(PlacementRuleRow(**asdict(rule)) for rule in spec.placement) or None,
+            placement=spec.placement or None,
             leader_racks=spec.leader_racks or None,
             apart=convert([asdict(rule) for rule in spec.apart], tuple[ApartRow, ...]) or None,
             together=spec.together or None,

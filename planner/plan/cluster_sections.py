@@ -18,9 +18,10 @@ from planner.execution.partition_changes import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
 from planner.model.cluster import Partition, PartitionChange, Topic
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.recorded import TopicPartition
 from planner.model.spec import Changes, Spec
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, StateRow, StateSection, TopicRow
-from planner.plan.document.partition_types import BatchRow, FullestBroker, PartitionRow, StepRow, TopicPartition
+from planner.plan.document.partition_types import BatchRow, FullestBroker, PartitionRow, StepRow
 from planner.plan.document.request_types import AddBrokerRow, AddPartitionsRow, ChangesSection, CreateTopicRow
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers

@@ -10,14 +10,7 @@ from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
 from planner.model.formats import brokers, counted
 from planner.model.spec import Spec
 from planner.plan.bound_section import gap_percent
-from planner.plan.document.cluster_types import (
-    LeftOutRow,
-    LogDirLoad,
-    LogDirMoveRow,
-    LogDirRow,
-    LogDirsBrokerRow,
-    LogDirsSection,
-)
+from planner.plan.document.cluster_types import LeftOutRow, LogDirRow, LogDirsBrokerRow, LogDirsSection
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.terms import term
 from planner.scoring.missed_windows import RelaxedRow
@@ -48,17 +41,7 @@ def section(planned: DirPlan | None) -> LogDirsSection | None:
             for each in planned.brokers
         ),
         left_out=tuple(LeftOutRow(id=broker, why=why) for broker, why in planned.left_out),
-        moves=tuple(
-            LogDirMoveRow(
-                topic=move.topic,
-                partition=move.partition,
-                broker=move.broker,
-                log_dir_before=move.before,
-                log_dir=move.after,
-                size_bytes=move.size_bytes,
-            )
-            for move in planned.moves
-        ),
+        moves=planned.moves,
     )
 
 
@@ -70,8 +53,8 @@ def _log_dir(state: DirState) -> LogDirRow:
         disk_bytes=state.dir.disk_bytes,
         least_bytes=least,
         most_bytes=most,
-        before=LogDirLoad(replicas=state.before.replicas, size_bytes=state.before.size_bytes),
-        after=LogDirLoad(replicas=state.after.replicas, size_bytes=state.after.size_bytes),
+        before=state.before,
+        after=state.after,
         bytes_in=state.bytes_in,
         bytes_out=state.bytes_out,
     )

@@ -11,8 +11,8 @@ from planner.model import recorded
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import PartitionKey
 from planner.model.formats import amount, counted, first_names, number, percent, ranges
+from planner.model.recorded import TopicPartition
 from planner.model.spec import Spec
-from planner.plan.document.partition_types import TopicPartition
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.whatif_types import (
     AssignorRow,

@@ -26,8 +26,8 @@ from planner.approval.remaining_changes import spec_of as spec_of_rest
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
 from planner.model.errors import StalePlanError
-from planner.model.recorded import LeaderRacksRow, ReplicationFactorRow, SpecLimits
-from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Placement, Spec, Sweep, TopicFilter
+from planner.model.recorded import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, SpecLimits
+from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Spec, Sweep, TopicFilter
 from planner.plan.headline import headline
 
 
@@ -175,7 +175,10 @@ def spec_with_everything() -> Spec:
         execution=Execution(7, BatchRules(100, 1, 1, 50, 7, 3), "/opt/bin"),
         captured_at="2026-11-20T10:00:00Z",
         valid_for_seconds=3600,
-        placement=(Placement("y*", "of y", (3, 4, 5)), Placement("x", "of x", (3, 5), exclusive=False)),
+        placement=(
+            PlacementRuleRow("y*", "of y", (3, 4, 5), exclusive=False),
+            PlacementRuleRow("x", "of x", (3, 5), exclusive=False),
+        ),
         leader_racks=(LeaderRacksRow("x", ("b", "a")), LeaderRacksRow("*", ("a",))),
         apart=(Apart(("q", "z"), ((3, 4), (5,)), proven=False, by="rack"),),
         together=(("x", "y0"),),

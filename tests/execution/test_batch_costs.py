@@ -277,7 +277,7 @@ def test_one_failure_follows_a_partition_through_all_of_its_batches() -> None:
     steps = [step((1, 2), (1, 3)), step((1, 3), (4, 3)), step((4, 3), (4, 2)), step((4, 2), (1, 2))]
     batches = [batch(replace(each, topic="x"), number=at) for at, each in enumerate(steps, 1)]
 
-    assert (1, 1, 1, 1) == batch_costs.refused_writes(made, batches).by_failure
+    assert (1, 1, 1, 1) == batch_costs.refused_writes(made, batches).refused_by_failure
 
 
 def test_one_failure_counts_both_states_of_what_a_batch_moves() -> None:
@@ -289,4 +289,6 @@ def test_one_failure_counts_both_states_of_what_a_batch_moves() -> None:
         PartitionChange("y", 0, (3, 4, 2), (3, 4), 1, 1, Reason.REPLICATION_FACTOR),
     ]
     each = [batch_costs.refused_writes(made, split([move], BatchRules(), {})) for move in moves]
-    assert [(1, (2,)), (1, (2,))] == [(refused.by_failure_today, refused.by_failure) for refused in each]
+    assert [(1, (2,)), (1, (2,))] == [
+        (refused.refused_by_failure_today, refused.refused_by_failure) for refused in each
+    ]

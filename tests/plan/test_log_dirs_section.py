@@ -9,20 +9,26 @@ from clusters import no_racks, spec_of
 from plan_documents import row
 
 from planner.execution.log_dir_packing import Packed
-from planner.execution.log_dir_placement import BrokerDirs, DirMove, DirPlan, DirState, LogDirContents
+from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
 from planner.model.balance import Tolerance
 from planner.model.cluster import LogDir, LogDirs
+from planner.model.recorded import LogDirLoad, LogDirMoveRow
 from planner.plan import log_dirs_section
 from planner.plan.document.comparison_types import TermRow
 
 # Broker 1 moves 30 of 100 bytes from /a, which should hold 45 to 55, to /b; /c has an error.
-A = DirState(LogDir("/a"), LogDirContents(3, 100), LogDirContents(2, 70), (45, 55), 0, 30)
-B = DirState(LogDir("/b", 200, 20), LogDirContents(0, 0), LogDirContents(1, 30), (45, 55), 30, 0)
-C = DirState(LogDir("/c", error="KafkaStorageException"), LogDirContents(1, 9), LogDirContents(1, 9), None, 0, 0)
+A = DirState(LogDir("/a"), LogDirLoad(3, 100), LogDirLoad(2, 70), (45, 55), 0, 30)
+B = DirState(LogDir("/b", 200, 20), LogDirLoad(0, 0), LogDirLoad(1, 30), (45, 55), 30, 0)
+C = DirState(LogDir("/c", error="KafkaStorageException"), LogDirLoad(1, 9), LogDirLoad(1, 9), None, 0, 0)
 PACKED = Packed(np.array([0, 0, 1]), bytes_moved=30, least_bytes_moved=24, outside_bytes=15, nearest=True)
 ONE = BrokerDirs(1, (A, B, C), PACKED, largest_bytes=40, unplaced=2, moving=1)
 PLAN = DirPlan(
-    Tolerance.parse("10%"), (ONE,), ((2, "no answer"), (3, "no answer")), (DirMove("t", 0, 1, "/a", "/b", 30),), {}, {}
+    Tolerance.parse("10%"),
+    (ONE,),
+    ((2, "no answer"), (3, "no answer")),
+    (LogDirMoveRow("t", 0, 1, "/a", "/b", 30),),
+    {},
+    {},
 )
 
 

@@ -12,7 +12,8 @@ from properties import examples
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build, today
 from planner.model.problem import Problem
-from planner.model.spec import Changes, Placement, Spec, TopicFilter
+from planner.model.recorded import PlacementRuleRow
+from planner.model.spec import Changes, Spec, TopicFilter
 from planner.scoring.missed_windows import RelaxedRow, SharesRow, missed, reached, relaxed, unlike_shares
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
@@ -139,7 +140,7 @@ def test_each_set_is_judged_by_its_own_shares() -> None:
     problem = problem_of(
         no_racks(1, 2, 3, 4, 5),
         {"clicks": rows[:2], "orders": rows[2:]},
-        placement=(Placement("clicks", "hot", (1, 2), exclusive=True),),
+        placement=(PlacementRuleRow("clicks", "hot", (1, 2), exclusive=True),),
         balance=NARROW,
     )
     even = [(1, 2), (2, 1), (3, 4), (4, 5), (5, 3), (3, 4)]

@@ -15,7 +15,8 @@ from properties import examples
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
-from planner.model.spec import Changes, Placement, TopicFilter
+from planner.model.recorded import PlacementRuleRow
+from planner.model.spec import Changes, TopicFilter
 from planner.scoring.score import ScoringBasis, digest, score, topic_tallies
 
 RACKS = {1: "a", 2: "a", 3: "b"}
@@ -239,12 +240,16 @@ def test_scenarios_by_hand() -> None:
 def test_a_broker_s_share_is_of_the_topics_that_it_may_hold(rows: list[tuple[int, ...]], ppm: int) -> None:
     """With rules of placement; without them every broker's share would be 2 replicas."""
     topics = {"clicks": [(3,)] * 4, "orders": [(1,)] * 4}
-    problem = problem_of(no_racks(1, 2, 3, 4), topics, placement=(Placement("clicks", "hot", (3, 4)),))
+    problem = problem_of(
+        no_racks(1, 2, 3, 4), topics, placement=(PlacementRuleRow("clicks", "hot", (3, 4), exclusive=False),)
+    )
     assert ppm == scored(problem, rows)["imbalance_ppm"]
 
 
 def test_a_broker_without_any_share_is_not_above_it() -> None:
     """An exclusive set whose topics are all gone: what still lies there breaks a rule, and has no share to be above."""
-    problem = problem_of(no_racks(1, 2, 3), {"x": [(1,), (3,)]}, placement=(Placement("gone", "old", (3,), True),))
+    problem = problem_of(
+        no_racks(1, 2, 3), {"x": [(1,), (3,)]}, placement=(PlacementRuleRow("gone", "old", (3,), True),)
+    )
     found = scored(problem, [(1,), (3,)])
     assert (0, 1) == (found["imbalance_ppm"], found["violations"])

@@ -17,7 +17,8 @@ from test_optimum import best_by_brute_force, of_assignment
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
-from planner.model.spec import Changes, Placement
+from planner.model.recorded import PlacementRuleRow
+from planner.model.spec import Changes
 from planner.plan import bound_certificate
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
@@ -96,7 +97,7 @@ def test_a_topic_moves_to_its_set() -> None:
         no_racks(1, 2, 3, 4),
         {"clicks": [(1, 2), (3, 4)], "orders": [(1, 3), (2, 4)]},
         changes=Changes(rebalance="none"),
-        placement=(Placement("clicks", "hot", (3, 4)),),
+        placement=(PlacementRuleRow("clicks", "hot", (3, 4), exclusive=False),),
     )
     assert [True, False, False, False] == problem.forced.tolist()
     lists = ids_of(problem, solve(problem, problem.balance).assignment)
@@ -110,7 +111,7 @@ def test_exclusive_brokers_are_emptied_of_other_topics() -> None:
     problem = problem_of(
         no_racks(1, 2, 3, 4),
         {"clicks": lists, "orders": lists},
-        placement=(Placement("clicks", "hot", (3, 4), exclusive=True),),
+        placement=(PlacementRuleRow("clicks", "hot", (3, 4), exclusive=True),),
     )
     placed = ids_of(problem, solve(problem, problem.balance).assignment)
     assert {(3, 4)} == {tuple(sorted(brokers)) for brokers in placed[:4]}
@@ -123,7 +124,9 @@ def test_a_shared_set_has_its_topics_beside_its_share_of_the_others() -> None:
     """A broker of a shared set is to hold its share of the set's topics and its share of all others."""
     rows = [(1, 2), (2, 3), (3, 4), (4, 1)]
     problem = problem_of(
-        no_racks(1, 2, 3, 4), {"clicks": rows, "orders": rows}, placement=(Placement("clicks", "hot", (3, 4)),)
+        no_racks(1, 2, 3, 4),
+        {"clicks": rows, "orders": rows},
+        placement=(PlacementRuleRow("clicks", "hot", (3, 4), exclusive=False),),
     )
     assert [2, 2, 6, 6] == windows(problem, problem.balance).replicas[0].tolist()
 
@@ -135,7 +138,7 @@ def test_new_brokers_in_a_set(rebalance: str) -> None:
         no_racks(1, 2, 3),
         {"clicks": [(1, 2)], "orders": [(2, 3)]},
         changes=Changes(add_brokers=(Broker(4), Broker(5)), replace_brokers=((2, 4),), rebalance=rebalance),
-        placement=(Placement("clicks", "hot", (1, 5), exclusive=True),),
+        placement=(PlacementRuleRow("clicks", "hot", (1, 5), exclusive=True),),
     )
     placed = ids_of(problem, solve(problem, problem.balance).assignment)
     assert {1, 5} == set(placed[0])
@@ -144,7 +147,9 @@ def test_new_brokers_in_a_set(rebalance: str) -> None:
 
 def test_the_check_names_what_is_allowed() -> None:
     """The independent check judges by the rule, whoever made the plan."""
-    problem = problem_of(no_racks(1, 2, 3), {"clicks": [(1, 2)]}, placement=(Placement("clicks", "hot", (2, 3)),))
+    problem = problem_of(
+        no_racks(1, 2, 3), {"clicks": [(1, 2)]}, placement=(PlacementRuleRow("clicks", "hot", (2, 3), exclusive=False),)
+    )
     (violation,) = independent_check.check(problem, problem.replicas)
     assert "clicks-0: placement: replicas [1, 2]; allowed: brokers that the topic may use, [2, 3]" == str(violation)
     assert held(problem, 0) == (0, 1)

@@ -19,7 +19,8 @@ from planner.model.build_problem import build
 from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem, led_by_several
-from planner.model.spec import Changes, NewPartitions, Placement, Spec
+from planner.model.recorded import PlacementRuleRow
+from planner.model.spec import Changes, NewPartitions, Spec
 from planner.scoring import independent_check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.scoring.windows import windows
@@ -246,7 +247,10 @@ def test_caps_on_leaders_are_kept_or_refused() -> None:
 
 def test_topics_without_a_common_broker_have_no_plan() -> None:
     """Whatever reads the YAML says so before; no partition is led by nobody."""
-    sets = (Placement("orders", "one", (1,)), Placement("clicks", "two", (2,)))
+    sets = (
+        PlacementRuleRow("orders", "one", (1,), exclusive=False),
+        PlacementRuleRow("clicks", "two", (2,), exclusive=False),
+    )
     spec = spec_of(no_racks(1, 2), {"orders": [(1,)], "clicks": [(2,)]}, together=(NAMES,), placement=sets)
     with pytest.raises(InfeasibleError, match="together: clicks-0 and orders-0 can't have a replica on one broker"):
         solved(spec)

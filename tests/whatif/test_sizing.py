@@ -15,7 +15,8 @@ from properties import examples
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import SetupError
-from planner.model.spec import BrokerClass, Changes, Monthly, Placement, Rate, Sizing, Spec
+from planner.model.recorded import PlacementRuleRow
+from planner.model.spec import BrokerClass, Changes, Monthly, Rate, Sizing, Spec
 from planner.whatif import sizing
 from planner.whatif.sizing import Combination, combinations
 from planner.whatif.sizing import spec_of as sized_spec
@@ -79,7 +80,7 @@ def test_what_cannot_be_sized_is_refused() -> None:
     with pytest.raises(SetupError, match="there is no sizing; allowed: the key sizing"):
         combinations(replace(wish(), sizing=None))
     with pytest.raises(SetupError, match="can't be sized with placement, leader_racks, apart or together"):
-        combinations(replace(wish(), placement=(Placement("t", "hot", (1, 2), False),)))
+        combinations(replace(wish(), placement=(PlacementRuleRow("t", "hot", (1, 2), False),)))
 
 
 def row(spec: Spec, number: int):

@@ -11,8 +11,8 @@ from planner.inputs.spec import sections
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
-from planner.model.recorded import InputRow, LeaderRacksRow, ReplicationFactorRow, StatedRateRow
-from planner.model.spec import AIMS, Changes, NewPartitions, Placement, Rebalance, Spec, Sweep, TopicFilter, Variant
+from planner.model.recorded import InputRow, LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, StatedRateRow
+from planner.model.spec import AIMS, Changes, NewPartitions, Rebalance, Spec, Sweep, TopicFilter, Variant
 
 # The keys that `target_brokers` reads; a rule that uses it must not run where one of them is broken.
 TARGET_KEYS = (
@@ -154,10 +154,12 @@ def broker_set(document: Document, name: str) -> tuple[int, ...]:
             return tuple(listed or ())
 
 
-def placement(document: Document) -> tuple[Placement, ...]:
+def placement(document: Document) -> tuple[PlacementRuleRow, ...]:
     """`placement`, in the file's order, with the ids of each rule's set."""
     return tuple(
-        Placement(item["topics"], item["brokers"], broker_set(document, item["brokers"]), item.get("exclusive", False))
+        PlacementRuleRow(
+            item["topics"], item["brokers"], broker_set(document, item["brokers"]), item.get("exclusive", False)
+        )
         for item in document.get("placement") or ()
     )
 

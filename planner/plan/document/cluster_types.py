@@ -7,6 +7,8 @@ from msgspec import Meta
 from planner.model.recorded import (
     BrokerId,
     Count,
+    LogDirLoad,
+    LogDirMoveRow,
     Name,
     NotNegative,
     Percentage,
@@ -17,7 +19,6 @@ from planner.model.recorded import (
     TopicName,
     doc,
 )
-from planner.plan.document.partition_types import TopicPartition
 
 
 class HeldLoad(Section, frozen=True, kw_only=True):
@@ -183,13 +184,6 @@ class TopicRow(Section, frozen=True, kw_only=True):
         }
 
 
-class LogDirLoad(Section, frozen=True, kw_only=True):
-    """What a log dir holds."""
-
-    replicas: Annotated[Count, doc("Replicas.")]
-    size_bytes: Annotated[Count, doc("Bytes of all replicas.")]
-
-
 class LogDirRow(Section, frozen=True, kw_only=True):
     """One log dir of a broker."""
 
@@ -222,15 +216,6 @@ class LeftOutRow(Section, frozen=True, kw_only=True):
 
     id: BrokerId
     why: Annotated[str, doc("Why its log dirs are not planned.")]
-
-
-class LogDirMoveRow(TopicPartition, frozen=True, kw_only=True):
-    """One replica that moves between log dirs of its broker."""
-
-    broker: Annotated[BrokerId, doc("The broker that keeps it.")]
-    log_dir_before: Annotated[str, doc("Today's log dir.")]
-    log_dir: Annotated[str, doc("The log dir after the plan.")]
-    size_bytes: Annotated[Count, doc("Bytes of the replica on this broker.")]
 
 
 HourOfWeek = Annotated[int, Meta(ge=0, le=167, description="Hour of the week; 0 is Monday 00:00 UTC.")]

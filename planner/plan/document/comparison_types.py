@@ -149,37 +149,6 @@ class BoundSection(Section, frozen=True, kw_only=True):
     ] = None
 
 
-class RisksSection(Section, frozen=True, kw_only=True):
-    """Which writes are refused while the plan runs."""
-
-    isr_known: Annotated[
-        bool,
-        doc("True where the state says which replicas are in sync for every partition; else all count as in sync."),
-    ]
-    under_min_isr: Annotated[
-        tuple[Count, ...],
-        doc(
-            "For each batch, how many of its partitions have fewer replicas in sync than min.insync.replicas, "
-            "today or once it is complete."
-        ),
-    ]
-    refused_by_failure_today: Annotated[
-        Count,
-        doc(
-            "How many partitions begin to refuse writes with acks=all if the worst single broker fails today, by the "
-            "replicas in sync."
-        ),
-    ]
-    refused_by_failure: Annotated[
-        tuple[Count, ...],
-        doc("The same for each batch, at its worst moment: each of its partitions may be as before or as afterwards."),
-    ]
-    out_of_sync: Annotated[
-        Positive | None,
-        doc("Partitions that apply.yml would find under-replicated today: it starts once there are none."),
-    ] = None
-
-
 class ChoiceSection(Section, frozen=True, kw_only=True):
     """Which plan was chosen, and why."""
 

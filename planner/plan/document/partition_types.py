@@ -4,37 +4,20 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from planner.model.cluster import ANY, PartitionKey
+from planner.model.cluster import ANY
 from planner.model.recorded import (
     BrokerId,
     Count,
     DerivedRow,
     LogDirPaths,
-    PartitionId,
     Positive,
     Replicas,
     Section,
     TopicConfig,
     TopicName,
+    TopicPartition,
     doc,
 )
-
-
-class TopicPartition(Section, frozen=True, kw_only=True):
-    """One partition of a topic."""
-
-    topic: TopicName
-    partition: PartitionId
-
-    @property
-    def key(self) -> PartitionKey:
-        """What it is found by."""
-        return self.topic, self.partition
-
-    @property
-    def name(self) -> str:
-        """As Kafka's tools print it."""
-        return f"{self.topic}-{self.partition}"
 
 
 class StepRow(TopicPartition, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, Self
 import msgspec
 from msgspec import structs
 
+from planner.execution.batch_costs import RisksSection
 from planner.execution.gates import LimitRow
 from planner.model.generated_text import canonical_json
 from planner.model.recorded import (
@@ -39,7 +40,6 @@ from planner.plan.document.comparison_types import (
     ChoiceSection,
     ComparedRow,
     ParetoRow,
-    RisksSection,
     ScenarioRow,
     TermRow,
     VariantRow,

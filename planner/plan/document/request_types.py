@@ -12,6 +12,7 @@ from planner.model.recorded import (
     BrokerKey,
     Count,
     LeaderRacksRow,
+    PlacementRuleRow,
     Positive,
     ReplicationFactorRow,
     Section,
@@ -89,15 +90,6 @@ class SpecTopics(Section, frozen=True, kw_only=True):
     on_brokers: Annotated[
         tuple[BrokerId, ...] | None, doc("Only partitions with a replica on one of these may change.")
     ] = None
-
-
-class PlacementRuleRow(Section, frozen=True, kw_only=True):
-    """One rule of placement."""
-
-    topics: Annotated[str, doc("Shell-style pattern of topic names.")]
-    broker_set: Annotated[str, doc("The name of the set in the YAML.")]
-    brokers: Annotated[tuple[BrokerId, ...], doc("The brokers of the set: these topics may use no others.")]
-    exclusive: Annotated[bool, doc("Whether no other topic may use them.")]
 
 
 class TrafficRow(Section, frozen=True, kw_only=True):

@@ -5,8 +5,17 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from planner.model.recorded import BrokerId, Count, Number, PartitionId, Section, Sentence, TopicName, doc
-from planner.plan.document.partition_types import TopicPartition
+from planner.model.recorded import (
+    BrokerId,
+    Count,
+    Number,
+    PartitionId,
+    Section,
+    Sentence,
+    TopicName,
+    TopicPartition,
+    doc,
+)
 
 
 class FailedTopicRow(Section, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import pytest
 from bad_cluster_specs import after, findings
 
 from planner.inputs.spec.reading import load
-from planner.model.spec import Placement
+from planner.model.recorded import PlacementRuleRow
 
 # Brokers 1 and 4 are in rack a, 2 in b, 3 in c; orders has 3 replicas of 2 partitions.
 FOUR = "changes: {add_brokers: [{id: 4, rack: a}]}\n"
@@ -152,5 +152,5 @@ def test_a_set_is_a_list_a_class_or_a_rack(written: str, ids: set[int], tmp_path
         encoding="utf-8",
     )
     (rule,) = load(path).placement
-    assert Placement("*", "hot", rule.brokers, exclusive=True) == rule
+    assert PlacementRuleRow("*", "hot", rule.brokers, exclusive=True) == rule
     assert ids == set(rule.brokers)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from plan_documents import row
 
-from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
+from planner.model.recorded import TopicPartition
+from planner.plan.document.partition_types import PartitionRow, StepRow
 
 
 def partition(**values: object) -> PartitionRow:
