@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from msgspec import convert, structs
+from msgspec import structs
 
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
@@ -23,7 +23,6 @@ from planner.model.cordons import without_cordons
 from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import WindowName
 from planner.model.spec import Spec
 from planner.model.together import without_waiting
 from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
@@ -135,7 +134,7 @@ def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceS
     return structs.replace(
         was,
         relaxed=(*wanted, *(row for row in was.relaxed if row.window in stays)),
-        missed=convert(sorted(missed), tuple[WindowName, ...]),
+        missed=tuple(sorted(missed)),
     )
 
 

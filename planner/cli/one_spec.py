@@ -44,20 +44,13 @@ from planner.whatif.failures_report import Subject
 T = TypeVar("T")
 
 
-class Asked(NamedTuple):
-    """What the command line says of the candidates, None where it doesn't."""
-
-    candidates: int | None = None
-    seed: int | None = None
-
-
-def alternatives(job: Job, asked: Asked) -> tuple[Alternative, ...]:
+def alternatives(job: Job, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
     """The alternatives of a spec; the command line takes precedence over the YAML. The folder is checked, too."""
     spec = reading.load(job.spec)
     output_folder.check(job.folder)
-    count = spec.sweep.candidates if asked.candidates is None else asked.candidates
-    seed = spec.sweep.seed if asked.seed is None else asked.seed
-    return choice.alternatives(replace(spec, sweep=replace(spec.sweep, candidates=count, seed=seed)))
+    count = spec.sweep.candidates if candidates is None else candidates
+    swept = replace(spec.sweep, candidates=count, seed=spec.sweep.seed if seed is None else seed)
+    return choice.alternatives(replace(spec, sweep=swept))
 
 
 def search(job: Job, tried: Alternative) -> Search:
@@ -213,14 +206,15 @@ class Steps:
     """
 
     jobs: Sequence[Job]
-    asked: Asked
+    candidates: int | None
+    seed: int | None
     folder: Path
 
     def read(self, number: int) -> Told | PlannerError:
         """Reads a spec and builds its problems."""
         job = self.jobs[number]
         try:
-            tried = alternatives(job, self.asked)
+            tried = alternatives(job, self.candidates, self.seed)
         except PlannerError as error:
             return error
         searches = tuple(search(job, each) for each in tried)

@@ -17,7 +17,7 @@ from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.cli import fleet, one_spec
 from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_shown, workers_here
 from planner.cli.fleet import FleetPlan, Job
-from planner.cli.one_spec import Asked, Made, Steps, Told, planned
+from planner.cli.one_spec import Made, Steps, Told, planned
 from planner.export import output_folder
 from planner.export.folder_swap import Say
 from planner.inputs.spec import reading
@@ -74,7 +74,6 @@ def whatif_fleet(
     without_pandas()
     spark = on_spark(options, otherwise=True)
     jobs = fleet.jobs(arguments, options.out)
-    asked = Asked(options.candidates, options.seed)
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases_shown(errors) as phase:
         make: Callable[..., Generator[Made, None, None]] = partial(_made, spark=spark)
@@ -83,7 +82,7 @@ def whatif_fleet(
         if spark and len(jobs) >= 2 * ((here := workers_here(options)) or 1):
             make = _made_by_workers if here else _made_on_cluster
         try:
-            with closing(make(jobs, asked, options, phase)) as made:
+            with closing(make(jobs, options, phase)) as made:
                 return _written(jobs, made, say, told)
         except UnsafePlanError as error:
             # Nobody should take an older plan for the one that was refused.
@@ -96,16 +95,17 @@ def whatif_fleet(
             raise
 
 
-def _made(
-    jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases, *, spark: bool
-) -> Generator[Made, None, None]:
+def _made(jobs: Sequence[Job], options: WhatifOptions, phase: Phases, *, spark: bool) -> Generator[Made, None, None]:
     """Every spec read and planned by this process, with one sweep for all of their candidates."""
     with ExitStack() as stack:
         sweep: Sweeper = partial(_swept_here, phase=phase)
         if spark:
             sweep = partial(_swept_on, stack.enter_context(opened(options)), options, phase)
         phase.begin("reading the state")
-        tried = fleet.each([job.spec for job in jobs], lambda number: one_spec.alternatives(jobs[number], asked))
+        tried = fleet.each(
+            [job.spec for job in jobs],
+            lambda number: one_spec.alternatives(jobs[number], options.candidates, options.seed),
+        )
         yield from _planned(jobs, tried, sweep, phase)
 
 
@@ -124,14 +124,12 @@ def _planned(
         yield Made(each.plan, one_spec.files_of(each.plan, one_spec.of_making(each, choice.scores(of_job))))
 
 
-def _made_by_workers(
-    jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases
-) -> Generator[Made, None, None]:
+def _made_by_workers(jobs: Sequence[Job], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Every spec read and planned as a whole by one of Spark's workers, or by this process until they are ready."""
     from spark_jobs import specs as spark_specs
 
     with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
-        steps = Steps(jobs, asked, folder)
+        steps = Steps(jobs, options.candidates, options.seed, folder)
         refused = spark_specs.specs_beside(
             session,
             (steps.read, steps.plan),
@@ -146,9 +144,7 @@ def _made_by_workers(
         yield from steps.made()
 
 
-def _made_on_cluster(
-    jobs: Sequence[Job], asked: Asked, options: WhatifOptions, phase: Phases
-) -> Generator[Made, None, None]:
+def _made_on_cluster(jobs: Sequence[Job], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Every spec read by this process, and planned as a whole by one of Spark's workers, which don't see its files."""
     from spark_jobs import carrier
     from spark_jobs import specs as spark_specs
@@ -156,7 +152,7 @@ def _made_on_cluster(
     with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
         session.submit(carrier.cores, more=True)
         phase.begin("reading the state")
-        steps, numbers = Steps(jobs, asked, folder), range(len(jobs))
+        steps, numbers = Steps(jobs, options.candidates, options.seed, folder), range(len(jobs))
         read = _checked(jobs, [steps.read(number) for number in numbers])
         if len(jobs) < 2 * session.result():
             tried = [pickle.loads(steps.pickled(number)).tried for number in numbers]

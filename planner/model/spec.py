@@ -261,7 +261,8 @@ class Choice:
         return self.rule in ("lowest_worst_hour_within_bytes", "fewest_bytes_within_worst_hour")
 
 
-AIMS = ("leaders_changed", "cross_rack_bytes", "makespan", "peak_disk")
+Aim = Literal["leaders_changed", "cross_rack_bytes", "makespan", "peak_disk"]
+AIMS: tuple[Aim, ...] = ("leaders_changed", "cross_rack_bytes", "makespan", "peak_disk")
 
 
 @dataclass(frozen=True)
@@ -275,7 +276,7 @@ class Sweep:
     candidates: int | None = None
     seed: int = 0
     grid: BalanceGrid = field(default_factory=dict)
-    aims: tuple[str, ...] = AIMS
+    aims: tuple[Aim, ...] = AIMS
     choice: Choice = field(default_factory=Choice)
     variants: tuple[Variant, ...] = ()
     growth: tuple[Growth, ...] = ()

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 import numpy as np
-from msgspec import convert, structs
+from msgspec import structs
 
 from planner.model.build_problem import build
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.recorded import WindowName
 from planner.model.spec import Spec
 from planner.plan.document.request_types import (
     BudgetLimits,
@@ -93,7 +92,7 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> UndoneSection
     held = np.unique(problem.replicas[waiting])
     left = [broker for broker in held.tolist() if broker >= 0 and not problem.targets[broker]]
     nothing = UndoneSection(
-        windows=convert(windows, tuple[WindowName, ...]),
+        windows=tuple(windows),
         partitions=int(waiting.sum()),
         brokers=tuple(problem.broker_ids[left].tolist()),
         bytes_moved=0,

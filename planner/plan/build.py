@@ -22,7 +22,7 @@ from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import InputRow, WindowName
+from planner.model.recorded import InputRow
 from planner.model.spec import Spec
 from planner.plan import (
     bound_section,
@@ -47,7 +47,7 @@ from planner.plan.document.partition_types import (
     PartitionRow,
 )
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import Aim, ApartRow, ChangesSection, SpecSection, SpecTopics, ValiditySection
+from planner.plan.document.request_types import ApartRow, ChangesSection, SpecSection, SpecTopics, ValiditySection
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
@@ -257,7 +257,7 @@ def asked(spec: Spec) -> Asked:
         "spec": SpecSection(
             topics=SpecTopics(**asdict(spec.topics) | {"on_brokers": spec.topics.on_brokers or None}),
             survive=spec.resilience,
-            aims=convert(spec.sweep.aims, tuple[Aim, ...]),
+            aims=spec.sweep.aims,
             limits=spec.limits,
             placement=spec.placement or None,
             leader_racks=spec.leader_racks or None,
@@ -294,7 +294,7 @@ def _balance(
         as_asked = relaxed_of_mode(replace(problem, balance=spec.balance), proposal.assignment)
     return BalanceSection(
         asked=_windows(spec.balance),
-        missed=convert(sorted({each.window for each in as_asked}), tuple[WindowName, ...]),
+        missed=tuple(sorted({each.window for each in as_asked})),
         wanted=_windows(problem.balance),
         relaxed=(
             *over_brokers,

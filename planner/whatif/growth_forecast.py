@@ -7,7 +7,7 @@ month in which each broker reaches its disk or network limit, and what helps.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from planner.sweep.broker_sides import with_sides
 PLANNED: Final = "as planned"
 # What a case lasts: numbers, and lists by broker; Spark sends it as JSON.
 Row = Mapping[str, Any]
-_SIZE, _IN, _OUT = (MEASURES.index(name) for name in ("size_bytes", "network_in", "network_out"))
+# What a plan takes, and what brokers hold at the end, in a row.
+COPIED, _ENDS = ("bytes_moved", "replicas_moved", "leaders_changed"), ("size_bytes", "network_in", "network_out")
+_SIZE, _IN, _OUT = map(MEASURES.index, _ENDS)
 _MILLION = 1_000_000
 # Nobody grows a cluster to more than so many times its brokers in one go, and such plans take long.
 MOST_TIMES = 4
@@ -48,22 +50,6 @@ class Case:
     months: int
 
 
-class Reached(NamedTuple):
-    """In which month each broker (B,) is first above a limit, -1 not within the months; and loads (M, B) by month."""
-
-    disk: LongArray
-    network: LongArray
-    size_bytes: LongArray
-    network_in: LongArray
-    network_out: LongArray
-
-    @property
-    def first(self) -> int:
-        """The first month of any broker, -1 where all limits hold."""
-        both = np.concatenate([self.disk, self.network])
-        return int(both[both >= 0].min(initial=1 << 30)) if (both >= 0).any() else -1
-
-
 def cases(spec: Spec, months: int) -> tuple[Case, ...]:
     """The changes as they are, and with brokers of each class added: from as many as all bytes and traffic take."""
     base = case_of(spec, PLANNED, "", 0, months)
@@ -78,47 +64,12 @@ def evaluate(case: Case) -> Row:
 
     A flat row of numbers, and lists by broker.
     """
-    tried = list(_plans(case))
-    if not tried:
-        return {"case": case.name, "feasible": False}
-    reached, _, assignment = max(tried, key=lambda each: (each[0].first < 0, each[0].first, -each[1]))
-    return _row(case, reached, assignment)
+    none = {"case": case.name, "feasible": False}
+    return max(_plans(case), key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=none)
 
 
-def given(case: Case, assignment: IntArray) -> Row:
-    """The row of an assignment (P, W) that was planned elsewhere."""
-    return _row(case, _reached(case, assignment, leaders_after(case.forecast.problem, assignment)), assignment)
-
-
-def _row(case: Case, reached: Reached, assignment: IntArray) -> Row:
-    scores = score.score(ScoringBasis.of(without(case.forecast.problem)), assignment)
-    return {
-        "case": case.name,
-        "feasible": True,
-        "first": reached.first,
-        **{name: int(getattr(scores, name)[0]) for name in ("bytes_moved", "replicas_moved", "leaders_changed")},
-        **lists(reached),
-    }
-
-
-def as_it_is(case: Case) -> Row:
-    """The row of today's assignment, nothing moved."""
-    problem = case.forecast.problem
-    reached = _reached(case, today(problem), problem.leaders)
-    return {"case": "today", "feasible": True, "first": reached.first, **lists(reached)}
-
-
-def lists(reached: Reached) -> dict[str, list[int]]:
-    """The months and the loads at the end, by broker."""
-    return {
-        "disk_month": reached.disk.tolist(),
-        "network_month": reached.network.tolist(),
-        **{name: getattr(reached, name)[-1].tolist() for name in ("size_bytes", "network_in", "network_out")},
-    }
-
-
-def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:
-    """Plans, each with when it reaches limits and the bytes that it moves; none after the first that lasts.
+def _plans(case: Case) -> Iterator[Row]:
+    """The rows of plans; none after the first that lasts.
 
     Windows at the end besides those of today never make a plan cheaper.
     """
@@ -126,26 +77,47 @@ def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:
     for each in (without(problem), problem):
         try:
             # Nobody asks how few bytes would do: proving that isn't worth much time.
-            assignment = optimum.solve(each, problem.balance, worth=OTHERS).assignment
+            row = given(case, optimum.solve(each, problem.balance, worth=OTHERS).assignment)
         except InfeasibleError:
             continue
-        moved = int((score.adding(problem, assignment).sum(axis=1) * problem.size_bytes).sum())
-        reached = _reached(case, assignment, leaders_after(case.forecast.problem, assignment))
-        yield reached, moved, assignment
-        if reached.first < 0:
+        yield row
+        if row["first"] < 0:
             return
 
 
-def _reached(case: Case, assignment: IntArray, leaders: IntArray) -> Reached:
+def given(case: Case, assignment: IntArray) -> Row:
+    """The row of an assignment (P, W)."""
+    problem = case.forecast.problem
+    reached = _reached(case, assignment, leaders_after(problem, assignment))
+    return {"case": case.name, "feasible": True, **copied(ScoringBasis.of(without(problem)), assignment), **reached}
+
+
+def copied(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
+    """What an assignment (P, W) takes, by the names of the scores."""
+    scores = score.score(basis, assignment)
+    return {name: int(getattr(scores, name)[0]) for name in COPIED}
+
+
+def as_it_is(case: Case) -> Row:
+    """The row of today's assignment, nothing moved."""
+    problem = case.forecast.problem
+    return {"case": "today", "feasible": True, **_reached(case, today(problem), problem.leaders)}
+
+
+def _reached(case: Case, assignment: IntArray, leaders: IntArray) -> Row:
+    """By broker, the first month above each limit, -1 not within the months, and the loads at the end; and the first
+    month of any broker.
+    """
     held = np.stack([on_all_brokers(case.forecast.at(m), assignment, leaders) for m in range(case.months + 1)])
-    traffic = np.maximum(held[:, _IN], held[:, _OUT])
-    return Reached(
-        _first_above(held[:, _SIZE], case.disk_limit_bytes),
-        _first_above(traffic, case.network_limit),
-        held[:, _SIZE],
-        held[:, _IN],
-        held[:, _OUT],
-    )
+    disk = _first_above(held[:, _SIZE], case.disk_limit_bytes)
+    network = _first_above(np.maximum(held[:, _IN], held[:, _OUT]), case.network_limit)
+    months = [month for month in (*disk.tolist(), *network.tolist()) if month >= 0]
+    return {
+        "first": min(months, default=-1),
+        "disk_month": disk.tolist(),
+        "network_month": network.tolist(),
+        **{name: held[-1, at].tolist() for name, at in zip(_ENDS, (_SIZE, _IN, _OUT), strict=True)},
+    }
 
 
 def _first_above(loads: LongArray, limit: LongArray) -> LongArray:

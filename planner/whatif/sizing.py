@@ -21,13 +21,12 @@ from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.recorded import SpecLimits
 from planner.model.sizes_ahead import at_history_end
 from planner.model.spec import Budget, Changes, Sizing, Spec
-from planner.scoring import score
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import SIZED
-from planner.whatif.growth_forecast import Case, Row, case_of, free_ids
+from planner.whatif.growth_forecast import COPIED, Case, Row, case_of, copied, free_ids
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Limit(NamedTuple):
 
     month: int
     broker: int | None
-    what: str
+    limit: str
 
 
 def asked(spec: Spec) -> Sizing:
@@ -156,34 +155,23 @@ def evaluate(study: SizingStudy, combination: Combination) -> Row:
         none = Limit(0, None, "too few brokers or racks for the replication factors")
         return {**row, **_lasting((none, None)), **dict.fromkeys(_OF_PLANS)}
     months = question.wish.months + 1
-    first, solved = max(tried, key=lambda each: (each[0][0].month if each[0][0] else months, -each[1].bytes_moved))
-    return {**row, **_lasting(first), **solved._asdict()}
+    first, solved = max(tried, key=lambda each: (each[0][0].month if each[0][0] else months, -each[1]["bytes_moved"]))
+    return {**row, **_lasting(first), **solved}
 
 
-class _Solved(NamedTuple):
-    """What a plan copies, and the least that any plan of the same balance copies."""
-
-    bytes_moved: int
-    least_bytes: int
-    replicas_moved: int
-    leaders_changed: int
-
-
-_OF_PLANS = _Solved._fields
-# The first limit, and the largest part of a limit that is used in all months, None where nobody has a limit.
+# Of a plan, what it takes, and the least that any plan of the same balance copies.
+_OF_PLANS = (*COPIED, "least_bytes")
+# The first limit that a plan reaches, and the largest part of a limit that is used, None where nobody has a limit.
 _First = tuple[Limit | None, float | None]
 
 
 def _lasting(first: _First) -> Row:
     limit, used = first
-    of_limit = dict.fromkeys(("month", "broker", "limit")) if limit is None else dict(zip(_FIRST, limit, strict=True))
-    return {"holds": limit is None, **of_limit, "used_percent": None if used is None else round(100 * used, 1)}
+    reached = limit._asdict() if limit else dict.fromkeys(Limit._fields)
+    return {"holds": limit is None, **reached, "used_percent": None if used is None else round(100 * used, 1)}
 
 
-_FIRST = ("month", "broker", "limit")
-
-
-def _plans(question: "_Question", most: int) -> Iterator[tuple[_First, _Solved]]:
+def _plans(question: "_Question", most: int) -> Iterator[tuple[_First, Row]]:
     """At most so many plans, each with its first limit; none after the first that lasts."""
     problem, basis = question.problem, ScoringBasis.of(without(question.problem))
     balance = problem.balance
@@ -193,14 +181,9 @@ def _plans(question: "_Question", most: int) -> Iterator[tuple[_First, _Solved]]
             solution = optimum.solve(replace(each, balance=even), even, worth=SIZED)
         except InfeasibleError:
             continue
-        assignment = solution.assignment
-        scores = score.score(basis, assignment)
-        moved, replicas, leaders = (
-            int(getattr(scores, name)[0]) for name in ("bytes_moved", "replicas_moved", "leaders_changed")
-        )
-        first = question.first(assignment, leaders_after(problem, assignment))
+        first = question.first(solution.assignment, leaders_after(problem, solution.assignment))
         # More balance never makes a plan cheaper: the bound of the first problem holds for the second one too.
-        yield first, _Solved(moved, solution.least_bytes, replicas, leaders)
+        yield first, {**copied(basis, solution.assignment), "least_bytes": solution.least_bytes}
         if first[0] is None:
             return
 

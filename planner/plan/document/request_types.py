@@ -25,8 +25,7 @@ from planner.model.recorded import (
     WindowName,
     doc,
 )
-
-Aim = Literal["leaders_changed", "cross_rack_bytes", "makespan", "peak_disk"]
+from planner.model.spec import Aim
 
 
 class AddBrokerRow(Section, frozen=True, kw_only=True):
