@@ -29,7 +29,7 @@ from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sect
 from planner.plan.document.comparison_types import BalanceSection, BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
-from planner.plan.pareto_front import Comparisons, Goal
+from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import relaxed_of_mode
@@ -75,7 +75,8 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         unfinished=waiting,
         **made_of,
         balance=_balance(approved, problem, assignment),
-        **traffic_sections.sections(spec, problem, assignment, None, row),
+        hours=traffic_sections.hours(spec, problem, assignment, None),
+        cross_rack=traffic_sections.cross_rack(spec, problem, assignment, row["cross_rack_bytes"]),
         terms=terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
         bound=bound,
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
@@ -151,7 +152,7 @@ def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
     )
 
 
-def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> Comparisons:
+def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
     """The sections that compare, of the rest with doing nothing."""
     short = approved.plan_id[:12]
     nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}

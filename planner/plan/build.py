@@ -7,13 +7,13 @@ canonical JSON, so that any change shows.
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from msgspec import convert, structs
 
 from planner import __version__
 from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
-from planner.execution.batch_costs import Costs, RisksSection
+from planner.execution.batch_costs import Costs
 from planner.execution.gates import LimitRow
 from planner.execution.partition_changes import changes
 from planner.model import amounts
@@ -22,7 +22,6 @@ from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import InputRow
 from planner.model.spec import Spec
 from planner.plan import (
     bound_section,
@@ -37,17 +36,14 @@ from planner.plan import (
     traffic_sections,
 )
 from planner.plan.document import codec
-from planner.plan.document.cluster_types import BrokerRow, ClusterSection, RackRow, StateSection, TopicRow
+from planner.plan.document.cluster_types import BrokerRow, ClusterSection
 from planner.plan.document.comparison_types import BalanceSection, BalanceWindows, BoundSection, ScenarioRow
 from planner.plan.document.partition_types import (
     BatchLimits,
-    BatchRow,
     ExecutionSection,
-    NewPartitionsSection,
-    PartitionRow,
 )
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import ApartRow, ChangesSection, SpecSection, SpecTopics, ValiditySection
+from planner.plan.document.request_types import ApartRow, SpecSection, SpecTopics, ValiditySection
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
@@ -104,13 +100,14 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
-    spec = replace(spec, execution=batch_defaults.settled(spec, problem, proposal.assignment, changed))
-    spec = replace(spec, apart=broker_sides.as_planned(spec, problem, winner["scenarios"]))
-    tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
+    execution = batch_defaults.settled(spec, problem, proposal.assignment, changed)
+    spec = replace(spec, execution=execution, apart=broker_sides.as_planned(spec, problem, winner["scenarios"]))
+    tried = [replace(each, spec=replace(each.spec, execution=execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
     bound = bound_section.section(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
+    judged = terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led)
     made = Plan(
         **asked(spec),
         complete=left is None,
@@ -118,10 +115,9 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **made_of,
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
-        **traffic_sections.sections(spec, problem, proposal.assignment, tried[chosen.at].result, winner),
-        terms=log_dirs_section.with_terms(
-            terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led), dirs
-        ),
+        hours=traffic_sections.hours(spec, problem, proposal.assignment, tried[chosen.at].result),
+        cross_rack=traffic_sections.cross_rack(spec, problem, proposal.assignment, winner["cross_rack_bytes"]),
+        terms=log_dirs_section.with_terms(judged, dirs),
         bound=bound,
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
@@ -182,23 +178,12 @@ def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...
     return tuple(found)
 
 
-class Outcome(TypedDict):
-    """The sections on what the plan makes of the cluster and how that is carried out, under their names."""
-
-    brokers: tuple[BrokerRow, ...]
-    racks: tuple[RackRow, ...]
-    topics: tuple[TopicRow, ...]
-    partitions: tuple[PartitionRow, ...]
-    new_partitions: NewPartitionsSection | None
-    risks: RisksSection
-    execution: ExecutionSection
-    batches: tuple[BatchRow, ...]
-
-
 def outcome(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], costs: Costs
-) -> Outcome:
-    """What an assignment (P, W) makes of the cluster, by these changes in batches of these costs."""
+) -> dict[str, Any]:
+    """Under their names, the sections on what an assignment (P, W) makes of the cluster, by these changes in batches of
+    these costs, and on how that is carried out.
+    """
     brokers = cluster_sections.brokers(spec, problem, assignment, costs.peaks)
     refused = batch_costs.refused_writes(spec, costs.batches)
     return {
@@ -219,24 +204,8 @@ def outcome(
     }
 
 
-class Asked(TypedDict):
-    """The sections on what the plan is made from, under their names; its headline and id are set at the end."""
-
-    format_version: Literal["2.0"]
-    plan_id: str
-    planner_version: str
-    headline: str
-    cluster: ClusterSection
-    state: StateSection
-    inputs: tuple[InputRow, ...]
-    validity: ValiditySection | None
-    changes: ChangesSection
-    spec: SpecSection
-    rack_aware: bool
-
-
-def asked(spec: Spec) -> Asked:
-    """The sections on what the plan is made from."""
+def asked(spec: Spec) -> dict[str, Any]:
+    """Under their names, the sections on what the plan is made from; `finished` sets its headline and its id."""
     moved = dict(spec.changes.set_racks)
     return {
         "format_version": codec.FORMAT_VERSION,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 import pyarrow as pa
 from msgspec import structs
@@ -46,18 +46,8 @@ _COMPARED = (
 )
 
 
-class Comparisons(TypedDict):
-    """The sections of a plan that compare, under their names."""
-
-    choice: ChoiceSection
-    compared: tuple[ComparedRow, ...]
-    variants: tuple[VariantRow, ...]
-    pareto: tuple[ParetoRow, ...]
-    candidates: CandidatesSection
-
-
-def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Comparisons:
-    """All sections that compare: of the alternatives, the chosen one, and the proposal made again of it."""
+def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict[str, Any]:
+    """Under their names, the sections that compare: the alternatives, the chosen one, and its proposal made again."""
     each = tried[chosen.at]
     return {
         "choice": choice(tried, chosen),

@@ -2,10 +2,9 @@
 after; and what goes from rack to rack.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.load_history import HOUR_SECONDS, binding_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.recorded import StatedRateRow
 from planner.model.sizes_ahead import months_ahead, per_month_ppm
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
@@ -98,23 +96,10 @@ class _Judge:
         )
 
 
-class TrafficSections(TypedDict):
-    """The sections on traffic, under their names."""
-
-    hours: HoursSection | None
-    cross_rack: CrossRackSection | None
-
-
-class StatedTraffic(TypedDict):
-    """What a plan keeps of a YAML's traffic, under its names in `spec`."""
-
-    traffic: TrafficRow | None
-    rates: tuple[StatedRateRow, ...] | None
-    growth_ppm: dict[str, int] | None
-
-
-def stated(spec: Spec) -> StatedTraffic:
-    """`traffic`, `prices` and rates; and, where hours or a limit need it, how topics grow."""
+def stated(spec: Spec) -> dict[str, Any]:
+    """Under their names in `spec`, what a plan keeps of `traffic`, `prices` and rates; and, where hours or a limit need
+    it, how topics grow.
+    """
     of = spec.traffic
     row = TrafficRow(
         consumers=dict(of.consumers),
@@ -127,16 +112,6 @@ def stated(spec: Spec) -> StatedTraffic:
         growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
     traffic = None if of == RackTraffic() else row
     return {"traffic": traffic, "rates": spec.cluster.rates or None, "growth_ppm": growth or None}
-
-
-def sections(
-    spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult | None, winner: Mapping[str, int]
-) -> TrafficSections:
-    """Both sections; `winner` are the plan's scores. Without a sweep there is no plan for the mean to compare with."""
-    return {
-        "hours": hours(spec, problem, assignment, swept),
-        "cross_rack": cross_rack(spec, problem, assignment, winner["cross_rack_bytes"]),
-    }
 
 
 # As in planner growth and planner size, a month is a twelfth of a year.
@@ -201,6 +176,10 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000
     months = months_ahead(spec) if growth.any() else 0
     worst, above = week.in_months(growth, months, states)
+    of_months = (
+        [StateOfMonth(bytes_per_sec=most, above_capacity=_known(hours)) for most, hours in ways]
+        for ways in np.stack([worst, above], axis=2).tolist()
+    )
     found = [judge.state(*state, above_in) for state, above_in in zip(states, above.T, strict=True)]
     return HoursSection(
         time_zone=spec.week.time_zone,
@@ -214,15 +193,11 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
             for broker, now, then in zip(problem.broker_ids.tolist(), *levels, strict=True)
         ),
         months=tuple(
-            MonthOfGrowthRow(month=month, today=_of_month(*ways[0]), plan=_of_month(*ways[1]))
-            for month, ways in enumerate(np.stack([worst, above], axis=2).tolist())
+            MonthOfGrowthRow(month=month, today=now, plan=then)
+            for month, (now, then, *_) in enumerate(of_months)
             if months
         ),
     )
-
-
-def _of_month(worst: int, above: int) -> StateOfMonth:
-    return StateOfMonth(bytes_per_sec=worst, above_capacity=_known(above))
 
 
 def _known(above: int) -> int | None:
