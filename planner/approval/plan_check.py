@@ -60,10 +60,6 @@ class CheckedPlan:
     fit: Fit | None
     since: Since | None
 
-    def require_approved(self) -> None:
-        """StalePlanError with every refusal where there is one."""
-        require_none(self.refusals)
-
 
 @dataclass(frozen=True)
 class CheckedRestart:

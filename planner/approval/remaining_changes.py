@@ -46,9 +46,7 @@ from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.comparison_types import BalanceWindows
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow
-
-Dropped = tuple[str, int | None, str]
+from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow, DroppedRow
 
 SHOWN = 20
 
@@ -58,14 +56,14 @@ class Rest:
     """What is left: `changes`, sorted by topic and partition, and `made`, the lists of the partitions still to be made.
 
     `targets` are the lists of every partition of the plan that exists, those that are there already among them.
-    `dropped` are (topic, partition, why), `there` counts the partitions that need nothing more, and `notes` are
+    `there` counts the partitions that need nothing more, and `notes` are
     sentences for the operator.
     """
 
     changes: tuple[PartitionChange, ...]
     targets: dict[PartitionKey, tuple[int, ...]]
     made: dict[PartitionKey, tuple[int, ...]]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedRow, ...]
     there: int
     notes: tuple[str, ...]
 
@@ -93,7 +91,10 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
         changes=tuple(sorted(changes, key=lambda change: change.key)),
         targets={key: row.replicas for key, row in left.items()},
         made=made,
-        dropped=(*((*key, why) for key, why in sorted((gone | strangers).items())), *not_made),
+        dropped=(
+            *(DroppedRow(topic=key[0], partition=key[1], why=why) for key, why in sorted((gone | strangers).items())),
+            *not_made,
+        ),
         there=len(left) - len(changes),
         notes=(wait,) if held.moving else (),
     )
@@ -165,15 +166,17 @@ def _log_dirs(held: PlanOnCluster, row: PartitionRow, found: Partition) -> tuple
     )
 
 
-def _unmade(held: PlanOnCluster, strangers: Sequence[str]) -> tuple[dict[PartitionKey, tuple[int, ...]], list[Dropped]]:
+def _unmade(
+    held: PlanOnCluster, strangers: Sequence[str]
+) -> tuple[dict[PartitionKey, tuple[int, ...]], list[DroppedRow]]:
     """The lists of the new partitions that are still to be made, and the topics that get none any more."""
     made: dict[PartitionKey, tuple[int, ...]] = {}
-    dropped: list[Dropped] = []
+    dropped: list[DroppedRow] = []
     for name, new in held.made.items():
         found = held.now.topics.get(name)
         if name in strangers:
             why = "its new partitions: it is gone" if found is None else "its new partitions: it has others"
-            dropped.append((name, None, why))
+            dropped.append(DroppedRow(topic=name, partition=None, why=why))
         elif standing_of_new(new, found) is Standing.FOUND:
             made |= {(name, at): replicas for at, replicas in enumerate(new.replicas, new.partitions_before)}
     return made, dropped

@@ -28,7 +28,7 @@ from planner.model.together import without_waiting
 from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
 from planner.plan.document.comparison_types import BalanceSection, BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import DroppedRow, ResumesSection
+from planner.plan.document.request_types import ResumesSection
 from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
@@ -68,7 +68,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         resumes=ResumesSection(
             plan_id=approved.plan_id,
             partitions_there=rest.there,
-            dropped=tuple(DroppedRow(topic=topic, partition=at, why=why) for topic, at, why in rest.dropped),
+            dropped=rest.dropped,
         ),
         # What the approved plan leaves for later steps, this one leaves too.
         complete=waiting is None,
@@ -172,8 +172,8 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
     """What the plan finishes and drops, then the warnings of any plan."""
     there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} in place already"
     dropped = [
-        f"{topic if partition is None else partition_name(topic, partition)} is dropped: {why}"
-        for topic, partition, why in rest.dropped
+        f"{row.topic if row.partition is None else partition_name(row.topic, row.partition)} is dropped: {row.why}"
+        for row in rest.dropped
     ]
     unjudged = (
         ["the state has no rates: traffic isn't judged again, as the approved plan's was; --load takes a load profile"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from glob import glob
 from operator import itemgetter
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from planner.model import formats
 from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
@@ -99,45 +99,29 @@ def each(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
     return tuple(made)
 
 
-class SummaryRow(TypedDict):
-    """A cluster: verdict, what moves, the gap to the least possible in per cent, and where the plan is."""
-
-    cluster: str
-    spec: str
-    verdict: str
-    complete: bool
-    bytes_moved: int | None
-    replicas_moved: int
-    leaders_changed: int
-    least_bytes_moved: int | None
-    gap_percent: float
-    candidates: int
-    folder: str
-    plan_id: str
-
-
-def summary(planned: FleetPlan) -> SummaryRow:
-    """The row of a cluster."""
-    plan, chosen = planned.plan, planned.plan.own_row
-    return SummaryRow(
-        cluster=plan.cluster.name,
-        spec=str(planned.job.spec),
-        verdict=_verdict(plan),
-        complete=plan.complete,
-        bytes_moved=chosen.bytes_moved if plan.cluster.sizes_known else None,
-        replicas_moved=chosen.replicas_moved,
-        leaders_changed=chosen.leaders_changed,
-        least_bytes_moved=plan.bound.least_bytes_moved if plan.cluster.sizes_known else None,
-        gap_percent=plan.bound.gap_percent,
-        candidates=plan.candidates.evaluated,
-        folder=str(planned.job.folder),
-        plan_id=plan.plan_id,
-    )
+def summary(planned: FleetPlan) -> dict[str, Any]:
+    """The row of a cluster: verdict, what moves, the gap to the least possible in per cent, and where the plan is."""
+    plan, own = planned.plan, planned.plan.own_row
+    known = plan.cluster.sizes_known
+    return {
+        "cluster": plan.cluster.name,
+        "spec": str(planned.job.spec),
+        "verdict": _verdict(plan),
+        "complete": plan.complete,
+        "bytes_moved": own.bytes_moved if known else None,
+        "replicas_moved": own.replicas_moved,
+        "leaders_changed": own.leaders_changed,
+        "least_bytes_moved": plan.bound.least_bytes_moved if known else None,
+        "gap_percent": plan.bound.gap_percent,
+        "candidates": plan.candidates.evaluated,
+        "folder": str(planned.job.folder),
+        "plan_id": plan.plan_id,
+    }
 
 
-def view(rows: Sequence[SummaryRow]) -> View:
+def view(rows: Sequence[dict[str, Any]]) -> View:
     """The summary as people are shown it."""
-    column = Column[SummaryRow]
+    column = Column[dict[str, Any]]
     columns = (
         column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
         column("Verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
@@ -158,7 +142,7 @@ def view(rows: Sequence[SummaryRow]) -> View:
     return View("", (Section("", (Table("cluster", rows, columns), Lines((*again, following)))),))
 
 
-def _above_least(row: SummaryRow) -> Quantity:
+def _above_least(row: dict[str, Any]) -> Quantity:
     """In percent of the proven minimum; unknown where bytes are, or where the plan leaves something to do."""
     moved = row["bytes_moved"]
     known = row["complete"] and moved is not None

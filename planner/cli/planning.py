@@ -75,7 +75,13 @@ def validate(specs: tuple[Path, ...]) -> int:
     """Check each SPEC and the files it names; write nothing.
 
     Reports every fault at once."""
-    workflow.validate(specs, lambda spec: shown.echo_line(f"{spec}: valid"))
+    found = fleet.specs(specs)
+
+    def checked(number: int) -> None:
+        reading.load(found[number])
+        shown.echo_line(f"{found[number]}: valid")
+
+    fleet.each(found, checked)
     return 0
 
 
@@ -128,7 +134,10 @@ def warm() -> int:
     Makes an archive of its classes.
 
     Run it once on each machine."""
-    shown.echo_line(str(workflow.warm_spark(Console(stderr=True))))
+    from spark_jobs import warm as spark_warm  # the only door to Spark, opened when it is needed
+
+    with Console(stderr=True).status("starting Spark to record which classes it loads"):
+        shown.echo_line(spark_warm.warm())
     return 0
 
 

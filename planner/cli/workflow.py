@@ -20,7 +20,6 @@ from planner.cli.fleet import FleetPlan, Job
 from planner.cli.one_spec import Made, Steps, Told, planned
 from planner.export import output_folder
 from planner.export.folder_swap import Say
-from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import is_as_written
 from planner.model import interrupts
 from planner.model.errors import PlannerError, SetupError, UnsafePlanError
@@ -46,17 +45,6 @@ class WhatifOptions(EngineOptions):
     out: Path | None = None
     candidates: int | None = None
     seed: int | None = None
-
-
-def validate(arguments: Sequence[Path], valid: Callable[[Path], None]) -> None:
-    """Tells the files of the specs that are `valid`; then SpecError with every finding of all others."""
-    specs = fleet.specs(arguments)
-
-    def checked(number: int) -> None:
-        reading.load(specs[number])
-        valid(specs[number])
-
-    fleet.each(specs, checked)
 
 
 def whatif(path: Path, options: WhatifOptions, errors: Console) -> FleetPlan:
@@ -255,14 +243,6 @@ def markdown(plan: Plan, folder: str | None = None, *, whole: bool) -> str:
     return report_markdown.report(plan, one_spec.pages_of(plan)) if whole else report_markdown.comment(plan, folder)
 
 
-def warm_spark(errors: Console) -> str:
-    """Make the class data archive of local Spark sessions; what was made."""
-    from spark_jobs import warm  # the only door to Spark, opened when it is needed
-
-    with errors.status("starting Spark to record which classes it loads"):
-        return warm.warm()
-
-
 def _swept_on(session: Any, options: WhatifOptions, phase: Phases, wanted: Sequence[Search]) -> Sequence[SweepResult]:
     """The sweeps on Spark. Where its workers are asked for, they do the work, however little it is."""
     from spark_jobs import sweep as spark_sweep
@@ -313,7 +293,7 @@ def resume(
     checked = plan_check.check(
         path, Sources(), one_spec.rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC))
     )
-    checked.require_approved()
+    plan_check.require_none(checked.refusals)
     output_folder.check(out)
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan.partitions))
     if load is not None:

@@ -6,7 +6,7 @@ Kafka's two rules place the new partitions on the same brokers, with every exist
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
@@ -24,15 +24,6 @@ _MOST_SEEDS, _LEAST_SEEDS, _PLACEMENTS = 200, 10, 100_000
 
 Brokers = Sequence[tuple[int, str | None]]
 Lists = list[tuple[int, ...]]
-
-
-class Evenness(NamedTuple):
-    """Most minus fewest on a broker, of everything and, for the worst of the topics concerned, within it."""
-
-    replica_spread: int
-    leader_spread: int
-    topic_replica_spread: int
-    topic_leader_spread: int
 
 
 def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitionsSection | None:
@@ -107,20 +98,22 @@ class Board:
             leaders=counts_by_group(problem, led, groups[~problem.is_new], len(asked) + 1),
         )
 
-    def measure(self, lists: dict[str, Lists]) -> Evenness:
-        """How even the cluster is with these replica lists added."""
+    def measure(self, lists: dict[str, Lists]) -> tuple[int, ...]:
+        """Most minus fewest replicas and leaders on a broker with these replica lists added; the same within the worst
+        of the topics concerned.
+        """
         replicas, leaders = self.replicas.copy(), self.leaders.copy()
         for name, placed in lists.items():
             columns = np.array([[self.columns[broker] for broker in each] for each in placed])
             np.add.at(replicas[self.topics[name]], columns.ravel(), 1)
             np.add.at(leaders[self.topics[name]], columns[:, 0], 1)
         tables = (replicas.sum(axis=0), leaders.sum(axis=0), replicas[:-1], leaders[:-1])
-        return Evenness(*(int((table.max(axis=-1) - table.min(axis=-1)).max()) for table in tables))
+        return tuple(int((table.max(axis=-1) - table.min(axis=-1)).max()) for table in tables)
 
 
 def _compared(board: Board, placed: dict[str, Lists], today: dict[str, Lists]) -> tuple[PlacementRow, ...]:
     """The plan, then the most even and the median placement of each of Kafka's rules."""
-    rows = [PlacementRow(label="this plan", placements=1, **board.measure(placed)._asdict())]
+    rows = [PlacementRow("this plan", 1, *board.measure(placed))]
     replicas = sum((new.count - new.first) * new.replication_factor for new in board.asked)
     seeds = min(max(_PLACEMENTS // max(replicas, 1), _LEAST_SEEDS), _MOST_SEEDS)
     for label, placements in (
@@ -132,7 +125,7 @@ def _compared(board: Board, placed: dict[str, Lists], today: dict[str, Lists]) -
         picks = {f", best of {count}": measured[0], f", median of {count}": measured[(count - 1) // 2]}
         if count == 1:
             picks = {"": measured[0]}
-        rows += [PlacementRow(label=label + pick, placements=count, **found._asdict()) for pick, found in picks.items()]
+        rows += [PlacementRow(label + pick, count, *found) for pick, found in picks.items()]
     return tuple(rows)
 
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Literal
 
 import numpy as np
-from msgspec import structs
+from msgspec import convert, structs
 
 from planner.model.build_problem import topics_after
 from planner.model.cluster import in_force
@@ -26,7 +26,7 @@ from planner.plan.document.whatif_types import (
     GrowthTopicRow,
 )
 from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
-from planner.whatif.growth_forecast import MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
+from planner.whatif.growth_forecast import COPIED, MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
 
 FORMAT_VERSION = "1.0"
 _NEVER = FirstLimit(month=None, broker=None, limit=None)
@@ -132,14 +132,8 @@ def _broker_rows(case: Case, now: Row, planned: Row) -> Iterator[GrowthBrokerRow
 
 def _load(row: Row, at: int) -> GrowthLoad:
     """Months, None where the limit holds, and the loads when all months are over."""
-    disk, network = row["disk_month"][at], row["network_month"][at]
-    return GrowthLoad(
-        disk_month=disk if disk >= 0 else None,
-        network_month=network if network >= 0 else None,
-        size_bytes=row["size_bytes"][at],
-        network_in=row["network_in"][at],
-        network_out=row["network_out"][at],
-    )
+    found: Row = {name: row[name][at] for name in GrowthLoad.__struct_fields__}
+    return convert({name: None if value < 0 else value for name, value in found.items()}, GrowthLoad)
 
 
 def _option(case: Case, row: Row, best: Mapping[str, str]) -> GrowthOptionRow:
@@ -158,9 +152,7 @@ def _option(case: Case, row: Row, best: Mapping[str, str]) -> GrowthOptionRow:
         feasible=planned,
         holds=planned and row["first"] < 0,
         fewest=best.get(case.broker_class) == case.name,
-        bytes_moved=row.get("bytes_moved"),
-        replicas_moved=row.get("replicas_moved"),
-        leaders_changed=row.get("leaders_changed"),
+        **{name: row.get(name) for name in COPIED},
         fullest_percent=fullest,
     )
 

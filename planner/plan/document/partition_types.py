@@ -181,7 +181,7 @@ class NewPartitionsRow(Section, frozen=True, kw_only=True):
     ]
 
 
-class PlacementRow(Section, frozen=True, kw_only=True):
+class PlacementRow(Section, frozen=True):
     """One placement of the new partitions; spreads are the most minus the fewest on a broker."""
 
     label: Annotated[str, doc("What made the placement.")]
