@@ -33,7 +33,7 @@ LIFETIME_SCHEMA = pa.schema([("number", pa.int32()), ("row", pa.string())])
 # `number` is that of the scenarios within those that were asked for.
 CHUNK_SCHEMA = pa.schema([("number", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
 _TASKS_OF_SIZES = 8
-_SCORES = [("group", "ascending"), ("assignor", "ascending"), ("members", "ascending"), ("scenario", "ascending")]
+_SCORES = [("group", "ascending"), ("assignor", "ascending"), ("members", "ascending")]
 
 # What a task makes of the question and of its share of the rows.
 RowsAnswer = Callable[[Any, Iterable[Mapping[str, Any]]], Iterable[pa.Table]]

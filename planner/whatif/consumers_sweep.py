@@ -12,7 +12,6 @@ from itertools import product
 from typing import Any
 
 import pyarrow as pa
-from msgspec import structs
 
 from planner.model.cluster import PartitionKey
 from planner.model.recorded import Section
@@ -33,12 +32,12 @@ Row = Mapping[str, Any]
 SCORE_SCHEMA = pa.schema(
     [
         *ROW_SCHEMA,
-        ("scenario", pa.int32()),
         ("most_partitions", pa.int32()),
         ("fewest_partitions", pa.int32()),
+        ("widest_spread", pa.int64()),
+        ("widest_in", pa.int32()),
         ("most_load", pa.int64()),
-        ("fewest_load", pa.int64()),
-        ("total_load", pa.int64()),
+        ("above_share_percent", pa.float64()),
     ]
 )
 
@@ -85,14 +84,25 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
 
 
 def evaluate(study: ConsumersStudy, wanted: Iterable[Row]) -> pa.Table:
-    """The rows' scores (SCORE_SCHEMA), one a scenario: how even the partitions and the loads of the members are."""
+    """The rows with what `Combination` has of each (SCORE_SCHEMA)."""
     scored = []
     for row in wanted:
         topics, count = study.groups[row["group"]][1], row["members"]
         members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
         owners = assignors.assign(row["assignor"], topics, members)
-        for number, loads in enumerate(study.loads):
-            scored.append({**row, "scenario": number, **structs.asdict(spread(owners, loads))})
+        spreads = [spread(owners, loads) for loads in study.loads]
+        widest = [each.most_load - each.fewest_load for each in spreads]
+        at = widest.index(max(widest))
+        shares = [each.most_load * count / each.total_load - 1 for each in spreads if each.total_load]
+        found = {
+            "most_partitions": spreads[at].most_partitions,
+            "fewest_partitions": spreads[at].fewest_partitions,
+            "widest_spread": widest[at],
+            "widest_in": at,
+            "most_load": max(each.most_load for each in spreads),
+            "above_share_percent": round(100 * max(shares, default=0.0), 3),
+        }
+        scored.append({**row, **found})
     return pa.Table.from_pylist(scored, schema=SCORE_SCHEMA)
 
 
@@ -127,39 +137,23 @@ class ConsumersSweep(Section, frozen=True, kw_only=True):
 
 def summary(study: ConsumersStudy, scores: pa.Table) -> ConsumersSweep:
     """The scores (SCORE_SCHEMA) as a part of the report."""
-    by_group: dict[int, dict[tuple[str, int], list[Row]]] = {}
+    by_group: dict[int, list[Combination]] = {}
     for score in scores.to_pylist():
-        by_group.setdefault(score["group"], {}).setdefault((score["assignor"], score["members"]), []).append(score)
+        by_group.setdefault(score.pop("group"), []).append(Combination(**score))
     groups = tuple(_best(study.groups[number][0], by_group[number]) for number in sorted(by_group))
     return ConsumersSweep(scenarios=tuple(study.scenarios), groups=groups)
 
 
-def _best(name: str, tried: Mapping[tuple[str, int], Sequence[Row]]) -> SweptGroup:
+def _best(name: str, tried: Sequence[Combination]) -> SweptGroup:
     """The combinations of one group in order: least spread, then fewest members, then least moved later on."""
 
     def order(found: Combination) -> tuple[int, int, int, str]:
         rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
         return found.widest_spread, found.members, rank, found.assignor
 
-    judged = sorted((_judged(assignor, members, of) for (assignor, members), of in tried.items()), key=order)
     by_members: dict[int, Combination] = {}
+    judged = sorted(tried, key=order)
     for each in judged:
         by_members.setdefault(each.members, each)
     least = tuple(by_members[members] for members in sorted(by_members))
     return SweptGroup(group=name, tried=len(judged), best=judged[0], by_members=least)
-
-
-def _judged(assignor: str, members: int, scores: Sequence[Row]) -> Combination:
-    """One combination: its widest spread of loads over all scenarios, and by how much a member is above its share."""
-    worst = max(scores, key=lambda score: (score["most_load"] - score["fewest_load"], -score["scenario"]))
-    shares = [score["most_load"] * members / score["total_load"] - 1 for score in scores if score["total_load"]]
-    return Combination(
-        assignor=assignor,
-        members=members,
-        most_partitions=worst["most_partitions"],
-        fewest_partitions=worst["fewest_partitions"],
-        widest_spread=worst["most_load"] - worst["fewest_load"],
-        widest_in=worst["scenario"],
-        most_load=max(score["most_load"] for score in scores),
-        above_share_percent=round(100 * max(shares, default=0.0), 3),
-    )
