@@ -26,28 +26,25 @@ from planner.strategies.bounds import (
 
 def to_document(certificate: Certificate) -> dict[str, Any]:
     """JSON values under the names of the dataclasses' fields; empty parts are left out."""
-    facts, prices = certificate.facts, certificate.prices
+    facts, prices = certificate.facts, _case_document(certificate.prices)
+    grain, tables = prices.pop("grain"), prices.pop("loads")
     others = [
         {"prices": _case_document(other.prices), **_parts_document(other.parts), **_lows_document(other.lows)}
         for other in certificate.others
     ]
     names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
-    loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
+    loads = zip(facts.load_names, facts.loads.tolist(), tables, strict=True)
     placed = {}
     if facts.forbidden is not None:
         # Which partitions have which rack rule, and where no replica of a topic may come.
         placed = {"kinds": facts.kinds.tolist(), "forbidden": facts.forbidden.astype(int).tolist()}
     return {
         "measure": facts.measure,
-        "grain": prices.grain,
+        "grain": grain,
         **{name: getattr(facts, name).tolist() for name in names},
         **placed,
-        "loads": [{"window": name, "of": of.tolist(), "prices": table.T.tolist()} for name, of, table in loads],
-        "prices": {
-            "topic_replicas": prices.topic_replicas.T.tolist(),
-            "replicas": prices.replicas.T.tolist(),
-            **_excess_prices(prices),
-        },
+        "loads": [{"window": name, "of": of, "prices": table} for name, of, table in loads],
+        "prices": prices,
         **_parts_document(certificate.parts),
         **({"others": others} if others else {}),
         **({"outside": _outside_document(certificate)} if certificate.outside else {}),
@@ -145,19 +142,15 @@ def _case_document(case: Case) -> dict[str, Any]:
     if isinstance(case, Branch):
         off, on = _case_document(case.off), _case_document(case.on)
         return {"row": case.row, "broker": case.broker, "off": off, "on": on}
+    # The prices of units outside of windows, if not 0.
+    outside = {"of_replicas": case.of_replicas, "of_loads": case.of_loads}
     return {
         "grain": case.grain,
         "topic_replicas": case.topic_replicas.T.tolist(),
         "replicas": case.replicas.T.tolist(),
         "loads": [table.T.tolist() for table in case.loads],
-        **_excess_prices(case),
+        **{name: price for name, price in outside.items() if price},
     }
-
-
-def _excess_prices(prices: Prices) -> dict[str, int]:
-    """The prices of units outside of windows, if not 0."""
-    named = {"of_replicas": prices.of_replicas, "of_loads": prices.of_loads}
-    return {name: price for name, price in named.items() if price}
 
 
 def _outside_document(certificate: Certificate) -> dict[str, Any]:
@@ -173,8 +166,8 @@ def _outside_document(certificate: Certificate) -> dict[str, Any]:
         "load_windows": allowed.windows.bounds.tolist(),
         "scales": allowed.windows.scales.tolist(),
         "least": {
-            "replicas": [{**_case_document(each.case), **_lows_document(each.lows)} for each in outside.replicas],
-            "loads": [{**_case_document(each.case), **_lows_document(each.lows)} for each in outside.loads],
+            name: [{**_case_document(each.case), **_lows_document(each.lows)} for each in getattr(outside, name)]
+            for name in ("replicas", "loads")
         },
         "topic_names": list(outside.topic_names),
         "partitions": outside.partitions.tolist(),
@@ -202,10 +195,9 @@ def _outside(facts: Facts, document: Mapping[str, Any]) -> Outside:
         tuple(Starting(_case(facts, case, racks), _lows(case)) for case in least[name])
         for name in ("replicas", "loads")
     )
-    if any(prices.of_replicas != prices.grain for each in of_replicas for prices in leaves(each.case)):
-        raise ValueError("a replica outside has another price than 1")
-    if any(prices.of_loads != prices.grain for each in of_loads for prices in leaves(each.case)):
-        raise ValueError("a load outside has another price than 1")
+    for what, cases in (("replica", of_replicas), ("load", of_loads)):
+        if any(getattr(prices, f"of_{what}s") != prices.grain for each in cases for prices in leaves(each.case)):
+            raise ValueError(f"a {what} outside has another price than 1")
     names = tuple(str(name) for name in document["topic_names"])
     return Outside(allowed, of_replicas, of_loads, names, _vector(document["partitions"]))
 

@@ -25,27 +25,20 @@ from planner.scoring.growth_scenarios import OutsideRow
 from planner.scoring.missed_windows import RelaxedRow, SharesRow
 
 
+def _of_counts(what: str) -> Meta:
+    return doc(f"{what}: a spread (1), a percentage around the fair share (5%), or none.")
+
+
 class BalanceWindows(Section, frozen=True, kw_only=True):
     """The windows of a balance: a spread (1), a percentage around the fair share (5%), or none.
 
     Within a budget each broker may go only a part of its way from today: `20% of the way to 10%`.
     """
 
-    replicas: Annotated[
-        Window, doc("Replicas on a broker: a spread (1), a percentage around the fair share (5%), or none.")
-    ]
-    leaders: Annotated[
-        Window, doc("Preferred leaders on a broker: a spread (1), a percentage around the fair share (5%), or none.")
-    ]
-    topic_replicas: Annotated[
-        Window, doc("Replicas of a topic on a broker: a spread (1), a percentage around the fair share (5%), or none.")
-    ]
-    topic_leaders: Annotated[
-        Window,
-        doc(
-            "Preferred leaders of a topic on a broker: a spread (1), a percentage around the fair share (5%), or none."
-        ),
-    ]
+    replicas: Annotated[Window, _of_counts("Replicas on a broker")]
+    leaders: Annotated[Window, _of_counts("Preferred leaders on a broker")]
+    topic_replicas: Annotated[Window, _of_counts("Replicas of a topic on a broker")]
+    topic_leaders: Annotated[Window, _of_counts("Preferred leaders of a topic on a broker")]
     disk: Annotated[Window, doc("Bytes on a broker: a percentage around its share (10%), or none.")]
     network_in: Annotated[Window, doc("Bytes a second into a broker: a percentage around its share (10%), or none.")]
     network_out: Annotated[Window, doc("Bytes a second out of a broker: a percentage around its share (10%), or none.")]
