@@ -20,7 +20,7 @@ from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, PartitionKey, Topic, in_force, merged
 from planner.model.errors import SetupError
-from planner.model.formats import counted, printable, size
+from planner.model.formats import counted, first_lines, printable, size
 from planner.model.load_history import WeekOfLoad
 from planner.model.recorded import InputRow
 from planner.plan import cluster_sections
@@ -215,8 +215,7 @@ class Since:
 
     def _reconfigured(self) -> str:
         """The number of topics, and the first keys."""
-        more = len(self.configs) - _SHOWN
-        keys = [*map(str, self.configs[:_SHOWN]), *([f"and {counted(more, 'more key')}"] if more > 0 else [])]
+        keys = first_lines([*map(str, self.configs)], _SHOWN, "key")
         topics = counted(len({each.topic for each in self.configs}), "topic")
         return f"the configuration of {topics} changed since it was made: {', '.join(keys)}"
 

@@ -6,6 +6,7 @@ terminal; whoever prints a text from the cluster escapes it for the place where 
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import humanize
 
@@ -15,6 +16,8 @@ _MINUTE, _DAY = 60, 86_400
 _ENDLESS = 100 * 365 * _DAY
 _DECIMAL = tuple((1000**power, f"{prefix}B") for power, prefix in enumerate("kMGTPE", start=1))
 _BINARY = tuple((1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGTPE", start=1))
+
+T = TypeVar("T")
 
 
 def size(size_bytes: int | None) -> str:
@@ -40,9 +43,11 @@ def first_names(names: Sequence[str], shown: int = 3) -> str:
     return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 
-def first_lines(lines: Sequence[str], shown: int) -> list[str]:
-    """The first lines, and as the last one how many more there are: `and 12 more`."""
-    return [*lines[:shown], *([f"and {len(lines) - shown:,} more"] if len(lines) > shown else [])]
+def first_lines(lines: Sequence[T], shown: int, what: str = "") -> list[T | str]:
+    """The first lines, and as the last one how many more there are: `and 12 more`, or `and 12 more topics`."""
+    rest = len(lines) - shown
+    more = counted(rest, f"more {what}") if what else f"{rest:,} more"
+    return [*lines[:shown], *([f"and {more}"] if rest > 0 else [])]
 
 
 def percent(value: float | None) -> str:

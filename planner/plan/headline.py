@@ -6,7 +6,7 @@ to move the proven minimum, nor that the balance is as asked.
 
 from collections.abc import Iterator, Sequence
 
-from planner.model.formats import brokers, counted, number, printable, size, stated, words
+from planner.model.formats import brokers, counted, first_lines, number, printable, size, stated, words
 from planner.plan import bound_section
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
@@ -157,10 +157,9 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
         shown = [
             f"broker {row.id} is NOT empty afterwards ({counted(row.replicas, 'replica')}"
             f"{'' if row.size_bytes is None else ', ' + size(row.size_bytes)})"
-            for row in left.brokers[:_BROKERS_NAMED]
+            for row in left.brokers
         ]
-        more = len(left.brokers) - len(shown)
-        yield ", ".join([*shown, *([f"and {counted(more, 'more broker')}"] if more else [])])
+        yield ", ".join(first_lines(shown, _BROKERS_NAMED, "broker"))
     if left.partitions:
         yield f"left: {counted(left.partitions, 'partition')} to change, {_cost(left)}"
     elif left.windows:

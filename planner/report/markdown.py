@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.model.formats import counted
+from planner.model.formats import counted, first_lines
 from planner.model.generated_text import environment
 from planner.model.generated_text import markdown_code as code
 from planner.model.generated_text import markdown_text as text
@@ -206,8 +206,7 @@ def _bytes(page: str) -> int:
 
 def _page(plan: Plan, parts: Sequence[str]) -> str:
     """The report with these sections. Of the files' digests it has the beginning; plan.json has all of them."""
-    files = [f"{text(file.path, 120)} (SHA-256 {code(file.sha256[:12])}…)" for file in plan.inputs[:4]]
-    more = len(plan.inputs) - len(files)
+    files = [f"{text(file.path, 120)} (SHA-256 {code(file.sha256[:12])}…)" for file in plan.inputs]
     page = (
         environment()
         .get_template("report.md.j2")
@@ -223,7 +222,7 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
             throttled=plan.execution.throttle_bytes_per_sec is not None
             and any(row.replicas_moved for row in plan.batches),
             plan_id=code(plan.plan_id),
-            inputs=", ".join([*files, *([f"and {counted(more, 'more file')}"] if more else [])]) or "no file",
+            inputs=", ".join(first_lines(files, 4, "file")) or "no file",
         )
     )
     return page.rstrip() + "\n"

@@ -10,7 +10,7 @@ from msgspec import structs
 from planner.model import recorded
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import PartitionKey
-from planner.model.formats import amount, counted, first_names, number, percent, ranges
+from planner.model.formats import amount, counted, first_lines, first_names, number, percent, ranges
 from planner.model.recorded import TopicPartition
 from planner.model.spec import Spec
 from planner.plan.document.plan_types import Plan
@@ -299,10 +299,8 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
     column = Column[MemberRow]
 
     def owned(row: MemberRow) -> Value:
-        shown = [Joined((Name(each.topic), f" {ranges(each.partitions)}")) for each in row.owns[:_NAMES_SHOWN]]
-        rest = len(row.owns) - len(shown)
-        more = (f"and {counted(rest, 'more topic')}",) if rest else ()
-        return Joined((*shown, *more), "; ") if shown else None
+        held = [Joined((Name(each.topic), f" {ranges(each.partitions)}")) for each in row.owns]
+        return Joined(tuple(first_lines(held, _NAMES_SHOWN, "topic")), "; ") if held else None
 
     def in_rack(row: MemberRow) -> Value:
         return None if row.rack is None else f"{number(row.read_in_rack or 0)} of {number(row.partitions)}"

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from planner.model.build_problem import build
 from planner.model.cluster import in_force
-from planner.model.formats import counted, number, size
+from planner.model.formats import counted, first_lines, number, size
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes, Spec
 from planner.plan import headline
@@ -329,14 +329,13 @@ def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
     for _, state, of in rows:
         hit = [row for row in state.worst.topics if row.offline or row.writes_refused]
         named = list[Value]()
-        for row in hit[:_TOPICS_SHOWN]:
+        for row in hit:
             effects = ((row.offline, "offline"), (row.writes_refused - row.offline, "can't be written with acks=all"))
             words = ", ".join(f"{number(count)} {what}" for count, what in effects if count > 0)
             named.append(Joined((Name(row.topic, 60), f" {words}")))
-        if len(hit) > _TOPICS_SHOWN:
-            named.append(f"and {counted(len(hit) - _TOPICS_SHOWN, 'more topic')}")
         if named:
-            states.setdefault((state.worst.failed, Joined(tuple(named), "; ")), []).append(of)
+            first = Joined(tuple(first_lines(named, _TOPICS_SHOWN, "topic")), "; ")
+            states.setdefault((state.worst.failed, first), []).append(of)
     for (failed, topics), of_states in states.items():
         yield Joined((f"{failed} ({'; '.join(of_states)}): ", topics))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner import __version__
 from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force, partition_name
-from planner.model.formats import counted, first_names, ranges, replica_list
+from planner.model.formats import counted, first_lines, first_names, ranges, replica_list
 from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
@@ -270,10 +270,9 @@ def _felt(document: RestartDocument) -> Iterator[Value]:
                 if ids:
                     listed = first_names([*map(str, ids)], _PARTITIONS_SHOWN)
                     named.append(Joined((Name(each.topic, 60), f" {listed}")))
-            if len(named) > _TOPICS_SHOWN:
-                named[_TOPICS_SHOWN:] = [f"and {counted(len(named) - _TOPICS_SHOWN, 'more topic')}"]
             if named:
-                yield Joined((f"step {step.number}, {what}: ", Joined(tuple(named), "; ")))
+                first = Joined(tuple(first_lines(named, _TOPICS_SHOWN, "topic")), "; ")
+                yield Joined((f"step {step.number}, {what}: ", first))
         if step.apart and step not in document.refusing:  # else what it refuses says why it is alone
             yield Sentence(f"step {step.number}, broker {step.brokers[0]}: {step.apart}", _LONGEST)
     left = sum(step.left_with_others for step in document.steps)
