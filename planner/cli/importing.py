@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +11,8 @@ import click
 
 from planner.cli.shown import FILE, PATH, echo_line, echo_page, live_options
 from planner.cli.workflow import require_unchanged
-from planner.export.output_folder import replace_file
+from planner.export import folder_swap
+from planner.export.output_folder import quiet, replace_file
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
@@ -146,7 +145,8 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
         # Both or none: the old YAML doesn't fit the new state.
         with interrupts.held():
             if beside:
-                _replace_folder(folder, beside)
+                contents = {name: content.encode() for name, content in beside.items()}
+                folder_swap.replace(folder, contents, (), folder_swap.signatures(folder), quiet)
             replace_file(out, written.encode())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
@@ -193,27 +193,6 @@ def _require_ours(out: Path) -> None:
         raise SetupError(f"{out}: can't be written: {error.strerror}; nothing was changed") from error
     if strange or (folder.exists() and not folder.is_dir()):
         raise SetupError(f"{folder}: wasn't written by planner import; allowed: another name than {out.name}")
-
-
-def _replace_folder(folder: Path, files: dict[str, str]) -> None:
-    """Write the files into a new folder, and put it in the place of the old one; on an error the old one stays."""
-    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        new = staging / "new"
-        new.mkdir()
-        for name, content in files.items():
-            (new / name).write_bytes(content.encode())
-        old = staging / "old"
-        if folder.exists():
-            folder.rename(old)
-        try:
-            new.rename(folder)
-        except OSError:
-            if old.exists():
-                old.rename(folder)
-            raise
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 @click.command("import")
