@@ -264,12 +264,9 @@ def batch_rows(costs: Costs) -> tuple[BatchRow, ...]:
 
 
 def _load(problem: Problem, column: LongArray) -> HeldLoad:
-    """What a broker or rack holds, from its column (MEASURES,); traffic is None if no rates are known."""
-    replicas, leaders, size_bytes, *traffic = column.tolist()
-    network_in, network_out = traffic if measured(problem) == len(MEASURES) else (None, None)
-    return HeldLoad(
-        replicas=replicas, leaders=leaders, size_bytes=size_bytes, network_in=network_in, network_out=network_out
-    )
+    """What a broker holds, from its column (MEASURES,); traffic is None if no rates are known."""
+    held, traffic = column[:3].tolist(), column[3:].tolist()
+    return HeldLoad(*held, *(traffic if measured(problem) == len(MEASURES) else (None, None)))
 
 
 def _factors(problem: Problem, counts: IntArray, rows: BoolArray) -> list[list[int]]:

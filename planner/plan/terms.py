@@ -186,16 +186,7 @@ def term(
 ) -> TermRow:
     """The row of a term; `values` are today's, those if nothing moves, and the plan's."""
     today, if_nothing_moves, plan = values
-    return TermRow(
-        group=group,
-        name=name,
-        unit=unit,
-        today=today,
-        if_nothing_moves=if_nothing_moves,
-        plan=plan,
-        limit=limit,
-        meaning=meaning or _MEANINGS[name],
-    )
+    return TermRow(group, name, unit, today, if_nothing_moves, plan, limit, meaning or _MEANINGS[name])
 
 
 def _percent(ppm: int) -> float:

@@ -21,7 +21,7 @@ from planner.model.recorded import (
 )
 
 
-class HeldLoad(Section, frozen=True, kw_only=True):
+class HeldLoad(Section, frozen=True):
     """What a broker or a rack holds."""
 
     replicas: Annotated[Count, doc("Replicas.")]

@@ -56,7 +56,7 @@ class BalanceSection(Section, frozen=True, kw_only=True):
     ] = None
 
 
-class TermRow(Section, frozen=True, kw_only=True):
+class TermRow(Section, frozen=True):
     """One term that the plan is judged by, in raw units and measured alike in all columns."""
 
     group: Annotated[Literal["fairness", "safety", "resilience", "movement"], doc("What kind of term it is.")]
