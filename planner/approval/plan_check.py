@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from planner import __version__
 from planner.approval import staleness
@@ -25,6 +26,8 @@ from planner.plan import bound_section, headline, plan_file
 from planner.plan.document import codec, plan_types
 from planner.plan.document.plan_types import Plan, RestartDocument
 from planner.sweep import candidates_file, sweep_result
+
+T = TypeVar("T", Plan, RestartDocument)
 
 LINES_SHOWN = 20
 
@@ -48,26 +51,17 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class CheckedPlan:
-    """A plan, the reasons not to carry it out, the state of its folder, and how it fits the cluster.
+class Checked(Generic[T]):
+    """A plan or a restart, the reasons not to carry it out, the state of its folder, and how a plan fits the cluster.
 
-    `held` is None if only a plan.json was given; `fit` and `since` are None if no state was given.
+    `held` is None if only its JSON was given; `fit` and `since` are None if no state was given.
     """
 
-    plan: Plan
+    made: T
     refusals: tuple[Refusal, ...]
     held: FolderCheck | None
-    fit: Fit | None
-    since: Since | None
-
-
-@dataclass(frozen=True)
-class CheckedRestart:
-    """A restart, the reasons not to carry it out, and the state of its folder, None for a restart.json alone."""
-
-    restart: RestartDocument
-    refusals: tuple[Refusal, ...]
-    held: FolderCheck | None
+    fit: Fit | None = None
+    since: Since | None = None
 
 
 def require_none(refusals: tuple[Refusal, ...]) -> None:
@@ -94,19 +88,19 @@ class Wanted:
 Render = Callable[[Plan], Mapping[str, bytes]]
 
 
-def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> CheckedPlan:
+def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> Checked[Plan]:
     """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster of `sources` if given."""
     plan = plan_file.read(path)
     found = _held(path, plan, render(plan)) if path.is_dir() else None
     seen = read_now(sources) if sources.any else None
     fit = None if seen is None else staleness.fit(plan, seen)
     after = None if seen is None else since(plan, seen)
-    return CheckedPlan(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)
+    return Checked(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)
 
 
 def check_restart(
     path: Path, render: Callable[[RestartDocument], Mapping[str, bytes]], wanted: Wanted = Wanted()
-) -> CheckedRestart:
+) -> Checked[RestartDocument]:
     """Checks a restart.json, or a restart's folder, against the files that it gives.
 
     The playbook itself compares the steps with the cluster, before anything restarts.
@@ -126,7 +120,7 @@ def check_restart(
             refusals.append(_changed(path, f"restart {restart.restart_id[:12]}", restart.planner_version, found))
         if wanted.strict and found.own:
             refusals.append(_own_files(path, found))
-    return CheckedRestart(restart, tuple(refusals), found)
+    return Checked(restart, tuple(refusals), found)
 
 
 def _refusals(
@@ -254,20 +248,19 @@ def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -
 FORMAT_VERSION = "1.0"
 
 
-def document(checked: CheckedPlan | CheckedRestart) -> dict[str, object]:
+def document(checked: Checked[Plan] | Checked[RestartDocument]) -> dict[str, object]:
     """The whole check as JSON values, also of a refused plan; `state` is null if no state was given."""
     held, step, until, state = checked.held or FolderCheck(), "", None, None
-    if isinstance(checked, CheckedRestart):
-        made_by, checked_id = checked.restart.planner_version, checked.restart.restart_id
+    made = checked.made
+    if isinstance(made, RestartDocument):
+        checked_id = made.restart_id
     else:
-        plan = checked.plan
-        made_by, checked_id, until = plan.planner_version, plan.plan_id, plan.valid_until
-        step = headline.first_step(plan)
+        checked_id, until, step = made.plan_id, made.valid_until, headline.first_step(made)
         state = None if checked.fit is None or checked.since is None else _state(checked.fit, checked.since)
     return {
         "format_version": FORMAT_VERSION,
         "plan_id": checked_id,
-        "planner_version": made_by,
+        "planner_version": made.planner_version,
         "first_step": step or None,
         "valid_until": until,
         "approved": not checked.refusals,

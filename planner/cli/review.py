@@ -10,7 +10,7 @@ import click
 
 from planner.approval import plan_check, plan_diff
 from planner.approval.cluster_now import Sources
-from planner.approval.plan_check import CheckedPlan, Wanted
+from planner.approval.plan_check import Checked, Wanted
 from planner.cli import one_spec, shown, workflow
 from planner.cli.failures import rendered
 from planner.cli.shown import Format
@@ -19,7 +19,7 @@ from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
 from planner.plan import bound_section, headline, plan_file
-from planner.plan.document.plan_types import RESTART_FILE
+from planner.plan.document.plan_types import RESTART_FILE, Plan
 from planner.report import run_journal
 from planner.report.terminal import Detail
 from planner.report.view import Column, Lines, Name, Section, Table, View, told
@@ -148,7 +148,7 @@ def check(
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
         shown.echo_line(
-            f"{plan}: no plan{bound_section.covered(checked.plan)} copies fewer than {proof.least:,} "
+            f"{plan}: no plan{bound_section.covered(checked.made)} copies fewer than {proof.least:,} "
             f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
             f"this one copies {proof.moved:,}: {above}",
             err=form == "json",
@@ -163,7 +163,7 @@ def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"]) -> 
         shown.echo_json(plan_check.document(checked))
     plan_check.require_none(checked.refusals)
     if form == "text":
-        for line in unchanged(path, f"restart {checked.restart.restart_id[:12]}", checked.held):
+        for line in unchanged(path, f"restart {checked.made.restart_id[:12]}", checked.held):
             shown.echo_line(line)
     return 0
 
@@ -177,9 +177,9 @@ def unchanged(path: Path, name: str, held: FolderCheck | None) -> Iterator[str]:
         yield from (f"  {line}" for line in first_lines([*map(str, held.own)], plan_check.LINES_SHOWN))
 
 
-def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
+def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
     """What `check` prints of a plan that it approves: what was checked, and what couldn't be."""
-    plan = checked.plan
+    plan = checked.made
     step = headline.first_step(plan)
     yield from [step] if step else []
     yield from unchanged(path, f"plan {plan.plan_id[:12]}", checked.held)

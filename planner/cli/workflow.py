@@ -295,8 +295,8 @@ def resume(
     )
     plan_check.require_none(checked.refusals)
     output_folder.check(out)
-    now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan.partitions))
+    now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.made.partitions))
     if load is not None:
         now = with_load(now, load)
-    rest = remaining_plan.resumed(checked.plan, now, captured_at=captured_at, leave_moved=leave_moved)
+    rest = remaining_plan.resumed(checked.made, now, captured_at=captured_at, leave_moved=leave_moved)
     return rest, write(out, one_spec.files_of(rest, {}), say)

@@ -17,6 +17,7 @@ from planner.execution.batch_costs import Costs, Peak
 from planner.execution.partition_changes import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
 from planner.model.cluster import Partition, PartitionChange, Topic
+from planner.model.formats import replica_list
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.recorded import TopicPartition
 from planner.model.spec import Changes, Spec
@@ -51,14 +52,14 @@ def state_digest(topics: Sequence[Topic]) -> str:
     """SHA-256 over the replicas and leaders of all partitions; `topics` by name."""
     found = hashlib.sha256()
     for topic in topics:
-        lists = ";".join(_text(each) for each in topic.partitions)
+        lists = ";".join(replica_list(each.replicas) for each in topic.partitions)
         found.update(f"{topic.name}\n{lists}\n{''.join(map(of_leader, topic.partitions))}\n".encode())
     return found.hexdigest()
 
 
 def of_replicas(partition: Partition) -> str:
     """Two characters: a checksum of a replica list, in its order."""
-    number = crc32(_text(partition).encode()) % len(_ALPHABET) ** 2
+    number = crc32(replica_list(partition.replicas).encode()) % len(_ALPHABET) ** 2
     return _ALPHABET[number // len(_ALPHABET)] + _ALPHABET[number % len(_ALPHABET)]
 
 
@@ -67,10 +68,6 @@ def of_leader(partition: Partition) -> str:
     if partition.leader not in partition.replicas:
         return _NOBODY
     return _ALPHABET[partition.replicas.index(partition.leader) % len(_ALPHABET)]
-
-
-def _text(partition: Partition) -> str:
-    return ",".join(map(str, partition.replicas))
 
 
 def unlike_state(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
