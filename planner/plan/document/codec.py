@@ -37,7 +37,8 @@ _FLOAT = re.compile(rb"(?<= )-?(?:0\.0000[0-9]*|[0-9]+(?:\.[0-9]+)?e-?[0-9]+)(?=
 _BEYOND_ASCII = re.compile("[^\x00-\x7e]+")
 
 _SHOWN_CHARACTERS = 60
-_PYTHON: Mapping[type[types.Type], tuple[str, type | tuple[type, ...]]] = {
+# What JSON calls each type, and how Python reads it.
+JSON_TYPES: Mapping[type[types.Type], tuple[str, type | tuple[type, ...]]] = {
     types.StructType: ("object", dict),
     types.DictType: ("object", dict),
     types.VarTupleType: ("array", list),
@@ -182,7 +183,7 @@ def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:
     members = [_bare(each) for each in kind.types] if isinstance(kind, types.UnionType) else [kind]
     # True and False are numbers in Python.
     alike = (each for each in members if isinstance(value, bool) is isinstance(each, types.BoolType))
-    found = next((each for each in alike if isinstance(value, _PYTHON[type(each)][1])), None)
+    found = next((each for each in alike if isinstance(value, JSON_TYPES[type(each)][1])), None)
     match found:
         case None:
             yield Misfit(path, shown(value), " or ".join(dict.fromkeys(map(_name, members))))
@@ -230,7 +231,7 @@ def _refused(value: Any, kind: types.Type) -> str | None:
 
 
 def _name(kind: types.Type) -> str:
-    return ", ".join(map(str, kind.values)) if isinstance(kind, types.LiteralType) else _PYTHON[type(kind)][0]
+    return ", ".join(map(str, kind.values)) if isinstance(kind, types.LiteralType) else JSON_TYPES[type(kind)][0]
 
 
 def _bare(kind: types.Type) -> types.Type:

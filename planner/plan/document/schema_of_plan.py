@@ -14,21 +14,11 @@ from msgspec import NODEFAULT
 from msgspec import inspect as types
 
 from planner.model.recorded import LARGEST, Section
+from planner.plan.document.codec import JSON_TYPES
 from planner.plan.document.plan_types import Plan, RestartDocument
 
 _SCHEMAS = Path(__file__).parents[3] / "schemas"
 FILE, RESTART_FILE = _SCHEMAS / "plan.schema.json", _SCHEMAS / "restart.schema.json"
-
-_NAMES: dict[type[types.Type], str] = {
-    types.BoolType: "boolean",
-    types.IntType: "integer",
-    types.FloatType: "number",
-    types.StrType: "string",
-    types.LiteralType: "string",
-    types.NoneType: "null",
-    types.DictType: "object",
-    types.VarTupleType: "array",
-}
 
 
 def written(document: type[Section] = Plan) -> bytes:
@@ -88,7 +78,7 @@ def _value(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
             return {"$ref": f"#/$defs/{cls.__name__}"}
         case types.UnionType(types=members):
             return _union(members, definitions)
-    return {"type": _NAMES[type(kind)], **_allowed(kind, definitions)}
+    return {"type": JSON_TYPES[type(kind)][0], **_allowed(kind, definitions)}
 
 
 def _union(members: tuple[types.Type, ...], definitions: dict[str, Any]) -> dict[str, Any]:
