@@ -16,7 +16,7 @@ from planner.execution.batch_costs import (
     CopyFlow,
     Costs,
     Peak,
-    RefusedWrites,
+    RisksSection,
     costs,
     endless,
     flows,
@@ -231,7 +231,7 @@ def spec(in_sync: tuple[int, ...] | None) -> Spec:
     return replace(made, cluster=replace(made.cluster, topics=(replace(made.cluster.topics[0], partitions=parts),)))
 
 
-def found(in_sync: tuple[int, ...] | None, first: tuple[int, ...] = (3, 2)) -> RefusedWrites:
+def found(in_sync: tuple[int, ...] | None, first: tuple[int, ...] = (3, 2)) -> RisksSection:
     """The risks of moving the first partition, then the second."""
     changes = [
         PartitionChange("x", 0, (1, 2), first, 1, 1, Reason.BALANCE_REPLICAS),
@@ -242,7 +242,7 @@ def found(in_sync: tuple[int, ...] | None, first: tuple[int, ...] = (3, 2)) -> R
 
 def test_replicas_in_sync_are_enough() -> None:
     """A batch takes none of them out of sync."""
-    assert RefusedWrites(True, (0, 0), 2, (2, 2)) == found((1, 2))
+    assert RisksSection(True, (0, 0), 2, (2, 2)) == found((1, 2))
 
 
 def test_too_few_in_sync_are_counted_in_their_batch() -> None:
@@ -267,7 +267,7 @@ def test_too_few_wanted_are_counted_too() -> None:
 
 def test_where_nobody_says_who_is_in_sync_all_count() -> None:
     """And the plan says so."""
-    assert RefusedWrites(False, (0, 0), 2, (2, 2)) == found(None)
+    assert RisksSection(False, (0, 0), 2, (2, 2)) == found(None)
 
 
 def test_one_failure_follows_a_partition_through_all_of_its_batches() -> None:
