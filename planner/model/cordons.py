@@ -17,17 +17,12 @@ from planner.model.spec import Spec
 
 
 def with_cordons(problem: Problem, brokers: Sequence[Broker], there: Collection[int]) -> Problem:
-    """The problem, of these brokers (B,), where the cordoned ones that are `there` already get no new replica. What
-    they hold today is all that they may hold, or lead, so the others share the rest.
+    """The problem, of these brokers (B,), where the cordoned ones that are `there` already get no new replica.
 
     One that joins though it is cordoned isn't left empty: the plan copies to it, and is refused for that.
     """
     cordoned = np.array([each.cordoned and each.id in there for each in brokers], dtype=bool)
-    if not cordoned.any():
-        return problem
-    held = np.bincount(problem.replicas[problem.replicas >= 0], minlength=len(cordoned))
-    caps = np.full((2, len(cordoned)), UNCAPPED) if problem.caps is None else problem.caps
-    return replace(problem, cordoned=cordoned, caps=np.where(cordoned, np.minimum(caps, held), caps))
+    return replace(problem, cordoned=cordoned) if cordoned.any() else problem
 
 
 def without_cordons(spec: Spec) -> Spec:
@@ -76,6 +71,20 @@ def most_on_broker(problem: Problem, column: LongArray, summed: Callable[[LongAr
     if len(at):
         most = np.repeat(most, int(problem.targets.sum()), axis=1)
         most[:, at] = summed(column * _held_on(problem, at))
+    return most
+
+
+def most_led(problem: Problem) -> LongArray | None:
+    """(1, Bt): the most partitions that each target broker may lead, by its cap, or as it is cordoned; None where each
+    may lead all.
+    """
+    if problem.caps is None and problem.cordoned is None:
+        return None
+    most: LongArray = np.full((1, int(problem.targets.sum())), UNCAPPED, dtype=np.int64)
+    if problem.caps is not None:
+        most = problem.caps[1:, problem.targets]
+    at = _cordoned_targets(problem)
+    most[0, at] = np.minimum(most[0, at], _held_on(problem, at).sum(axis=0))
     return most
 
 

@@ -17,7 +17,7 @@ from typing import Any, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.cordons import most_on_broker, usable_sets
+from planner.model.cordons import most_led, most_on_broker, usable_sets
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 
 # int64, or objects that are Python's integers.
@@ -227,12 +227,11 @@ def _of_leaders(problem: Problem) -> _LeaderShares:
     weighing = network.astype(object)
     if (sets := leading_sets(problem)) is None:
         in_all = proportional(leaders.sum(keepdims=True), network)
-        if problem.caps is not None:
+        if (most := most_led(problem)) is not None:
             # One rack of all brokers, none above its cap; the others have what is left.
             total, count = leaders.sum(keepdims=True), np.array([len(network)], dtype=np.int32)
             rule = RackRule(np.zeros(count, np.int32), count, total, total, np.zeros(0, np.int32))
-            caps = problem.caps[1:, problem.targets]
-            in_all = water_filled(ShareFilling(total, np.zeros_like(total), total, caps, network, rule))
+            in_all = water_filled(ShareFilling(total, np.zeros_like(total), total, most, network, rule))
             network = _as_weights(in_all)
         return {
             "leaders": in_all,

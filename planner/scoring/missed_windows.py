@@ -125,8 +125,9 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
     by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
     broken = window.spread > window.wanted.value if by_spread else window.outside
-    if by_spread and not (problem.allowed is None and problem.leader_ranks is None and problem.caps is None):
-        # Brokers with unlike shares, as their topics or caps differ, are as asked within their own windows.
+    rules = (problem.allowed, problem.leader_ranks, problem.caps, problem.cordoned)
+    if by_spread and any(each is not None for each in rules):
+        # Brokers with unlike shares, by such rules, are as asked within their own windows.
         broken = np.where(alike(window.bounds), broken, window.outside)
     if not broken.any():
         return

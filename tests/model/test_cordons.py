@@ -12,7 +12,7 @@ from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
-from planner.model.cordons import may_hold, most_on_broker, usable_sets, without_cordons
+from planner.model.cordons import may_hold, most_led, most_on_broker, usable_sets, without_cordons
 from planner.model.problem import UNCAPPED, Problem
 from planner.model.spec import Changes, Spec
 
@@ -24,25 +24,24 @@ def spec() -> Spec:
     return spec_of(no_racks(1, 2, 3), LISTS)
 
 
-def test_a_cordoned_broker_may_hold_and_lead_what_it_holds() -> None:
-    """The others have no cap by that; a cap of its own that is lower stays."""
-    problem = build(with_cordons(spec(), 3))
-    assert problem.cordoned is not None
-    assert problem.caps is not None
-    assert [False, False, True] == problem.cordoned.tolist()
-    assert [[UNCAPPED, UNCAPPED, 2]] * 2 == problem.caps.tolist()
-    capped = with_cordons(spec(), 3)
-    brokers = (*capped.cluster.brokers[:2], replace(capped.cluster.brokers[2], max_replicas=1))
-    found = build(replace(capped, cluster=replace(capped.cluster, brokers=brokers))).caps
+@pytest.mark.parametrize(("most", "expected"), [(None, 2), (1, 1), (7, 2)])
+def test_a_cordoned_broker_leads_no_more_than_it_holds(most: int | None, expected: int) -> None:
+    """Or its cap, where that is lower. It is no cap that anybody stated."""
+    wish = with_cordons(spec(), 3)
+    brokers = (*wish.cluster.brokers[:2], replace(wish.cluster.brokers[2], max_leaders=most))
+    problem = build(replace(wish, cluster=replace(wish.cluster, brokers=brokers)))
+    found = most_led(problem)
     assert found is not None
-    assert [[UNCAPPED, UNCAPPED, 1], [UNCAPPED, UNCAPPED, 2]] == found.tolist()
+    assert problem.cordoned is not None
+    assert ([False, False, True], [[UNCAPPED, UNCAPPED, expected]]) == (problem.cordoned.tolist(), found.tolist())
+    assert (problem.caps is None) == (most is None)
 
 
 @pytest.mark.parametrize("rule", [{"add_brokers": (Broker(4, cordoned_log_dirs=("*",)),)}, {}])
 def test_none_is_cordoned_where_only_one_that_joins_is(rule: dict[str, tuple[Broker, ...]]) -> None:
     """Nor where nothing says so, nor where what is decided already is looked at."""
     problem = build(replace(spec(), changes=Changes(**rule)))  # type: ignore[arg-type]
-    assert (None, None, None) == (problem.cordoned, problem.caps, usable_sets(problem))
+    assert (None, None, None) == (problem.cordoned, most_led(problem), usable_sets(problem))
     assert build(without_cordons(with_cordons(spec(), 3))).cordoned is None
 
 

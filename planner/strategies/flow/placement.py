@@ -10,7 +10,7 @@ from ortools.graph.python import max_flow
 from planner.model.errors import InfeasibleError
 from planner.model.formats import brokers
 from planner.model.interrupts import give_back
-from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, sums_at
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, condensed_prices, min_cost_flow
 from planner.strategies.flow.layout import Layout, Network, windowed
@@ -68,13 +68,11 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
 
 
 def _why_infeasible(problem: Problem, layout: Layout) -> str:
-    cordoned = np.zeros(len(problem.targets), dtype=bool) if problem.cordoned is None else problem.cordoned
-    # The caps of cordoned brokers are what they hold, and nobody stated them.
-    capped = problem.caps is not None and bool((problem.caps[0, ~cordoned] < UNCAPPED).any())
-    closed = problem.broker_ids[cordoned & problem.targets].tolist()
+    caps = "" if problem.caps is None else " and max_replicas"
+    closed = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     return (
-        f"no assignment keeps every partition's replication factor{' and max_replicas' * capped} on the brokers that "
-        f"stay; {len(layout.targets)} brokers are left for a replication factor of up to "
+        f"no assignment keeps every partition's replication factor{caps} on the brokers that stay; "
+        f"{len(layout.targets)} brokers are left for a replication factor of up to "
         f"{layout.factors.max(initial=0)}"
         + (f", and new replicas can't go to {brokers(closed)} (cordoned.log.dirs)" if closed else "")
     )
