@@ -22,8 +22,26 @@ def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
     sets = list(combinations(np.flatnonzero(usable).tolist(), int(problem.replication_factors[row])))
     if not problem.racks_matter:
         return sets
+    if problem.racks_as_today and not problem.forced[row]:
+        return [each for each in sets if not _worse(problem, row, each, sets)]
     crowding = [sum(n * n for n in Counter(problem.broker_racks[list(each)].tolist()).values()) for each in sets]
     return [each for each, crowd in zip(sets, crowding, strict=True) if crowd == min(crowding)]
+
+
+def _worse(problem: Problem, row: int, brokers: tuple[int, ...], sets: list[tuple[int, ...]]) -> bool:
+    """True where a partition that is uneven today isn't spread between today's way and an even one; or just uneven."""
+
+    def in_racks(of: tuple[int, ...]) -> LongArray:
+        return np.bincount(problem.broker_racks[list(of)], minlength=len(problem.rack_names))
+
+    counts = [in_racks(each) for each in sets]
+    fewest = min(int((each**2).sum()) for each in counts)
+    even = [each for each in counts if int((each**2).sum()) == fewest]
+    now, before = in_racks(brokers), in_racks(held(problem, row))
+    if int((before**2).sum()) == fewest:
+        return int((now**2).sum()) != fewest
+    low, high = np.min([*even, before], axis=0), np.max([*even, before], axis=0)
+    return bool(((now < low) | (now > high)).any())
 
 
 def held(problem: Problem, row: int) -> tuple[int, ...]:

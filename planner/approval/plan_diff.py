@@ -132,7 +132,7 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
     }
 
 
-_OF_SPEC = ("topics", "placement", "leader_racks", "apart", "together", "traffic")
+_OF_SPEC = ("topics", "racks_as_today", "placement", "leader_racks", "apart", "together", "traffic")
 
 
 def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Document]:

@@ -184,12 +184,6 @@ def _unmade(
 
 def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     """The spec of what is left; StalePlanError if the plan expires and `captured_at` isn't given."""
-    valid_for = plan.validity.valid_for_seconds if plan.validity else None
-    if valid_for is not None and captured_at is None:
-        raise StalePlanError(
-            "the plan has an end (valid_for), so what is left of it needs to say when its state was captured; "
-            "allowed: --captured-at with a date and time"
-        )
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
     topics = with_rates(_topics(plan, now), rates := tuple(_rates(plan, now, rest)))
     holding = brokers_holding(topics)
@@ -212,6 +206,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         apart=tuple(Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
         together=plan.spec.together or (),
         rack_aware=plan.rack_aware,
+        racks_as_today=bool(plan.spec.racks_as_today),
         balance=balance_of(plan.balance.wanted),
         resilience=plan.spec.survive,
         sweep=Sweep(aims=plan.spec.aims),
@@ -225,8 +220,19 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         ),
         inputs=(InputRow("plan.json", digest(codec.encode(plan))), *now.inputs),
         captured_at=captured_at,
-        valid_for_seconds=valid_for,
+        valid_for_seconds=_valid_for(plan, captured_at),
     )
+
+
+def _valid_for(plan: Plan, captured_at: str | None) -> int | None:
+    """The seconds after which what is left expires, too; StalePlanError if nothing says when they begin."""
+    valid_for = plan.validity.valid_for_seconds if plan.validity else None
+    if valid_for is not None and captured_at is None:
+        raise StalePlanError(
+            "the plan has an end (valid_for), so what is left of it needs to say when its state was captured; "
+            "allowed: --captured-at with a date and time"
+        )
+    return valid_for
 
 
 def balance_of(windows: BalanceWindows) -> Balance:

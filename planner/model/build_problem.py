@@ -18,8 +18,8 @@ from planner.model.problem import (
     LongArray,
     Problem,
     misplaced,
-    uneven_racks,
 )
+from planner.model.rack_spread import crowding, uneven_racks
 from planner.model.sizes_ahead import with_sizes_ahead
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.model.together import with_slots
@@ -37,13 +37,12 @@ def _without_hours(spec: Spec) -> Problem:
     brokers, topics = brokers_after(spec), topics_after(spec)
     ids, rows = np.array([each.id for each in brokers], np.int32), [row for topic in topics for row in topic.partitions]
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
-    replicas, (rack_names, racks) = _replica_matrix(rows, ids), _rack_indices(brokers)
+    replicas = _replica_matrix(rows, ids)
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
     forced = _forced(replicas, targets, factors := _replication_factors(spec, topics, replicas))
     problem = Problem(
         broker_ids=ids,
-        broker_racks=racks,
-        rack_names=rack_names,
+        **_racks(spec, brokers),
         targets=targets,
         topic_names=tuple(topic.name for topic in topics),
         topic_of=topic_of,
@@ -59,7 +58,6 @@ def _without_hours(spec: Spec) -> Problem:
         bytes_in_per_sec=_longs(row.bytes_in_per_sec for row in rows),
         bytes_out_per_sec=_longs(row.bytes_out_per_sec for row in rows),
         **_capacities(spec, brokers, targets),
-        rack_aware=spec.rack_aware,
         rebalance=spec.changes.rebalance,
         balance=spec.balance,
         sizes_known=spec.cluster.sizes_known,
@@ -177,7 +175,7 @@ def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) ->
         return np.zeros(problem.rows, dtype=bool)
     todays = {broker.id: broker.rack for broker in spec.all_brokers}
     _, racks_today = _rack_indices([Broker(broker.id, todays[broker.id]) for broker in brokers])
-    before, now = (_crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks))
+    before, now = (crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks))
     worse: BoolArray = uneven_racks(problem, problem.replicas) & (now > before)
     return worse
 
@@ -246,6 +244,13 @@ def brokers_after(spec: Spec) -> list[Broker]:
 def network_limits(spec: Spec) -> LongArray:
     """(B,): each broker's `capacity.network`, -1 where it states none."""
     return _longs(-1 if (limit := each.network_bytes_per_sec) is None else limit for each in brokers_after(spec))
+
+
+def _racks(spec: Spec, brokers: Sequence[Broker]) -> dict[str, Any]:
+    """The brokers' racks, and how partitions are to be spread over them."""
+    names, racks = _rack_indices(brokers)
+    asked = {"rack_aware": spec.rack_aware, "racks_as_today": spec.racks_as_today}
+    return {"broker_racks": racks, "rack_names": names, **asked}
 
 
 def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
@@ -322,12 +327,6 @@ def _forced(replicas: IntArray, targets: BoolArray, factors: IntArray) -> BoolAr
     leaving = (held & ~targets[replicas]).any(axis=1)
     forced: BoolArray = leaving | (held.sum(axis=1) != factors)
     return forced
-
-
-def _crowding(replicas: IntArray, racks: IntArray) -> IntArray:
-    """Pairs of replicas in one rack in each row (P,); brokers without a rack are in one together."""
-    names = np.where(replicas >= 0, racks[replicas], -2 - np.arange(replicas.shape[1]))
-    return (names[:, :, None] == names[:, None, :]).sum(axis=(1, 2)).astype(np.int32)
 
 
 def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:

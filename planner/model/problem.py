@@ -3,7 +3,6 @@ and hashes of whole numbers, which are the same on every machine and in any orde
 """
 
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,7 @@ class Problem:
     bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read of it
     disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each where some state none
     network_bytes_per_sec (B,) the same for leaders and traffic
+    racks_as_today  True where a partition that breaks the rack rule today may stay as uneven as it is
     disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
     scenario_names (G + H)  what `sweep.scenarios` are called, then the busiest hours
     scenario_ppm (G, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
@@ -97,6 +97,7 @@ class Problem:
     rebalance: Rebalance
     balance: Balance
     sizes_known: bool = True
+    racks_as_today: bool = False
     budget: Budget = field(default_factory=Budget)
     aims: tuple[str, ...] = AIMS
     scenario_names: tuple[str, ...] = ()
@@ -345,55 +346,3 @@ def badly_led(problem: Problem, replicas: IntArray) -> BoolArray:
         off = np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))].any(axis=1)
         badly &= ~off | (ranks[:, 0] >= NEVER_LEADS)
     return badly
-
-
-def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
-
-    A better spread exists where one rack holds two more than another that still has a broker free of the partition.
-    """
-    uneven = np.zeros(problem.rows, dtype=bool)
-    if not problem.racks_matter:
-        return uneven
-    names = problem.broker_racks.clip(min=0)
-    # No rack holds two more than another where none holds two.
-    crowded = np.flatnonzero(_any_rack_twice(replicas, names))
-    counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
-    sizes = _rack_sizes(problem, names, crowded)
-    roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
-    uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
-    return uneven
-
-
-def _rack_sizes(problem: Problem, names: IntArray, rows: IntArray) -> IntArray:
-    """(R, n) or (R, 1): how many brokers of each rack these partitions may use, for racks of brokers (B,)."""
-    if problem.open_targets is None:
-        return np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
-    of_racks = names[problem.targets][:, None] == np.arange(len(problem.rack_names))
-    sizes = (problem.open_targets.astype(np.int64) @ of_racks.astype(np.int64)).T[:, problem.topic_of[rows]]
-    if problem.cordoned is not None:
-        for broker in np.flatnonzero(problem.targets & problem.cordoned).tolist():
-            held = (problem.replicas[rows] == broker).any(axis=1)
-            sizes[names[broker]] += (
-                held if problem.allowed is None else held & problem.allowed[problem.topic_of[rows], broker]
-            )
-    return sizes
-
-
-def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
-    """(R, n): replicas of each of these partitions in each rack, for racks of brokers (B,)."""
-    counts = np.zeros((racks, len(replicas)), dtype=np.int32)
-    for position in replicas.T:
-        rows = np.flatnonzero(position >= 0)
-        # A partition is there once at most in a position, so that no place is counted twice at once.
-        counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
-    return counts
-
-
-def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
-    """(P,): True where two replicas lie in one rack, for racks of brokers (B,)."""
-    columns = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
-    twice = np.zeros(len(replicas), dtype=bool)
-    for one, other in combinations(columns, 2):
-        twice |= one == other
-    return twice

@@ -303,6 +303,7 @@ class Spec:
     changes: Changes = field(default_factory=Changes)
     topics: TopicFilter = field(default_factory=TopicFilter)
     rack_aware: bool = True
+    racks_as_today: bool = False
     balance: Balance = field(default_factory=Balance)
     log_dirs: Tolerance = NO_TOLERANCE
     budget: Budget = field(default_factory=Budget)

@@ -34,10 +34,13 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
     ]
     names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
     loads = zip(facts.load_names, facts.loads.tolist(), tables, strict=True)
-    placed = {}
+    placed: dict[str, Any] = {}
     if facts.forbidden is not None:
-        # Which partitions have which rack rule, and where no replica of a topic may come.
-        placed = {"kinds": facts.kinds.tolist(), "forbidden": facts.forbidden.astype(int).tolist()}
+        # Where no replica of a topic may come.
+        placed["forbidden"] = facts.forbidden.astype(int).tolist()
+    if facts.forbidden is not None or (facts.kinds != facts.factors).any():
+        # Which partitions have which rack rule.
+        placed["kinds"] = facts.kinds.tolist()
     return {
         "measure": facts.measure,
         "grain": grain,

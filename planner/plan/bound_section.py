@@ -310,7 +310,7 @@ def bounded(plan: Plan) -> str:
         does = [met] if asks_for_balance(plan) else []
     of = plan.spec
     if plan.changes.rebalance == "all" and plan.rack_aware and any(row.rack is not None for row in plan.brokers):
-        does.append("spreads replicas over the racks")
+        does.append(f"spreads replicas over the racks{' at least as evenly as today' if of.racks_as_today else ''}")
     split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
     rules = [*["placement"] * bool(of.placement), *["apart"] * bool(split), *["the caps"] * capped]

@@ -232,6 +232,7 @@ def asked(spec: Spec) -> dict[str, Any]:
             leader_racks=spec.leader_racks or None,
             apart=convert([asdict(rule) for rule in spec.apart], tuple[ApartRow, ...]) or None,
             together=spec.together or None,
+            racks_as_today=spec.racks_as_today or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
             **traffic_sections.stated(spec),
         ),

@@ -116,8 +116,8 @@ def racks(plan: Plan) -> Iterator[str]:
     if broken:
         mode = plan.changes.rebalance
         why = f" (rebalance: {mode})" if mode in ("leaders", "none") else ""
-        of = counted(int(broken), "partition")
-        yield f"{of} could be spread over the racks more evenly and stay as they are{why}"
+        stay = "aren't repaired (rack_aware: as_today)" if plan.spec.racks_as_today else f"stay as they are{why}"
+        yield f"{counted(int(broken), 'partition')} could be spread over the racks more evenly and {stay}"
 
 
 def dearer(plan: Plan) -> str:

@@ -11,9 +11,10 @@ from typing import Literal, Self
 
 import numpy as np
 
-from planner.model import build_problem, problem
+from planner.model import build_problem
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.rack_spread import uneven_racks
 from planner.model.spec import Spec
 from planner.plan.document.comparison_types import TermRow
 from planner.scoring import broker_loads, independent_check, score
@@ -152,7 +153,7 @@ def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
 def _resilience(spec: Spec, columns: Columns) -> Iterator[TermRow]:
     # The rule's own count, whatever may move; unknown if brokers have no racks, or racks don't count.
     broken = [
-        int(problem.uneven_racks(column.problem, column.replicas).sum()) if column.problem.racks_matter else None
+        int(uneven_racks(column.problem, column.replicas).sum()) if column.problem.racks_matter else None
         for column in columns
     ]
     yield term("resilience", "rack_spread_broken", "partitions", broken, 0)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from planner.model.cordons import most_led, most_on_broker, usable_sets
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.rack_spread import bounds_as_today
 
 # int64, or objects that are Python's integers.
 ExactArray = NDArray[Any]
@@ -58,7 +59,8 @@ def rack_rule(problem: Problem) -> RackRule:
         kinds = (sets[1] + 1) * factors + kinds
     bounds = [per_rack(each, factor) for each in sizes for factor in range(factors)]
     least, most = (np.array([bound[side] for bound in bounds], dtype=np.int32) for side in (0, 1))
-    return RackRule(rack_of.astype(np.int32), sizes[0].astype(np.int32), least, most, kinds)
+    wide = bounds_as_today(problem, rack_of, (least, most), kinds)
+    return RackRule(rack_of.astype(np.int32), sizes[0].astype(np.int32), *wide)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from planner.model.problem import (
     leaderless,
     led_by_several,
     may_be_reordered,
-    uneven_racks,
 )
+from planner.model.rack_spread import as_even_as_today, uneven_racks
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,
         # A reassignment would be carried out; the cordon asks for none.
         "cordoned broker": _comes_to_cordoned(problem, columns, today),
-        "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
+        "rack spread": _uneven(problem, columns) & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
         "leader": badly_led(problem, columns) & problem.movable & due,
         # Another broker leads the partition of this number in another topic of its group.
@@ -156,6 +156,12 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
         at = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
         broken[at] |= ~problem.allowed[problem.topic_of[at], column[at]]
     return broken & problem.movable
+
+
+def _uneven(problem: Problem, replicas: IntArray) -> BoolArray:
+    """Replicas that could be spread over the racks more evenly, but for those that `rack_aware: as_today` leaves."""
+    uneven = uneven_racks(problem, replicas)
+    return uneven & ~as_even_as_today(problem, replicas) if problem.racks_as_today else uneven
 
 
 def _comes_to_cordoned(problem: Problem, replicas: IntArray, today: IntArray) -> BoolArray:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.build_problem import rows_to_place
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix, uneven_racks
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
+from planner.model.rack_spread import uneven_racks
 from planner.scoring import broker_loads, growth_scenarios, score
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.score import Scores, ScoringBasis, Tally
@@ -118,6 +119,7 @@ def has_sums(basis: ScoringBasis) -> bool:
     totals = [float((each.astype(np.float64) * (factors + 1)).sum()) for each in weights]
     in_sync = problem.out_of_sync is None or not problem.out_of_sync.any()
     plain = in_sync and problem.deferred is None and basis.windows.topic_leaders is None and problem.cordoned is None
+    plain = plain and not problem.racks_as_today
     small = problem.rows * targets <= _MOST_BYTES and len(problem.topic_names) * targets * 8 <= _MOST_BYTES
     plain = plain and not basis.scenarios and problem.together is None
     return plain and small and sum(totals) < _EXACT

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from clusters import no_racks, spec_of, specs
+from clusters import balance_of, no_racks, spec_of, specs
 from folders import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -294,6 +294,23 @@ def test_a_cordon_of_the_broker_that_is_emptied_changes_nothing() -> None:
 
     assert [] != (rest := resumed(plan, now))["partitions"]
     assert rest == resumed(plan, replace(now, cordoned={3: ("*",)}))
+
+
+def test_what_may_stay_spread_as_it_is_may_when_resumed() -> None:
+    """The rest of such a plan moves partitions that break the rack rule, and they still do afterwards."""
+    racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
+    topics, nothing = TopicFilter(on_brokers=(1,)), balance_of("none", "none", "none")
+    spec = spec_of(racks, {"x": [(1, 2, 4)] * 6}, sizes=10, topics=topics, balance=nothing, racks_as_today=True)
+    capped = (replace(each, max_replicas=3 if each.id == 1 else None) for each in spec.cluster.brokers)
+    spec = replace(
+        spec,
+        cluster=replace(spec.cluster, brokers=tuple(capped)),
+        execution=Execution(batches=BatchRules(moves_per_broker=1)),
+    )
+    plan = plan_of(spec)
+    assert [3, 30] == [len(plan["partitions"]), plan["bound"]["bytes_moved"]]
+    rest = resumed(plan, after_batches(plan, found(spec), 1))
+    assert (2, True) == (len(rest["partitions"]), rest["spec"]["racks_as_today"])
 
 
 def test_a_plan_in_bytes_needs_sizes() -> None:

@@ -1,11 +1,10 @@
-"""What a problem says of itself: when racks matter, which partitions are new, and spreads that could be better."""
+"""What a problem says of itself: when racks matter, which partitions are new."""
 
 from __future__ import annotations
 
 from clusters import no_racks, problem_of
 
 from planner.model.build_problem import today
-from planner.model.problem import uneven_racks
 from planner.model.spec import Changes, NewPartitions
 
 
@@ -17,15 +16,6 @@ def test_racks_matter_only_where_all_have_one() -> None:
     assert not problem_of(no_racks(1, 2), rows).racks_matter
     assert not problem_of({1: "a", 2: None}, rows).racks_matter
     assert problem_of({1: "a", 2: None}, rows, changes=Changes(remove_brokers=(2,))).racks_matter
-
-
-def test_a_spread_is_uneven_where_a_rack_with_room_has_two_less() -> None:
-    """Three replicas in one rack of three, where others have brokers free of the partition; never two in each."""
-    racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c"}
-    problem = problem_of(racks, {"x": [(1, 2, 3), (1, 2, 4), (1, 4, 6), (1, 2, 4, 5)]})
-    assert [True, True, False, True] == uneven_racks(problem, today(problem)).tolist()
-    full = problem_of({1: "a", 2: "a", 3: "a", 4: "b"}, {"x": [(1, 2, 3, 4)]})
-    assert [False] == uneven_racks(full, today(full)).tolist()
 
 
 def test_partitions_to_be_made_are_new() -> None:

@@ -289,6 +289,13 @@ def test_cordoned_brokers_are_part_of_what_is_proven(shut: tuple[int, ...], name
     assert expected == bound_section.bounded(typed(plan))
 
 
+def test_racks_as_today_are_part_of_what_is_proven() -> None:
+    """Plans that spread replicas worse aren't among those that the bound is about."""
+    plan = met()
+    plan["spec"] |= {"racks_as_today": True}
+    assert f"meets the targets{RACKS} at least as evenly as today" == bound_section.bounded(typed(plan))
+
+
 def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
     """Excluded ones stay in all plans that the bound is about; racks count only where the rule is on."""
     plan = met(rack_aware=False)

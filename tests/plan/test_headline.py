@@ -102,6 +102,9 @@ def test_racks_that_stay_uneven_are_said() -> None:
     assert nothing == headline.headline(typed(plan))
     assert [said] == [*headline.racks(typed(plan))]
     assert not headline.calm(typed(plan))
+    plan["spec"] |= {"racks_as_today": True}
+    left = said.replace("stay as they are (rebalance: none)", "aren't repaired (rack_aware: as_today)")
+    assert [left] == [*headline.racks(typed(plan))]
 
 
 def test_a_repair_that_has_nothing_to_do_says_so() -> None:

@@ -64,6 +64,7 @@ def build_spec(
         apart=tuple(rule for _, rule in apart(document)),
         together=tuple(patterns for _, patterns in together(document)),
         rack_aware=rack_aware(document),
+        racks_as_today=document.get("rack_aware") == "as_today",
         balance=sections.balance(document, sizes.known),
         log_dirs=sections.tolerance(document),
         budget=sections.budget(document),

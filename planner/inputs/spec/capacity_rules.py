@@ -16,7 +16,6 @@ from planner.inputs.spec.build_spec import (
     brokers_today,
     created_topics,
     leaving_brokers,
-    rack_aware,
     rebalance,
     replacements,
     target_brokers,
@@ -222,7 +221,8 @@ def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Fin
             message = f"the brokers that stay or join have room for {sum(caps.values())} {what}, and there are {total}"
             yield _capped(document, min(caps), key, message, "higher caps, or more brokers")
     racks = {broker.rack for broker in targets}
-    for rack in sorted(racks - {None}, key=str) if rack_aware(document) and None not in racks else ():
+    enforced = document.get("rack_aware") in (None, "enforced")
+    for rack in sorted(racks - {None}, key=str) if enforced and None not in racks else ():
         here = {broker.id: broker.max_replicas for broker in targets if broker.rack == rack}
         needed = sum(min(len(here), factor // len(racks)) * count for factor, count in counts.items())
         room = sum(cap or 0 for cap in here.values())

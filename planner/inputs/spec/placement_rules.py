@@ -76,6 +76,9 @@ def _racks_to_repair(document: Document) -> Iterator[Finding]:
             f"'racks' repairs what breaks the rack rule, which {place_of(document, ('rack_aware',))} disables; {rest}"
         )
         yield document.finding(path, message)
+    elif document.get("rack_aware") == "as_today":
+        message = f"'racks' repairs what {place_of(document, ('rack_aware',))} as_today leaves as it is; {rest}"
+        yield document.finding(path, message)
     elif all(broker.rack is None for broker in target_brokers(document)):
         message = f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
         yield document.finding(path, message)

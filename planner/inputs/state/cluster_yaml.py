@@ -252,6 +252,7 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
             ]
     kept |= {
         "changes": {"rebalance": "all"},
+        "rack_aware": "disabled" if stated.get("rack_aware") == "disabled" else "as_today",
         "topics": {**(stated.get("topics") or {}), "on_brokers": [broker]},
         "balance": dict.fromkeys(("replicas", "leaders", "topic_replicas", "disk"), "none"),
         "sweep": {"candidates": 30},

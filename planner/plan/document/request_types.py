@@ -134,6 +134,9 @@ class SpecSection(Section, frozen=True, kw_only=True):
         tuple[tuple[str, ...], ...] | None,
         doc("Patterns of topics whose partitions with one number have one leader; left out without such rules."),
     ] = None
+    racks_as_today: Annotated[
+        bool | None, doc("True where partitions may stay spread over racks as they are; left out where not.")
+    ] = None
     racks_before: Annotated[
         Mapping[BrokerKey, str | None] | None,
         doc("Today's broker.rack of the brokers that changes.set_racks names, null without one; left out without any."),

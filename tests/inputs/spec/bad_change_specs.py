@@ -73,7 +73,7 @@ CHANGE_CASES: list[Case] = [
     ("rebalance_no", after("changes: {rebalance: no}\n"), "11:11 changes.rebalance", "leaders, racks, none"),
     # which topics may move
     ("include_empty", after("topics: {include: []}\n"), "11:10 topics.include", "at least one item"),
-    ("rack_aware_word", after("rack_aware: false\n"), "11:1 rack_aware", "allowed: enforced, disabled"),
+    ("rack_aware_word", after("rack_aware: false\n"), "11:1 rack_aware", "allowed: enforced, as_today, disabled"),
     # disks
     ("disk_used_number", line(4, CAPACITIES) + "limits: {disk_used: 80}\n", "11:10 limits.disk_used", "up to 100%"),
     (

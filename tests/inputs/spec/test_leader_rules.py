@@ -19,6 +19,11 @@ CASES = [
         ("changes.rebalance", "which rack_aware (12:1) disables; allowed: all, leaders, none"),
     ),
     (
+        "racks_that_are_left",
+        "changes: {rebalance: racks}\nrack_aware: as_today\n",
+        ("changes.rebalance", "'racks' repairs what rack_aware (12:1) as_today leaves as it is; allowed: all"),
+    ),
+    (
         "unknown_broker",
         f"changes: {{{JOINING}, demote_brokers: [1, 9]}}\n",
         ("changes.demote_brokers[1]", "9 doesn't stay in the cluster; allowed: 1, 2, 3, 4"),

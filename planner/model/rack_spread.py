@@ -1,0 +1,109 @@
+"""How partitions are spread over the racks: what could be spread more evenly, and what may stay as it is today."""
+
+from itertools import combinations
+
+import numpy as np
+
+from planner.model.problem import BoolArray, IntArray, Problem, sums_at
+
+
+def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
+
+    A better spread exists where one rack holds two more than another that still has a broker free of the partition.
+    """
+    uneven = np.zeros(problem.rows, dtype=bool)
+    if not problem.racks_matter:
+        return uneven
+    names = problem.broker_racks.clip(min=0)
+    # No rack holds two more than another where none holds two.
+    crowded = np.flatnonzero(_any_rack_twice(replicas, names))
+    counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
+    sizes = _rack_sizes(problem, names, crowded)
+    roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
+    uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
+    return uneven
+
+
+def bounds_as_today(
+    problem: Problem, rack_of: IntArray, bounds: tuple[IntArray, IntArray], kinds: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The least and most replicas in each rack (K, R), and their row for each partition (P,), where `rack_aware` is
+    `as_today`: for what is uneven today and nothing forces to move, they reach to what the racks hold today.
+
+    `rack_of` (Bt,) numbers the target brokers' racks.
+    """
+    least, most = bounds
+    if not problem.racks_as_today:
+        return least, most, kinds
+    rows = np.flatnonzero(uneven_racks(problem, problem.replicas) & ~problem.forced)
+    number = np.full(len(problem.targets), -1)
+    number[problem.targets] = rack_of
+    there = np.where(problem.replicas[rows] >= 0, number[problem.replicas[rows]], -1)
+    at, slots = np.nonzero(there >= 0)
+    today = sums_at((len(rows), least.shape[1]), (at, there[at, slots]))
+    wide = np.hstack([np.minimum(least[kinds[rows]], today), np.maximum(most[kinds[rows]], today)])
+    wide, of_row = np.unique(wide, axis=0, return_inverse=True)
+    kinds = kinds.copy()
+    kinds[rows] = len(least) + of_row.reshape(-1)
+    lows, highs = np.split(wide.astype(least.dtype), 2, axis=1)
+    return np.concatenate([least, lows]), np.concatenate([most, highs]), kinds
+
+
+def as_even_as_today(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions that are uneven today, and of which each rack holds, with these replicas (P, W), as many as the
+    most even spread puts there, or as today, or something between.
+    """
+    found, rows = np.zeros(problem.rows, dtype=bool), np.flatnonzero(uneven_racks(problem, problem.replicas))
+    if not len(rows):
+        return found
+    names, racks = problem.broker_racks.clip(min=0), len(problem.rack_names)
+    sizes, factors = _rack_sizes(problem, names, rows), problem.replication_factors[rows]
+    level = np.zeros((1, len(rows)), dtype=np.int64)
+    for _ in range(int(factors.max(initial=0))):
+        level += np.minimum(sizes, level).sum(axis=0) < factors
+    most = np.minimum(sizes, level)
+    least = np.where(most.sum(axis=0) == factors, most, np.minimum(sizes, (level - 1).clip(0)))
+    now, today = (_by_rack(each[rows], names, racks) for each in (replicas, problem.replicas))
+    found[rows] = ((np.minimum(least, today) <= now) & (now <= np.maximum(most, today))).all(axis=0)
+    return found
+
+
+def _rack_sizes(problem: Problem, names: IntArray, rows: IntArray) -> IntArray:
+    """(R, n) or (R, 1): how many brokers of each rack these partitions may use, for racks of brokers (B,)."""
+    if problem.open_targets is None:
+        return np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
+    of_racks = names[problem.targets][:, None] == np.arange(len(problem.rack_names))
+    sizes = (problem.open_targets.astype(np.int64) @ of_racks.astype(np.int64)).T[:, problem.topic_of[rows]]
+    if problem.cordoned is not None:
+        for broker in np.flatnonzero(problem.targets & problem.cordoned).tolist():
+            held = (problem.replicas[rows] == broker).any(axis=1)
+            sizes[names[broker]] += (
+                held if problem.allowed is None else held & problem.allowed[problem.topic_of[rows], broker]
+            )
+    return sizes
+
+
+def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
+    """(R, n): replicas of each of these partitions in each rack, for racks of brokers (B,)."""
+    counts = np.zeros((racks, len(replicas)), dtype=np.int32)
+    for position in replicas.T:
+        rows = np.flatnonzero(position >= 0)
+        # A partition is there once at most in a position, so that no place is counted twice at once.
+        counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
+    return counts
+
+
+def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
+    """(P,): True where two replicas lie in one rack, for racks of brokers (B,)."""
+    columns = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
+    twice = np.zeros(len(replicas), dtype=bool)
+    for one, other in combinations(columns, 2):
+        twice |= one == other
+    return twice
+
+
+def crowding(replicas: IntArray, racks: IntArray) -> IntArray:
+    """Pairs of replicas in one rack in each row (P,); brokers without a rack are in one together."""
+    names = np.where(replicas >= 0, racks[replicas], -2 - np.arange(replicas.shape[1]))
+    return (names[:, :, None] == names[:, None, :]).sum(axis=(1, 2)).astype(np.int32)
