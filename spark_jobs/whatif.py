@@ -21,7 +21,7 @@ from planner.model.spec import Spec
 from planner.whatif import assignors, consumers_sweep, failure_rows, growth_forecast, sizing
 from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import Scenarios
-from planner.whatif.failure_rows import CHUNK, FailureStudy
+from planner.whatif.failure_rows import FailureStudy
 from planner.whatif.growth_forecast import Case, Row
 from planner.whatif.sizing import Combination, SizingStudy
 from spark_jobs.carrier import Received, add_module, carried, tasks_for
@@ -29,7 +29,7 @@ from spark_jobs.carrier import Received, add_module, carried, tasks_for
 if TYPE_CHECKING:
     from spark_jobs.session import Session
 
-LIFETIME_SCHEMA = pa.schema([("number", pa.int32()), ("row", pa.string())])
+NUMBERED_ROWS = pa.schema([("number", pa.int32()), ("row", pa.string())])
 # `number` is that of the scenarios within those that were asked for.
 CHUNK_SCHEMA = pa.schema([("number", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
 _TASKS_OF_SIZES = 8
@@ -43,11 +43,7 @@ def failures(
     spark: Session, study: FailureStudy, wanted: Sequence[Scenarios], *, partitions: int | None = None
 ) -> pa.Table:
     """Every scenario's rows (failure_rows.ROW_SCHEMA), by kind, scenario and stage."""
-    chunks = [
-        {"number": number, "start": start, "end": min(start + CHUNK, len(each.sets))}
-        for number, each in enumerate(wanted)
-        for start in range(0, len(each.sets), CHUNK)
-    ]
+    chunks = [dict(zip(CHUNK_SCHEMA.names, each, strict=True)) for each in failure_rows.chunks(wanted)]
     asked = (study, tuple(wanted)), pa.Table.from_pylist(chunks, schema=CHUNK_SCHEMA)
     rows = _answered(spark, *asked, _failed, failure_rows.ROW_SCHEMA, partitions)
     # Nothing is wanted where racks may fail and no broker has one.
@@ -83,14 +79,14 @@ def sizes(spark: Session, spec: Spec, wanted: Sequence[Combination], *, partitio
 def _in_order(spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None) -> list[Row]:
     """What each of these functions gives, in their order."""
     numbers = pa.table({"number": pa.array(range(len(asked)), pa.int32())})
-    table = _answered(spark, asked, numbers, _called, LIFETIME_SCHEMA, partitions)
+    table = _answered(spark, asked, numbers, _called, NUMBERED_ROWS, partitions)
     return [json.loads(row["row"]) for row in table.sort_by("number").to_pylist()]
 
 
 def _called(asked: Sequence[Callable[[], Row]], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
     for each in numbers:
         row = {"number": each["number"], "row": json.dumps(asked[each["number"]]())}
-        yield pa.Table.from_pylist([row], schema=LIFETIME_SCHEMA)
+        yield pa.Table.from_pylist([row], schema=NUMBERED_ROWS)
 
 
 def consumers(spark: Session, study: ConsumersStudy, rows: pa.Table, *, partitions: int | None = None) -> pa.Table:

@@ -1,7 +1,6 @@
 """`planner load`, `growth` and `size`: the load of a cluster, how long the cluster lasts, and which brokers to buy."""
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -20,7 +19,7 @@ from planner.cli.engine import (
 )
 from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import require_beside, require_unchanged
-from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread
+from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread, require_writable
 from planner.inputs.load import profile_file
 from planner.inputs.load.profile_statistics import TABLE_COLUMNS
 from planner.inputs.spec import reading
@@ -63,7 +62,7 @@ def load(
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
     for option, path, begins in (("--output", out, PARQUET), ("--html", page, PAGE)):
         if path:
-            _writable(option, path)
+            require_writable(option, path)
             require_unread(option, path, files, begins)
     if out is None:
         rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
@@ -92,15 +91,6 @@ def _made(
 
         with session.open_session(master=options.master, remote=options.remote, frames=True, many_rows=True) as spark:
             return job.profile(spark, job.LoadRequest(files, names, zone), options.partitions, phase.begin)
-
-
-def _writable(option: str, out: Path) -> None:
-    """SetupError if a file couldn't be written, before the minutes of work that it takes to make it."""
-    folder = Path(os.path.realpath(out)).parent
-    if not folder.is_dir():
-        raise SetupError(f"{option} {out}: {folder} is no folder; allowed: a file in a folder that exists")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise SetupError(f"{option} {out}: {folder} can't be written to; allowed: a file in a folder that can")
 
 
 def _names(columns: tuple[str, ...]) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """`planner failures` and `planner restart`: what breaks when brokers fail, and what a rolling restart refuses."""
 
-import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -139,8 +138,7 @@ def failures(
 
 def _require_free(rows: Path, path: Path, plan: Path | None) -> None:
     """SetupError for a file of rows that can't be written, or that holds something else, or what is to be read."""
-    if not Path(os.path.realpath(rows)).parent.is_dir():
-        raise SetupError(f"{rows}: can't be written: {rows.parent} isn't a folder")
+    output_folder.require_writable("--rows", rows)
     folder = path.parent if path.name == "plan.json" else path
     of_spec = plan or path.with_suffix(".plan")
     read = (folder, _spec_of(path) if folder.is_dir() else of_spec)

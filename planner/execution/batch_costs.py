@@ -86,8 +86,7 @@ def flows(batch: Batch) -> Iterator[CopyFlow]:
             written_to[broker] += step.bytes_in_per_sec
         if step.adding:
             sent[step.source] += step.bytes_moved
-            followers = len(step.before) - 1 + len(step.adding)
-            read_from[step.source] += step.bytes_in_per_sec * followers
+            read_from[step.source] += step.bytes_in_per_sec * step.followers_meanwhile
     sides: tuple[tuple[Side, Counter[int], Counter[int]], ...] = (
         ("copies in", received, written_to),
         ("leads", sent, read_from),

@@ -211,7 +211,7 @@ def _entries(
         for broker in step.adding:
             sizes[lanes[broker]] += step.size_bytes + written
             moves[lanes[broker]] += 1
-        sizes[sending] += step.bytes_moved + written * (len(step.before) - 1 + len(step.adding))
+        sizes[sending] += step.bytes_moved + written * step.followers_meanwhile
         moves[sending] += len(step.adding)
     return tuple(sizes), tuple(sizes.values()), tuple(moves.values())
 

@@ -227,10 +227,7 @@ def _crossed(gate: LimitRow) -> str:
 
 def _allowed(spec: Spec, peak: Peak) -> int:
     """Bytes that the broker may hold; as many as it does where it states no disk."""
-    if peak.disk_bytes is None:
-        return peak.size_bytes
-    share = _ALL_OF_IT if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
-    return peak.disk_bytes * share // _ALL_OF_IT
+    return peak.size_bytes if peak.disk_bytes is None else spec.limits.on_disk(peak.disk_bytes)
 
 
 def _overfull(spec: Spec, peak: Peak) -> str:

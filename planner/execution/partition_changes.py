@@ -91,6 +91,11 @@ class Step(ReplicaLists):
         """Bytes that this step copies between brokers."""
         return self.size_bytes * len(self.adding)
 
+    @property
+    def followers_meanwhile(self) -> int:
+        """How many replicas the source sends what producers write, while this step runs."""
+        return len(self.before) - 1 + len(self.adding)
+
 
 def steps_of(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
     """The change as steps of as many added replicas as a batch lets one partition have; all come from one broker."""

@@ -146,11 +146,8 @@ def racks(plan: Plan) -> dict[int, str]:
 
 def disk_limits(plan: Plan) -> dict[int, int]:
     """The bytes that each broker with a stated disk may hold: `limits.disk_used` of the disk, or all of it."""
-    ppm = plan.spec.limits.disk_used_ppm
-    share = 1_000_000 if ppm is None else ppm
-    return {
-        broker.id: broker.disk_bytes * share // 1_000_000 for broker in plan.brokers if broker.disk_bytes is not None
-    }
+    on_disk = plan.spec.limits.on_disk
+    return {broker.id: on_disk(broker.disk_bytes) for broker in plan.brokers if broker.disk_bytes is not None}
 
 
 def _log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:

@@ -170,6 +170,16 @@ def require_unread(option: str, out: Path, read: Iterable[str | Path], begins: b
                 )
 
 
+def require_writable(option: str, out: Path) -> None:
+    """SetupError if a file couldn't be written, before the minutes of work that it takes to make it."""
+    goal = Path(os.path.realpath(out))
+    folder, replaced = goal.parent, goal.is_file() or not goal.exists()
+    if not folder.is_dir():
+        raise SetupError(f"{option} {out}: {folder} isn't a folder; allowed: a file in a folder that exists")
+    if replaced and not os.access(folder, os.W_OK | os.X_OK):
+        raise SetupError(f"{option} {out}: {folder} can't be written to; allowed: a file in a folder that can")
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file's content in one step; a link stays, and its target is written. OSError if the system refuses.
 

@@ -269,9 +269,8 @@ def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
 def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> dict[str, Any]:
     """Weights by disk and network, the limit of `limits.disk_used`: of all of a disk where it isn't set, or less where
     `max_disk` says so, -1 for a broker that states neither; and caps on replicas and leaders."""
-    share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
     disks = [broker.disk_bytes for broker in brokers]
-    rooms = [(None if disk is None else disk * share // 1_000_000) for disk in disks]
+    rooms = [None if disk is None else spec.limits.on_disk(disk) for disk in disks]
     limits = [
         [each for each in pair if each is not None]
         for pair in zip(rooms, (broker.max_disk_bytes for broker in brokers), strict=True)

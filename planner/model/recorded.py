@@ -86,6 +86,10 @@ class SpecLimits(Section, frozen=True):
         Count | None, doc("The fewest months until a broker's disk is above its limit, as topics grow.")
     ] = None
 
+    def on_disk(self, disk_bytes: int) -> int:
+        """Bytes that a broker with such a disk may hold: all of it where `disk_used` isn't set."""
+        return disk_bytes if self.disk_used_ppm is None else disk_bytes * self.disk_used_ppm // 1_000_000
+
 
 class LeaderRacksRow(Section, frozen=True):
     """One rule on the racks that partitions are led in."""

@@ -18,7 +18,7 @@ from planner.execution.partition_changes import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
 from planner.model.cluster import Partition, PartitionChange, Topic
 from planner.model.formats import replica_list
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.model.recorded import TopicPartition
 from planner.model.spec import Changes, Spec
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, StateRow, StateSection, TopicRow
@@ -188,8 +188,7 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow
         np.bincount(problem.topic_of, weights=column, minlength=count).astype(np.int64).tolist()
         for column in (np.ones(problem.rows), changed, added)
     ]
-    moved = np.zeros(count, dtype=np.int64)
-    np.add.at(moved, problem.topic_of, added * problem.size_bytes)
+    moved = sums_at(count, problem.topic_of, added * problem.size_bytes)
     factors = _factors(problem, (before >= 0).sum(axis=1), ~new)
     wanted = _factors(problem, problem.replication_factors, np.ones_like(new))
     configs = {topic.name: topic for topic in topics_after(spec)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.model import formats
-from planner.model.problem import LongArray
+from planner.model.problem import LongArray, sums_at
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes
 from planner.report.plot_svg import COLOUR, Drawing, Mark
@@ -57,12 +57,9 @@ def movement(plan: Plan) -> Movement:
         *(np.searchsorted(brokers, copies[:, c]) for c in (1, 2)),
         copies[:, 3],
     )
-    received, sent, removed = (np.zeros((batches, count), dtype=np.int64) for _ in range(3))
-    copied = np.zeros((count, count), dtype=np.int64)
-    np.add.at(copied, (sender, receiver), amount)
-    np.add.at(received, (batch, receiver), amount)
-    np.add.at(sent, (batch, sender), amount)
-    np.add.at(removed, (removals[:, 0], np.searchsorted(brokers, removals[:, 1])), removals[:, 2])
+    copied = sums_at((count, count), (sender, receiver), amount)
+    received, sent = (sums_at((batches, count), (batch, side), amount) for side in (receiver, sender))
+    removed = sums_at((batches, count), (removals[:, 0], np.searchsorted(brokers, removals[:, 1])), removals[:, 2])
     before = {broker.id: getattr(broker.before, key) for broker in plan.brokers}
     today = np.array([before.get(broker, 0) for broker in brokers.tolist()], dtype=np.int64)
     # What a batch removes goes when it is complete; until then both copies count.

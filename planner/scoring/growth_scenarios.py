@@ -13,6 +13,7 @@ from planner.model.balance import NO_TOLERANCE
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.scoring.broker_loads import loads
+from planner.scoring.window_excess import distance
 from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, windows
 
 _MILLION = 1_000_000
@@ -107,7 +108,7 @@ def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
         )
         for at, (name, bounds) in enumerate(zip(BYTE_WINDOWS, scenario.windows.of_bytes, strict=True))
         if bounds is not None
-        for column in np.flatnonzero((held[at] < bounds[0]) | (held[at] > bounds[1])).tolist()
+        for column in np.flatnonzero(distance(bounds, held[at])).tolist()
     ]
 
 

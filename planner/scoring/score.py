@@ -359,12 +359,18 @@ def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: B
     )
 
 
+def digest_keys(rows: LongArray, positions: LongArray) -> NDArray[np.uint64]:
+    """What a digest mixes with the broker of the replicas of these rows at these positions, broadcast."""
+    return rows.astype(np.uint64) * np.uint64(1 << 32) + np.uint64(1) + (positions.astype(np.uint64) << np.uint64(24))
+
+
 def _digest(replicas: IntArray) -> LongArray:
     """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, whatever their order."""
-    rows = np.arange(len(replicas), dtype=np.uint64) * np.uint64(1 << 32) + np.uint64(1)
-    total = np.zeros(len(replicas), dtype=np.uint64)
-    for position, brokers in enumerate(replicas.T):
-        mixed = mix(rows + np.uint64(position << 24) + brokers.astype(np.uint64))
+    rows, width = replicas.shape
+    keys = digest_keys(np.arange(rows), np.arange(width)[:, None])
+    total = np.zeros(rows, dtype=np.uint64)
+    for key, brokers in zip(keys, replicas.T, strict=True):
+        mixed = mix(key + brokers.astype(np.uint64))
         # What is absent, -1, counts for nothing.
         mixed[brokers < 0] = 0
         total += mixed

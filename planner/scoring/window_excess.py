@@ -201,8 +201,7 @@ class Allowed:
 
     def reached(self, cells: LongArray, load: LongArray) -> Allowed:
         """The excess of a plan with these movable replicas (T, Bt) and their loads (D, Bt)."""
-        low, high = self.windows.bounds.transpose(1, 0, 2)
-        outside = distance(np.stack([low, high]), load)
+        outside = distance(self.windows.bounds.transpose(1, 0, 2), load)
         return replace(
             self,
             replicas=self.topics.weigh(cells) + self.brokers.weigh(cells.sum(axis=0, keepdims=True)),

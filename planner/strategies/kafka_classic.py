@@ -39,7 +39,10 @@ def place(
 
     Source: Kafka 3.9, org.apache.kafka.admin.AdminUtils.assignReplicasToBrokers (KIP-36).
     """
-    _check_request(len(brokers), partitions, replication_factor, start_index, next_replica_shift)
+    require_placeable(len(brokers), partitions, replication_factor)
+    if start_index < 0 or next_replica_shift < 0:  # to Kafka: draw one
+        both = f"start index {start_index}, next replica shift {next_replica_shift}"
+        raise InfeasibleError(f"{both}: both must be at least 0")
     order, racks = _arranged(brokers, rack_aware)
     count, first_id = len(order), max(start_partition_id, 0)
     ids = np.arange(first_id, first_id + partitions)
@@ -115,7 +118,7 @@ def assign(problem: Problem, seed: int = 0, start_index: int = -1, next_replica_
     starts, shifts = starts_and_shifts(problem, seed, start_index, next_replica_shift)
 
     def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
-        _check_request(len(order), 1, factor, 0, 0)
+        require_placeable(len(order), len(ids), factor)
         return place_rows(order, racks, factor, ids, starts[topics], shifts[topics])
 
     return _placed(problem, lists)
@@ -201,16 +204,13 @@ def _arranged(brokers: Sequence[tuple[int, str | None]], rack_aware: bool) -> tu
     return with_rack_numbers(named)
 
 
-def _check_request(brokers: int, partitions: int, replication_factor: int, start_index: int, shift: int) -> None:
-    """Refuse what Kafka refuses, and a negative start or shift (to Kafka: draw one; here each is a candidate's)."""
+def require_placeable(brokers: int, partitions: int, replication_factor: int) -> None:
+    """InfeasibleError for what Kafka refuses to place on so many brokers."""
     if partitions <= 0:
         raise InfeasibleError(f"partitions is {partitions}: at least 1 partition is needed to place anything")
-    if replication_factor <= 0:
-        raise InfeasibleError(f"replication factor is {replication_factor}: it must be at least 1")
-    if replication_factor > brokers:
-        raise InfeasibleError(f"replication factor is {replication_factor}: at most {brokers}, the number of brokers")
-    if start_index < 0 or shift < 0:
-        raise InfeasibleError(f"start index {start_index}, next replica shift {shift}: both must be at least 0")
+    if not 1 <= replication_factor <= brokers:
+        allowed = f"from 1 to {brokers}, the number of brokers"
+        raise InfeasibleError(f"replication factor is {replication_factor}: it must be {allowed}")
 
 
 def round_robin(
@@ -224,9 +224,7 @@ def round_robin(
 
     InfeasibleError for a replication factor below 1 or above the number of brokers, or nothing to place.
     """
-    if partitions <= 0:
-        raise InfeasibleError(f"partitions is {partitions}: at least 1 partition is needed to place anything")
-    _check_factor(replication_factor, len(brokers))
+    require_placeable(len(brokers), partitions, replication_factor)
     n, replicas = len(brokers), range(replication_factor)
     return [tuple(brokers[(start + i + j) % n] for j in replicas) for i in range(partitions)]
 
@@ -241,13 +239,7 @@ def assign_round_robin(problem: Problem, seed: int = 0, start_index: int = -1) -
     starts, _ = starts_and_shifts(problem, seed, start_index, 0)
 
     def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
-        _check_factor(factor, len(order))
+        require_placeable(len(order), len(ids), factor)
         return order.take((ids + starts[topics])[:, None] + np.arange(factor), mode="wrap")
 
     return _placed(problem, lists)
-
-
-def _check_factor(replication_factor: int, brokers: int) -> None:
-    if not 1 <= replication_factor <= brokers:
-        allowed = f"from 1 to {brokers}, the number of brokers"
-        raise InfeasibleError(f"replication factor is {replication_factor}: it must be {allowed}")

@@ -13,6 +13,7 @@ from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
 from planner.strategies.java_random import JavaRandom, hash_map_order, utf16_key
+from planner.strategies.kafka_classic import require_placeable
 
 
 def place(
@@ -32,11 +33,11 @@ def place(
 
     Source: Kafka 4.1, StripedReplicaPlacer.place.
     """
-    if partitions <= 0:
-        raise InfeasibleError(f"partitions is {partitions}: at least 1 partition is needed to place anything")
+    require_placeable(len(brokers), partitions, replication_factor)
     if start_partition < 0:
         raise InfeasibleError(f"start partition is {start_partition}: partition ids begin at 0")
-    _check_brokers(len(brokers), sum(not fenced for _, _, fenced in brokers), replication_factor)
+    if all(fenced for _, _, fenced in brokers):
+        raise InfeasibleError(f"all {len(brokers)} brokers are fenced: a partition's leader needs an unfenced one")
     stripes = _Stripes(JavaRandom(java_random_seed), brokers)
     return [tuple(stripes.next_partition(replication_factor)) for _ in range(partitions)]
 
@@ -61,7 +62,7 @@ def assign(problem: Problem, seed: int) -> IntArray:
         if not wanted[rows].any():
             continue
         for factor in np.unique(problem.replication_factors[rows]).tolist():
-            _check_brokers(len(brokers), len(brokers), factor)
+            require_placeable(len(brokers), len(rows), factor)
             alike = rows[problem.replication_factors[rows] == factor]
             stripes = _Stripes(random, brokers)
             lists = np.array([stripes.next_partition(factor) for _ in alike], dtype=np.int32)
@@ -168,12 +169,3 @@ class _Stripes:
         for rack in self._by_hash.values():
             self._random.shuffle(rack.fenced.brokers)
             self._random.shuffle(rack.unfenced.brokers)
-
-
-def _check_brokers(brokers: int, unfenced: int, replication_factor: int) -> None:
-    if replication_factor <= 0:
-        raise InfeasibleError(f"replication factor is {replication_factor}: it must be at least 1")
-    if unfenced == 0:
-        raise InfeasibleError(f"all {brokers} brokers are fenced: a partition's leader needs an unfenced one")
-    if replication_factor > brokers:
-        raise InfeasibleError(f"replication factor is {replication_factor}: at most {brokers}, the number of brokers")

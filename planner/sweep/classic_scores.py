@@ -320,8 +320,6 @@ def _replicas(problem: Problem) -> Replicas:
     crossing = problem.broker_racks[brokers] != problem.broker_racks[source][:, None]
     kinds = np.where(here[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
     place = np.concatenate([np.full(len(each), position) for position, each in enumerate(positions)])
-    # As `score.digest` mixes row, position and broker.
-    digest = row.astype(np.uint64) * np.uint64(1 << 32) + np.uint64(1) + (place.astype(np.uint64) << np.uint64(24))
     return Replicas(
         tuple((span, None if len(rows) == problem.rows else rows) for span, rows in spans),
         problem.size_bytes[row].astype(np.float64),
@@ -329,7 +327,7 @@ def _replicas(problem: Problem) -> Replicas:
         source[row].astype(np.int64),
         row * targets,
         problem.topic_of[row].astype(np.int64) * targets,
-        digest,
+        score.digest_keys(row, place),
         kinds.reshape(-1),
         None if problem.sizes_ahead is None else problem.sizes_ahead[row],
     )

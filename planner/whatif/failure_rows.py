@@ -4,7 +4,7 @@ A `FailureStudy` holds what all scenarios need; `evaluate` judges some of them, 
 rows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.build_problem import brokers_after
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measured
@@ -92,9 +92,7 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
         # Copies that aren't complete yet count in full.
         replicas, slots = stage.first.replicas, stage.first.replicas >= 0
         sizes = np.broadcast_to(stage.first.size_bytes[:, None], replicas.shape)
-        on_brokers = np.zeros(len(problem.broker_ids), dtype=np.int64)
-        np.add.at(on_brokers, replicas[slots], sizes[slots])
-        held.append(on_brokers)
+        held.append(sums_at(len(problem.broker_ids), replicas[slots], sizes[slots]))
         before = stage
     brokers = brokers_after(spec)
     return FailureStudy(
@@ -119,13 +117,17 @@ def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) 
     return tuple(each for each in found if len(each.sets))
 
 
+def chunks(wanted: Iterable[Scenarios]) -> Iterator[tuple[int, int, int]]:
+    """The number of each kind of scenarios, and from where to where each chunk of them is."""
+    for number, each in enumerate(wanted):
+        for start in range(0, len(each.sets), CHUNK):
+            yield number, start, min(start + CHUNK, len(each.sets))
+
+
 def run(study: FailureStudy, wanted: Iterable[Scenarios]) -> pa.Table:
     """Every scenario's rows, in this process: by kind, scenario and stage."""
-    parts = [
-        evaluate(study, each, start, min(start + CHUNK, len(each.sets)))
-        for each in wanted
-        for start in range(0, len(each.sets), CHUNK)
-    ]
+    wanted = tuple(wanted)
+    parts = [evaluate(study, wanted[number], start, end) for number, start, end in chunks(wanted)]
     return pa.concat_tables([ROW_SCHEMA.empty_table(), *parts]).combine_chunks()
 
 

@@ -289,7 +289,7 @@ def _rows(found: FailuresSection) -> Iterator[_Worst]:
 
 
 def _badness(worst: FailureFigures) -> tuple[int, ...]:
-    return tuple(getattr(worst, key) or 0 for key in ("offline", "lost", "writes_refused", "over_capacity", "at_risk"))
+    return tuple(getattr(worst, key) or 0 for key in _WORSE[:5])
 
 
 def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:

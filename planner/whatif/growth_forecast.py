@@ -170,8 +170,7 @@ def _counts(spec: Spec, base: Case, of: BrokerClass) -> tuple[int, ...]:
 def at_least(spec: Spec, base: Case, of: BrokerClass) -> int:
     """The fewest brokers of a class with which no total is above what all brokers may hold together."""
     problem = base.forecast.problem
-    share = _MILLION if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
-    disk = None if of.disk_bytes is None else of.disk_bytes * share // _MILLION
+    disk = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes)
     preferred = np.where(problem.replicas[:, 0] >= 0, problem.replicas[:, 0], -1)
     needed = 0
     for month in range(base.months + 1):

@@ -11,6 +11,7 @@ from msgspec import convert, structs
 from planner.model.build_problem import topics_after
 from planner.model.cluster import in_force
 from planner.model.formats import counted, duration, first_names, ranges, size
+from planner.model.problem import sums_at
 from planner.model.sizes_ahead import MONTH_SECONDS, Forecast, per_month_ppm, retention
 from planner.model.spec import Spec
 from planner.plan import headline
@@ -161,9 +162,7 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
     """Each topic: why it grows as it does, and the bytes of one copy of all its partitions today and then."""
     problem, then = ahead.problem, ahead.at(months)
     count = len(problem.topic_names)
-    today_bytes, bytes_then = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    np.add.at(today_bytes, problem.topic_of, problem.size_bytes)
-    np.add.at(bytes_then, problem.topic_of, then.size_bytes)
+    today_bytes, bytes_then = (sums_at(count, problem.topic_of, each.size_bytes) for each in (problem, then))
     rated = np.bincount(problem.topic_of, weights=ahead.by_rate, minlength=count) > 0
     every = topics_after(spec)
     growth = per_month_ppm(spec.growth.rates, [topic.name for topic in every])

@@ -42,7 +42,7 @@ def profile(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("-o", "{}/gone/load.parquet"), "/gone is no folder; allowed: a file in a folder that exists"),
+        (("-o", "{}/gone/load.parquet"), "/gone isn't a folder; allowed: a file in a folder that exists"),
         (("-o", "{}/p", "--column", "tim=ts"), "--column tim=ts: did you mean 'time'? allowed: NAME=COLUMN with one"),
         (("-o", "{}/p", "--time-zone", "../x"), "--time-zone ../x: is no time zone; allowed: a name such as"),
         (("-o", "{}/p", "--master", "m", "--remote", "r"), "--master and --remote exclude each other"),

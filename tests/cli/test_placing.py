@@ -138,7 +138,7 @@ def test_a_spec_gives_brokers_and_racks(planner):
         (("--brokers", "0,0", *PAIR), "'0,0' isn't a list of brokers"),
         (("--brokers", "0,1,2", "--racks", "0:a", *PAIR), "'0:a' isn't a list of racks"),
         (("--brokers", "0,1,2", "--racks", "5=a", *PAIR), "--racks names broker 5; allowed: 0, 1, 2"),
-        (("--brokers", "0,1", *PAIR), "replication factor is 3: at most 2"),
+        (("--brokers", "0,1", *PAIR), "replication factor is 3: it must be from 1 to 2"),
         (PAIR, "the brokers come from --brokers or from SPEC"),
         (("--brokers", "0,1,2", "--start-index", 1), "classic needs --start-index and --next-replica-shift"),
         (("--brokers", "0,1,2", *PAIR, "--java-random-seed", 1), "no --java-random-seed"),

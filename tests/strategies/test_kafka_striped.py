@@ -70,7 +70,7 @@ def test_placements_are_valid(data: st.DataObject) -> None:
     ("brokers", "partitions", "factor", "message"),
     [
         ([(1, "a", True), (2, "a", True)], 1, 1, "all 2 brokers are fenced"),
-        ([(1, "a", False), (2, "a", True)], 1, 3, "factor is 3: at most 2"),
+        ([(1, "a", False), (2, "a", True)], 1, 3, "factor is 3: it must be from 1 to 2"),
         ([(1, "a", False)], 1, 0, "factor is 0"),
         ([(1, "a", False)], 0, 1, "partitions is 0"),
     ],
@@ -147,5 +147,5 @@ def test_assign_rows_with_factors_of_their_own() -> None:
 
 def test_assign_with_too_few_brokers() -> None:
     """A replication factor that the target can't hold is refused."""
-    with pytest.raises(InfeasibleError, match="factor is 2: at most 1"):
+    with pytest.raises(InfeasibleError, match="factor is 2: it must be from 1 to 1"):
         assigned(problem_of(Changes(remove_brokers=(1, 2, 3, 4, 5))), 1)

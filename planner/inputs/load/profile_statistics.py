@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.model.load_history import GROWTH_HOURS, HOUR_SECONDS, HOURS_OF_WEEK, Span
-from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, sums_at
 
 # What is above makes no sense, and sums of hours must fit in 64 bits: 1 TiB/s, and 1 EiB.
 MOST_RATE, MOST_SIZE = 2**40, 2**60
@@ -192,12 +192,10 @@ def added_up(parts: pa.ListArray, span: Span) -> HourlySums:
     at = row, np.asarray(hours.flatten(), dtype=np.int64) - span.first
     seen = np.zeros((len(parts), span.hours), dtype=bool)
     seen[at] = True
-    sums: list[LongArray] = []
-    for name in ("in_sums", "in_counts", "out_sums", "out_counts"):
-        total: LongArray = np.zeros(seen.shape, dtype=np.int64)
-        np.add.at(total, at, np.asarray(flat.field(name).flatten(), dtype=np.int64))
-        sums.append(total)
-    in_sums, in_counts, out_sums, out_counts = sums
+    in_sums, in_counts, out_sums, out_counts = (
+        sums_at(seen.shape, at, np.asarray(flat.field(name).flatten(), dtype=np.int64))
+        for name in ("in_sums", "in_counts", "out_sums", "out_counts")
+    )
     return HourlySums(in_sums, in_counts, out_sums, out_counts, seen)
 
 

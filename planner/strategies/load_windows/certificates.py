@@ -143,9 +143,9 @@ def _better(proven: Certificate, cases: Sequence[Certificate]) -> Certificate:
     return max(proven, replace(cases[0], others=others), key=least)
 
 
-def _best(sources: Iterable[Certificate], most: Allowed, held: Anywhere | None) -> Certificate:
+def _best(sources: Iterable[Certificate], most: Allowed, held: Anywhere) -> Certificate:
     """The best of these certificates, each at the edges that prove the least."""
-    made = (each if held is None else held.certificate(each) for each in sources)
+    made = map(held.certificate, sources)
     return max((each if most.none else within(each, most) for each in made), key=least)
 
 
