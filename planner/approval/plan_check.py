@@ -17,7 +17,7 @@ from planner import __version__
 from planner.approval import staleness
 from planner.approval.cluster_now import Since, Sources, read_now, since
 from planner.approval.staleness import Difference, Fit, Standing
-from planner.export import folder_check, kafka_files
+from planner.export import folder_check, templated_files
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import amounts, file_reading
 from planner.model.errors import SetupError, StalePlanError
@@ -113,7 +113,7 @@ def check_restart(
     if path.is_dir():
         made = {name: digest(content) for name, content in render(restart).items()}
         # Today's replica lists aren't in restart.json, only their digest.
-        made[f"{kafka_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
+        made[f"{templated_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
         made[SUMS] = digest(folder_check.sums(made))
         found = folder_check.held(made, folder_check.entries(path))
         if found.differences:

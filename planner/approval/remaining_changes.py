@@ -25,7 +25,7 @@ from planner.model.cluster import (
     partition_name,
 )
 from planner.model.errors import StalePlanError
-from planner.model.formats import counted, first_lines, printable, replica_list
+from planner.model.formats import brokers, counted, first_lines, printable, replica_list
 from planner.model.recorded import InputRow, StatedRateRow
 from planner.model.spec import (
     OF_HOURS,
@@ -86,7 +86,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     left = {key: row for key, row in held.rows.items() if key not in gone and key not in strangers}
     changes = [change for row in left.values() if (change := _change(held, row)).reassigned or change.elects]
     made, not_made = _unmade(held, new_strangers)
-    wait = f"{counted(held.moving, 'partition')} of the plan still being reassigned: planned from where they will be"
+    wait = f"{counted(held.moving, 'partition')} of the plan still being reassigned; planned from where they will be"
     return Rest(
         changes=tuple(sorted(changes, key=lambda change: change.key)),
         targets={key: row.replicas for key, row in left.items()},
@@ -118,8 +118,7 @@ def _require_known(plan: Plan, now: Now) -> None:
     needed = {broker for row in plan.partitions for broker in row.replicas}
     absent = needed - now.racks.keys() if now.racks is not None else ()
     if absent:
-        who = ", ".join(map(str, sorted(absent)))
-        raise StalePlanError(f"not live: broker {who}; the plan's target needs all of its brokers; plan anew")
+        raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan anew")
 
 
 def _strangers(held: PlanOnCluster) -> Iterator[tuple[PartitionKey, str]]:

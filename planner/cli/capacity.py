@@ -86,7 +86,7 @@ def _made(
 ) -> tuple[pa.Table, About]:
     with phases_shown(Console(stderr=True)) as phase:
         phase.begin("starting Spark")
-        from spark_jobs import load_profile as job  # planner never imports pyspark; this is its only door
+        from spark_jobs import load_profile as job
         from spark_jobs import session
 
         with session.open_session(master=options.master, remote=options.remote, frames=True, many_rows=True) as spark:
@@ -110,7 +110,9 @@ def _zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise SetupError(f"--time-zone {name}: is no time zone; allowed: a name such as Europe/Berlin or UTC") from None
+        raise SetupError(
+            f"--time-zone {name}: isn't a time zone; allowed: a name such as Europe/Berlin or UTC"
+        ) from None
 
 
 # From so many clusters on, a second worker saves more than starting Spark takes.

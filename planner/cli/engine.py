@@ -1,8 +1,8 @@
 """Where a command computes, and how far it is.
 
-A command computes on Spark or in this process, with the same result. `whatif` runs on Spark. The other commands run in
-this process, unless an option of Spark's is given; `failures` of any K brokers at once are so many that they run on
-Spark, too.
+A command computes on Spark or in this process, with the same result. `whatif` and `load` run on Spark. The others run
+in this process, unless an option of Spark's is given, or there is so much to do that Spark pays: `failures` of any
+K brokers at once, and `size` of many clusters.
 """
 
 from collections.abc import Callable, Iterator
@@ -83,7 +83,7 @@ def computed(options: EngineOptions, spark: bool, there: Callable[[Any, Any], T]
     """What `there` makes of the module `spark_jobs.whatif` and a session; without `spark` what `here` gives."""
     if not spark:
         return here()
-    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
+    from spark_jobs import session, whatif
 
     with session.open_session(master=options.master, remote=options.remote) as opened:
         return there(whatif, opened)

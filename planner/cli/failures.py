@@ -8,7 +8,7 @@ import click
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.shown import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
-from planner.export import folder_check, kafka_files, output_folder
+from planner.export import folder_check, output_folder, templated_files
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
@@ -147,7 +147,10 @@ def _require_free(rows: Path, path: Path, plan: Path | None) -> None:
 
 def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
     """The files of a restart's folder but for their digests; `states` are today's replica lists."""
-    return {**kafka_files.restart_files(made, states), "report.md": markdown.render(restart_steps.view(made)).encode()}
+    return {
+        **templated_files.restart_files(made, states),
+        "report.md": markdown.render(restart_steps.view(made)).encode(),
+    }
 
 
 @click.command()

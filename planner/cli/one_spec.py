@@ -17,7 +17,7 @@ from msgspec import structs
 
 from planner.cli.fleet import Job
 from planner.export import folder_check, output_folder
-from planner.export.kafka_files import files as rendered
+from planner.export.templated_files import files as rendered
 from planner.inputs.spec import reading
 from planner.model.build_problem import assigned
 from planner.model.errors import PlannerError
@@ -119,7 +119,7 @@ def _failures(spec: Spec, plan: Plan) -> FailuresSection:
 
 
 def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
-    """The document of `planner growth`, with the plan's own assignment as the planned one.
+    """The section of `planner growth`, with the plan's own assignment as the planned one.
 
     Where that lasts, no more brokers are tried.
     """

@@ -1,4 +1,4 @@
-"""The gates: limits of the YAML that a plan is refused for, a throttle that can't work, and how their numbers read."""
+"""The gates: what a plan is refused for (limits, a throttle that can't work, cordons), and how their numbers read."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ _WHAT = {
 
 
 class LimitRow(Section, frozen=True):
-    """One limit of the YAML, which the plan keeps."""
+    """One limit of the YAML, or of a disk, and what the plan needs of it."""
 
     key: Annotated[str, doc("Key in the YAML.")]
     limit: Annotated[
@@ -172,7 +172,8 @@ def _unjudged(spec: Spec) -> Iterator[str]:
     """Limits that nothing is known to judge by; reading a YAML refuses them already, this is for other specs."""
     cluster = spec.cluster
     if cluster.unsized or not cluster.sizes_known:
-        who = f"{cluster.unsized or 'all'} partitions have no size"
+        count = cluster.unsized
+        who = "1 partition has no size" if count == 1 else f"{count or 'all'} partitions have no size"
         yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
     if all(broker.rack is None for broker in spec.all_brokers):
         yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")

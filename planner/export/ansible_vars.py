@@ -1,6 +1,6 @@
 """The values of a plan that the Ansible role's templates need: counts, brokers, and the content of the role's files.
 
-`kafka_files` renders them. Partitions and replica lists are written as Kafka's tools print them: `topic-0`, `1,2,3`.
+`templated_files` renders them. Partitions and replica lists are written as Kafka's tools print them: `topic-0`, `1,2`.
 """
 
 from collections import Counter

@@ -166,7 +166,7 @@ def require_unread(option: str, out: Path, read: Iterable[str | Path], begins: b
             if there.read(len(begins)) != begins:
                 kind = "Parquet file" if begins == PARQUET else "page"
                 raise SetupError(
-                    f"{option} {out}: is there already, and is no {kind}; allowed: a new file, or a {kind}"
+                    f"{option} {out}: is there already, and isn't a {kind}; allowed: a new file, or a {kind}"
                 )
 
 

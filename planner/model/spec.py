@@ -172,7 +172,7 @@ class NewPartitions:
 
 @dataclass(frozen=True)
 class Changes:
-    """The wish. `rebalance` says whether replicas may move that no other change forces to."""
+    """What is to change. `rebalance` says whether replicas may move that no other change forces to."""
 
     add_brokers: tuple[Broker, ...] = ()
     remove_brokers: tuple[int, ...] = ()
@@ -331,7 +331,8 @@ class Spec:
         return self.cluster.brokers + self.changes.add_brokers
 
 
-# Limits that nobody can judge without sizes, without racks, or without the hours of the week, by their fields.
+# Limits that nobody can judge without sizes, without racks (by their keys), or without the hours of the week (by their
+# fields).
 OF_SIZES = ("bytes_moved", "cross_rack_bytes", "eta", "disk_used", "months_until_full")
 OF_RACKS = ("cross_rack_bytes", "rack_offline", "rack_refused")
 OF_HOURS = ("hours_above_capacity", "worst_hour_bytes_per_sec", "p99_hour_bytes_per_sec")

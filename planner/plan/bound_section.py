@@ -33,7 +33,7 @@ Placed = Mapping[PartitionKey, Sequence[int]]
 _WITHIN = {
     "flow": "no plan with these racks, replication factors and replica windows moves less",
     "prices": "no plan with these racks, replication factors and windows of replicas, bytes and traffic moves less",
-    "branches": "in none of them a plan with these racks, replication factors and windows moves less",
+    "branches": "in none of them does a plan with these racks, replication factors and windows move less",
 }
 _HOW = {
     "flow": "a min-cost flow's optimum",
@@ -219,15 +219,16 @@ def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
     """StalePlanError if the plan isn't one of those that the bound covers, or states another excess."""
     found, stated = excess(certificate), plan.bound.excess
     if found != stated:
-        raise StalePlanError(f"{shown}: the bound is for plans with an excess of {found}, the plan says {stated}")
+        raise StalePlanError(f"{shown}: the prices are for plans with another excess than bound.excess says")
     if certificate.outside is None:
         return
     outside = certificate.outside
     reached = outside.allowed.reached(*_placed(plan.replica_lists, certificate.facts, outside, shown))
     if not outside.allowed.holds(reached):
         raise StalePlanError(
-            f"{shown}: the plan is further outside of its windows than the plans that the bound is for: "
-            f"{reached.replicas} and {reached.loads}, allowed: {outside.allowed.replicas} and {outside.allowed.loads}"
+            f"{shown}: the plan is further outside of its windows than the plans that the bound is for: by a weight of "
+            f"{reached.replicas} for replicas and {reached.loads} bytes of loads, allowed: {outside.allowed.replicas} "
+            f"and {outside.allowed.loads}"
         )
 
 

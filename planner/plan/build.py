@@ -90,7 +90,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
 def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
     """The plan of the row that was chosen, and the proposal that it stands for, which has been checked.
 
-    RefusedPlanError if it crosses a gate of `limits` or the throttle can't work.
+    RefusedPlanError if it crosses a gate of `limits` or isn't safe (see `gates`).
     """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
     file = None if proposal.certificate is None else bound_section.encoded(proposal.certificate)

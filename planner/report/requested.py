@@ -168,7 +168,7 @@ _REASONS = {
 
 
 def reasons(plan: Plan) -> str:
-    """How many partitions change for which reason, most first: `12 partitions for the balance of replicas, 3 …`."""
+    """How many partitions change for which reason, most first: `12 partitions to empty removed brokers, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
     of_balance = {} if bound_section.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -1,5 +1,5 @@
 """Scenarios: the problem with topics at a multiple of their bytes and traffic, or with the traffic of an hour of the
-week; and which windows hold then.
+week; which windows hold then; and what brokers hold in the coming months.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
-from planner.scoring import broker_loads, fair_shares, growth_scenarios, independent_check
+from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, excess_anywhere, spread, windows
@@ -50,7 +50,7 @@ class ScoringBasis:
     totals: LongArray
     room_bytes: LongArray
     held_bytes: LongArray
-    fragile: broker_loads.Fragile
+    fragile: failure_costs.Fragile
     scenarios: tuple[Scenario, ...] = ()
 
     @staticmethod
@@ -60,7 +60,7 @@ class ScoringBasis:
         amounts = _amounts(problem)[:measures]
         wanted = windows(problem, problem.balance)
         held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
-        fragile = broker_loads.Fragile.of(problem)
+        fragile = failure_costs.Fragile.of(problem)
         # A broker's disk where all state theirs, else its fair share of the bytes.
         room = problem.disk_bytes[problem.targets]
         if wanted.byte_shares is not None and (problem.disk_limit_bytes[problem.targets] < 0).any():
@@ -73,7 +73,7 @@ class Tally(NamedTuple):
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
     `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
     and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1),
-    `growth_scenarios.held_ahead`; `exposed` (G, E), `broker_loads.lost_by_group`; and, the last one, `topic_spread`
+    `growth_scenarios.held_ahead`; `exposed` (G, E), `failure_costs.lost_by_group`; and, the last one, `topic_spread`
     (G,), which combines by its maximum.
     """
 
@@ -183,7 +183,7 @@ def _tally(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None, 
         _copied(problem, assignment, added, groups),
         _grown(basis, assignment, leading, groups),
         growth_scenarios.held_ahead(problem, assignment, groups.of, len(groups)),
-        broker_loads.lost_by_group(problem, basis.fragile, assignment, groups.of, len(groups)),
+        failure_costs.lost_by_group(problem, basis.fragile, assignment, groups.of, len(groups)),
         np.maximum.reduceat(spread, firsts),
     )
 
@@ -232,7 +232,7 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
         peak_disk_ppm=_peak_ppm(basis, total.copied[:, 0]),
         **growth_scenarios.excess(basis.scenarios, total.grown),
         months_until_full=growth_scenarios.months_until_full(basis.problem, total.ahead),
-        **broker_loads.worst_losses(basis.problem, total.exposed),
+        **failure_costs.worst_losses(basis.problem, total.exposed),
         rack_leaders=broker_loads.rack_leaders(basis.problem, leaders),
     )
 

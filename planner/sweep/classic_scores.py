@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from planner.model.build_problem import rows_to_place
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.model.rack_spread import uneven_racks
-from planner.scoring import broker_loads, growth_scenarios, score
+from planner.scoring import broker_loads, failure_costs, growth_scenarios, score
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.score import Scores, ScoringBasis, Tally
 from planner.scoring.window_excess import TOPIC_PRICE, weight
@@ -295,7 +295,7 @@ def _of_topics(sums: ClassicSums, held: LongArray) -> tuple[int, LongArray]:
 
 
 def _exposed(sums: ClassicSums, which: LongArray, at: LongArray) -> LongArray:
-    """(E,): `broker_loads.lost_by_group`; nothing where no failure of a rack is felt, as mostly."""
+    """(E,): `failure_costs.lost_by_group`; nothing where no failure of a rack is felt, as mostly."""
     problem, fragile, known = sums.basis.problem, sums.basis.fragile, sums.replicas
     if not fragile.width:
         return np.zeros(0, dtype=np.int64)
@@ -304,7 +304,7 @@ def _exposed(sums: ClassicSums, which: LongArray, at: LongArray) -> LongArray:
     assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)
     for position, (span, rows) in enumerate(known.spans):
         assignment[slice(None) if rows is None else rows, position] = sums.lists.brokers[at[span]]
-    return broker_loads.lost_by_group(problem, fragile, assignment, np.zeros_like(problem.topic_of), 1)[0]
+    return failure_costs.lost_by_group(problem, fragile, assignment, np.zeros_like(problem.topic_of), 1)[0]
 
 
 def _replicas(problem: Problem) -> Replicas:

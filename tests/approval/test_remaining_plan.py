@@ -27,7 +27,7 @@ from jsonschema import Draft202012Validator
 from plan_documents import plan_id, typed
 from properties import examples
 
-from planner.export.kafka_files import files
+from planner.export.templated_files import files
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.errors import StalePlanError, UnsafePlanError

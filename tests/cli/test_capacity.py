@@ -44,7 +44,7 @@ def profile(tmp_path: Path) -> Path:
     [
         (("-o", "{}/gone/load.parquet"), "/gone isn't a folder; allowed: a file in a folder that exists"),
         (("-o", "{}/p", "--column", "tim=ts"), "--column tim=ts: did you mean 'time'? allowed: NAME=COLUMN with one"),
-        (("-o", "{}/p", "--time-zone", "../x"), "--time-zone ../x: is no time zone; allowed: a name such as"),
+        (("-o", "{}/p", "--time-zone", "../x"), "--time-zone ../x: isn't a time zone; allowed: a name such as"),
         (("-o", "{}/p", "--master", "m", "--remote", "r"), "--master and --remote exclude each other"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_profile_and_its_page_replace_no_file_of_another_kind(profile: Path, t
     notes = tmp_path / "notes.md"
     notes.write_text("mine")
     for arguments in (("--show", str(profile), "--html", str(notes)), (str(profile), "-o", str(notes))):
-        assert "notes.md: is there already, and is no " in str(typed(*arguments).exception)
+        assert "notes.md: is there already, and isn't a " in str(typed(*arguments).exception)
     assert "mine" == notes.read_text()
 
 

@@ -173,7 +173,7 @@ def test_rows_replace_no_file_of_another_kind(spec):
     """Such as notes beside the spec."""
     notes = spec.parent / "notes.md"
     notes.write_text("mine")
-    with pytest.raises(SetupError, match=r"--rows .*notes.md: is there already, and is no Parquet file; allowed"):
+    with pytest.raises(SetupError, match=r"--rows .*notes.md: is there already, and isn't a Parquet file; allowed"):
         run(spec, "--of", "brokers", "--engine", "local", "--rows", notes)
     assert "mine" == notes.read_text()
 

@@ -28,7 +28,7 @@ from planner.approval import plan_diff
 from planner.cli.importing import ImportOptions, import_state
 from planner.cli.shown import reads_plan
 from planner.cli.workflow import WhatifOptions, markdown, whatif
-from planner.export import kafka_files
+from planner.export import templated_files
 from planner.export.terraform_external import described
 from planner.inputs.spec.reading import load
 from planner.inputs.state.cluster_yaml import TITLE, is_as_written
@@ -157,7 +157,7 @@ def _shown(path: Path) -> None:
         read = plan_file.read(plan)
         terminal.show_plan(read, Console(file=StringIO()), detail="everything")
         markdown(read, whole=True)
-        kafka_files.files(read)
+        templated_files.files(read)
         plan_diff.diff(_made(), read)
         described(read)
         return 0

@@ -159,7 +159,8 @@ def test_without_a_throttle_rates_refuse_nothing() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("unsized", "known", "count"), [(0, False, "all partitions"), (2, True, "2 partitions")], ids=["none", "some"]
+    ("unsized", "known", "count"),
+    [(0, False, "all partitions have"), (1, True, "1 partition has"), (2, True, "2 partitions have")],
 )
 def test_gates_on_bytes_need_sizes(limits: SpecLimits, named: str, unsized: int, known: bool, count: str) -> None:
     """What can't be judged is refused, not passed: exit code 3."""
@@ -168,7 +169,7 @@ def test_gates_on_bytes_need_sizes(limits: SpecLimits, named: str, unsized: int,
         plan_of(replace(spec, cluster=replace(spec.cluster, sizes_known=known, unsized=unsized)))
 
     assert (
-        f"nothing was written: {named} can't be judged, {count} have no size; "
+        f"nothing was written: {named} can't be judged, {count} no size; "
         "allowed: sizes for every partition, or no such limit" == str(error.value)
     )
 

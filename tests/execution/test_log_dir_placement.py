@@ -21,7 +21,7 @@ from plan_documents import typed
 from properties import examples
 from rich.console import Console
 
-from planner.export import kafka_files
+from planner.export import templated_files
 from planner.inputs.importers.log_dirs_describe import places
 from planner.inputs.spec.reading import load
 from planner.model.balance import Tolerance
@@ -169,7 +169,7 @@ def test_only_what_must_comes_or_moves(spec: Spec) -> None:
 def test_moves_inside_brokers_alone(tmp_path: Path) -> None:
     """`rebalance: none`: the same replicas with other log dirs, back to today's, and nobody is elected."""
     plan = plan_of(spec_of(tmp_path, TWO + INSIDE))
-    files = kafka_files.files(typed(plan))
+    files = templated_files.files(typed(plan))
 
     expected = {"topic": "a", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}
     moved = [{**expected, "log_dirs": ["/d2", "any"]}]
@@ -190,7 +190,7 @@ def test_moves_inside_brokers_alone(tmp_path: Path) -> None:
 def test_without_being_asked_log_dirs_are_not_told(tmp_path: Path) -> None:
     """Log dirs in the YAML alone change nothing in any file."""
     plan = plan_of(spec_of(tmp_path, TWO))
-    files = kafka_files.files(typed(plan))
+    files = templated_files.files(typed(plan))
     assert "log_dirs" not in plan
     assert b"log_dirs" not in files["reassignment.json"] + files["rollback.json"]
     assert {"log_dirs"} & {key for row in plan["partitions"] for key in row} == set()

@@ -14,7 +14,7 @@ import pytest
 from plan_documents import Document, change, document, typed
 from playbooks import Playbooks, Run
 
-from planner.export import kafka_files, output_folder
+from planner.export import output_folder, templated_files
 from planner.report import run_journal
 
 pytestmark = pytest.mark.ansible
@@ -97,7 +97,7 @@ def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
     partitions = {name: {"replicas": ORIGIN[name], "leader": LEADERS[name]} for name in ORIGIN}
     cluster = {"brokers": [1, 2, 3, 4, 9], "partitions": partitions, "throttle": None, "polls": 2}
     (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
-    output_folder.write(tmp_path / "out", kafka_files.files(typed(planned(bin_dir))))
+    output_folder.write(tmp_path / "out", templated_files.files(typed(planned(bin_dir))))
     return Site(tmp_path / "out", bin_dir)
 
 

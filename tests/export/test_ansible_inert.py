@@ -14,7 +14,7 @@ from plan_documents import Document, change, document, new_partitions, typed
 from playbooks import Playbooks
 from test_ansible import staged
 
-from planner.export import ansible_vars, kafka_files, output_folder
+from planner.export import ansible_vars, output_folder, templated_files
 
 pytestmark = pytest.mark.ansible
 
@@ -124,7 +124,7 @@ def plan(racks: tuple[str, ...], words: tuple[str, ...], servers: tuple[str, ...
 def test_every_variable_is_read_back_as_it_is(given: Given, programs: Path, tmp_path: Path) -> None:
     """As a value, as an argument of a command, and through loops, names and messages."""
     planned = plan(given.strings, given.arguments, given.arguments, given.strings[0])
-    output_folder.write(tmp_path / "out", kafka_files.files(typed(planned)))
+    output_folder.write(tmp_path / "out", templated_files.files(typed(planned)))
     playbooks = Playbooks(tmp_path / "out" / "ansible", tmp_path / "home", programs)
     (playbooks.folder / "read_back.yml").write_text(PLAY)
     asked = ", ".join(f"'{name}': {variable}" for name, variable in FOREIGN.items())

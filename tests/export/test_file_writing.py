@@ -77,6 +77,6 @@ def test_only_a_file_of_its_own_kind_is_replaced(tmp_path, begins, there, kind):
     if kind is None:
         require_unread("--out", out, (), begins)
     else:
-        said = f"--out .*out: is there already, and is no {kind}; allowed: a new file, or a {kind}"
+        said = f"--out .*out: is there already, and isn't a {kind}; allowed: a new file, or a {kind}"
         with pytest.raises(SetupError, match=said):
             require_unread("--out", out, (), begins)

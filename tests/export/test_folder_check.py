@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.export import kafka_files
+from planner.export import templated_files
 from planner.export.folder_check import (
     SUMS,
     FolderCheck,
@@ -190,7 +190,7 @@ def test_an_executable_file_in_an_inventory_is_run() -> None:
 
 def test_of_the_planners_own_files_only_the_inventory_may_be_edited() -> None:
     """What the templates hold besides is the plan's."""
-    shipped = [f"ansible/{path.removesuffix('.j2')}" for path in kafka_files.template_paths("ansible")]
+    shipped = [f"ansible/{path.removesuffix('.j2')}" for path in templated_files.template_paths("ansible")]
 
     assert ["ansible/inventory/hosts.yml"] == [path for path in shipped if is_operators(path, added=False)]
 

@@ -12,7 +12,7 @@ import yaml
 from playbooks import Run
 from test_ansible import Site, said, staged_tools
 
-from planner.export import kafka_files, output_folder
+from planner.export import output_folder, templated_files
 from planner.inputs.spec.reading import load
 from planner.whatif import restart_steps
 
@@ -81,7 +81,7 @@ def site(tmp_path: Path) -> Site:
     (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
     wish = load(tmp_path / "spec.yaml")
     output_folder.write(
-        tmp_path / "out", kafka_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
+        tmp_path / "out", templated_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
     )
     return Site(tmp_path / "out", bin_dir)
 
@@ -241,7 +241,7 @@ def test_settings_that_make_no_sense(site: Site, setting: str, sentence: str) ->
 
 def test_a_changed_file_does_not_run(site: Site) -> None:
     """What was reviewed is what runs."""
-    path = site.folder / kafka_files.ROLE / "files" / "restart.json"
+    path = site.folder / templated_files.ROLE / "files" / "restart.json"
     path.write_text(path.read_text().replace('"at_most": null', '"at_most": 1'))
     assert 2 == (run := play(site)).code
     assert "restart.json isn't the file that was made and reviewed" in run.text
@@ -250,7 +250,7 @@ def test_a_changed_file_does_not_run(site: Site) -> None:
 def test_the_same_bytes_each_time(site: Site) -> None:
     """And the id is of the content."""
     wish = load(site.folder.parent / "spec.yaml")
-    again = kafka_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
+    again = templated_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
     assert {path: (site.folder / path).read_bytes() for path in again} == again
     document = json.loads(again["restart.json"]) | {"restart_id": ""}
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

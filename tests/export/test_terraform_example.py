@@ -16,7 +16,7 @@ from folders import ROOT
 from hcl2.utils import SerializationOptions
 from plan_documents import change, document, typed
 
-from planner.export import kafka_files
+from planner.export import templated_files
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 
 EXAMPLE = ROOT / "examples" / "terraform"
@@ -85,7 +85,7 @@ def test_values_are_text_to_terraform(tmp_path: Path) -> None:
     templates = ('${file("/etc/passwd")}', "%{ if true }x%{ endif }", "$${x}", *hostile.strings(tmp_path / "canary"))
     planned["topics"][0]["config"] = {f"c.{number}": text for number, text in enumerate(templates)}
     path = "terraform/kafka_topics.auto.tfvars.json"
-    (tmp_path / Path(path).name).write_bytes(kafka_files.files(typed(planned))[path])
+    (tmp_path / Path(path).name).write_bytes(templated_files.files(typed(planned))[path])
     (tmp_path / "main.tf").write_text(
         'variable "kafka_topics" { type = map(any) }\noutput "topics" { value = var.kafka_topics }\n'
     )

@@ -162,7 +162,7 @@ def test_another_excess_than_that_of_the_bound_is_refused() -> None:
     stated = as_json(made.plan)["bound"]
     without = {key: value for key, value in stated.items() if key != "excess"}
     for bound in (without, {**stated, "excess": {**stated["excess"], "loads": stated["excess"]["loads"] - 1}}):
-        with pytest.raises(StalePlanError, match="the bound is for plans with an excess of"):
+        with pytest.raises(StalePlanError, match="the prices are for plans with another excess"):
             bound_section.check(typed({**as_json(made.plan), "bound": bound}), made.bound, "bound.json")
 
 

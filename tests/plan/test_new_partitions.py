@@ -10,7 +10,7 @@ from clusters import no_racks, spec_of
 from jsonschema import Draft202012Validator
 from plan_documents import typed
 
-from planner.export import kafka_files
+from planner.export import templated_files
 from planner.model import build_problem
 from planner.model.cluster import Broker
 from planner.model.file_reading import resource
@@ -71,7 +71,7 @@ def test_schema(plan):
 
 def test_nothing_else_of_the_plan_holds_them(plan):
     """No partition that exists changes: no reassignment, no batch, no rollback, nothing copied."""
-    files = kafka_files.files(typed(plan))
+    files = templated_files.files(typed(plan))
 
     assert ([], [], 0) == (plan["partitions"], plan["batches"], plan["bound"]["bytes_moved"])
     for name in ("reassignment.json", "rollback.json", "preferred-replica.json"):
@@ -95,7 +95,7 @@ def test_wish_topics_and_terms(plan):
 
 def test_files_for_terraform_and_the_playbook(plan):
     """The variables hold the new topic and the new number of partitions; the role's file what kafka-topics is given."""
-    files = kafka_files.files(typed(plan))
+    files = templated_files.files(typed(plan))
     variables = json.loads(files["terraform/kafka_topics.auto.tfvars.json"])["kafka_topics"]
     made = json.loads(files["new-partitions.json"])
 
@@ -175,6 +175,6 @@ def test_plans_without_them_say_nothing_of_them():
     """No file, no section, no sentence."""
     plan = planned(spec(add_brokers=(Broker(5),), rebalance="all"))
 
-    assert "new-partitions.json" not in kafka_files.files(typed(plan))
+    assert "new-partitions.json" not in templated_files.files(typed(plan))
     assert "New partitions" not in markdown.report(typed(plan))
     assert headline.headline(typed(plan)).startswith("Copies ")

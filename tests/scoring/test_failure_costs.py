@@ -18,7 +18,7 @@ from planner.model.cluster import PartitionChange, Reason, Topic
 from planner.model.errors import SpecError
 from planner.model.problem import Problem
 from planner.model.spec import AIMS, BatchRules, Budget, Changes
-from planner.scoring import broker_loads, score
+from planner.scoring import failure_costs, score
 from planner.scoring.score import ScoringBasis
 from planner.strategies.kafka_classic import draws
 from planner.sweep import classic_scores
@@ -142,7 +142,7 @@ def test_what_is_to_be_survived_comes_before_the_balance():
     assert ("violations", "unproven", "rack_offline", "rack_refused", "excess") == ranking(AIMS, "rack")[:5]
     assert ("violations", "unproven", "excess") == ranking(AIMS)[:3]
     assert "fewest partitions lost to one rack; least outside the balance" in rule_text(AIMS, "rack")
-    assert broker_loads.Fragile.of(problem_of(no_racks(1, 2, 3), {"t": [[1, 2, 3]]})).width == 0
+    assert failure_costs.Fragile.of(problem_of(no_racks(1, 2, 3), {"t": [[1, 2, 3]]})).width == 0
 
 
 def test_a_batch_that_does_not_survive_is_warned_of():

@@ -1,6 +1,6 @@
 """The door of the input side: one YAML file, and the state files it names, as a `Spec`.
 
-This is the only module of the input side that opens files; everything that it calls takes text and gives values.
+Files are opened here, in `state_files` and by the sources of a load; all else on the input side takes text.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """How the rules of a spec are listed and run. They say what no schema can: what ties one part of a spec to another.
 
 Each rule names the keys that it reads, and isn't run where one of them is broken already: so one mistake gives one
-finding, and not a tail of consequences. `document_rules` need the YAML alone; `topic_rules` and `new_topic_rules` need
-today's topics.
+finding, and not a tail of consequences. Rules of the YAML alone run first, then those that need
+today's topics; a module of rules may have both.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -95,7 +95,8 @@ def _unlisted_brokers(document: Document, assignment: Assignment) -> Iterator[Fi
             if broker not in known:
                 holders.setdefault(broker, []).append(entry)
     for broker, entries in holders.items():
-        more = f" (as {len(entries) - 1} more partitions do)" if len(entries) > 1 else ""
+        others = len(entries) - 1
+        more = f" (as {others} more {'partition does' if others == 1 else 'partitions do'})" if others else ""
         message = f"has a replica on broker {broker}, which isn't in cluster.brokers{more}; allowed: {listed(known)}"
         yield Finding(entries[0].place, entries[0].key, message)
 

@@ -1,4 +1,4 @@
-"""One function a section of the YAML: `balance`, `budget`, `sweep`, `execution`, `log_dirs` and `report` as values."""
+"""One function for each section of the YAML that isn't the cluster or its changes: its values, without units."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction

@@ -147,7 +147,7 @@ class Plan(Section, frozen=True, kw_only=True):
     budget: Annotated[BudgetSection | None, doc("The budget and what the plan spends of it; null without one.")]
     scenarios: Annotated[tuple[ScenarioRow, ...], doc("What the plan is like in each of sweep.scenarios.")]
     candidates: Annotated[CandidatesSection, doc("The sweep that the plan was chosen from.")]
-    limits: Annotated[tuple[LimitRow, ...], doc("The limits of the YAML; the plan keeps all of them.")]
+    limits: Annotated[tuple[LimitRow, ...], doc("The limits of the YAML and of disks; what is written keeps all.")]
     risks: Annotated[RisksSection, doc("Which writes are refused while the plan runs.")]
     warnings: Annotated[tuple[Sentence, ...], doc("What a reviewer should know.")]
     unsafe: Annotated[

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan_documents import Document, change, document, typed
 
-from planner.export import kafka_files
+from planner.export import templated_files
 from planner.model.file_reading import resource
 from planner.model.generated_text import canonical_json, kafka_replica_lists
 
@@ -49,7 +49,7 @@ _AnsibleLoader.add_constructor("!unsafe", lambda loader, node: loader.construct_
 
 def written(plan: Document) -> dict[str, bytes]:
     """The files of a document."""
-    return kafka_files.files(typed(plan))
+    return templated_files.files(typed(plan))
 
 
 def _lists(content: bytes) -> dict[tuple[str, int], list[int]]:

@@ -1,0 +1,83 @@
+"""What the failure of one broker or one rack would cost an assignment, cheap enough to score every candidate.
+
+For each broker and rack that fails alone: how many partitions go offline (all replicas fail), and how many begin to
+refuse writes with acks=all (fewer than `min.insync.replicas` are left). All replicas are taken to be in sync.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Self
+
+import numpy as np
+
+from planner.model.problem import IntArray, LongArray, Problem
+
+# What is lost is packed into one number, so that a sum takes one addition: partitions that go offline above the shift,
+# those that begin to refuse writes below it.
+_SHIFT = 32
+_LOW = (1 << _SHIFT) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Fragile:
+    """What `lost_by_group` needs to know of a problem: the partitions (n,) for which a single broker matters, and how
+    many numbers there are for each group: one a rack, and one a broker where any partition is fragile.
+    """
+
+    rows: LongArray
+    width: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """Those with one replica, or with no more than `min.insync.replicas`, today or after the change."""
+        felt = np.zeros(problem.rows, dtype=bool)
+        for factors in (problem.replication_factors, (problem.replicas >= 0).sum(axis=1)):
+            felt |= (factors == 1) | (factors == problem.min_insync)
+        # A broker that leaves holds partitions today, and goes on to where a budget leaves some for a later step.
+        brokers = len(problem.broker_ids) if felt.any() else 0
+        return cls(np.flatnonzero(felt), len(problem.rack_names) + brokers)
+
+
+def lost_by_group(problem: Problem, fragile: Fragile, assignment: IntArray, groups: IntArray, count: int) -> LongArray:
+    """(count, width): offline and refused partitions of each group of partitions (P,), packed, for each rack and broker
+    that fails alone.
+    """
+    racks = len(problem.rack_names)
+    found = np.zeros((count, fragile.width), dtype=np.int64)
+    if racks:
+        _add_racks(problem, assignment, groups, found)
+    if fragile.width > racks:
+        held, within = assignment[fragile.rows], groups[fragile.rows]
+        factors = (held >= 0).sum(axis=1)
+        packed = ((factors == 1).astype(np.int64) << _SHIFT) + (factors == problem.min_insync[fragile.rows])
+        rows, slots = np.nonzero((held >= 0) & (packed > 0)[:, None])
+        np.add.at(found, (within[rows], racks + held[rows, slots]), packed[rows])
+    return found
+
+
+def worst_losses(problem: Problem, total: LongArray) -> dict[str, LongArray]:
+    """The worst broker's and rack's counts, (C,) each, of the sums (C, width) of C candidates."""
+    racks = len(problem.rack_names)
+    found = {}
+    for name, part in (("broker", total[:, racks:]), ("rack", total[:, :racks])):
+        found[f"{name}_offline"] = (part >> _SHIFT).max(axis=1, initial=0)
+        found[f"{name}_refused"] = (part & _LOW).max(axis=1, initial=0)
+    return found
+
+
+def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, found: LongArray) -> None:
+    """What each rack's failure costs each group; a rack counts once a partition, at its first replica there."""
+    slots = np.ascontiguousarray(assignment.T)
+    racks = np.append(problem.broker_racks, -1)[slots]
+    inside, first = np.ones(slots.shape, dtype=np.int8), racks >= 0
+    for one, other in combinations(range(len(slots)), 2):
+        same = racks[one] == racks[other]
+        inside[one] += same
+        inside[other] += same
+        first[other] &= ~same
+    factors = (slots >= 0).sum(axis=0)
+    served = factors >= problem.min_insync
+    left = factors - inside
+    columns, rows = np.nonzero(first & (left < np.where(served, problem.min_insync, 1)))
+    packed = ((left[columns, rows] == 0).astype(np.int64) << _SHIFT) + served[rows]
+    np.add.at(found, (groups[rows], racks[columns, rows]), packed)
