@@ -63,7 +63,7 @@ def _id(word: str) -> int | None:
     return int(text) if NUMBER.fullmatch(text) and int(text) <= LARGEST_ID else None
 
 
-def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options `--brokers`, `--racks` and `--disable-rack-aware`."""
     for option in (
         click.option("--disable-rack-aware", is_flag=True, help="Ignore racks."),
@@ -113,7 +113,7 @@ def _is_spec(path: Path) -> bool:
 
 @click.command()
 @click.argument("spec", type=FILE, required=False)
-@broker_options
+@_broker_options
 @click.option(
     "--algorithm",
     type=click.Choice(["classic", "striped", "round-robin"]),
@@ -314,7 +314,7 @@ def seeds_view(found: Sequence[Explanation]) -> View:
 
 @click.command()
 @click.argument("file", metavar="SPEC|STATE-FILE", type=PATH)
-@broker_options
+@_broker_options
 @click.option("--topic", "names", multiple=True, help="Only this topic. May be repeated.")
 @format_option
 def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> int:

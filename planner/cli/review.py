@@ -27,7 +27,7 @@ from planner.report.view import Column, Lines, Name, Section, Table, View, told
 _LONGEST_LINE = 400
 
 
-def source_options(command: Callable[..., int]) -> Callable[..., int]:
+def _source_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that say where the cluster's state comes from; the command gets them as one `sources`."""
     what = "Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated."
 
@@ -101,7 +101,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
 
 @click.command()
 @click.argument("plan", type=shown.PATH)
-@source_options
+@_source_options
 @click.option("--plan-id", metavar="ID", help="The plan_id that was approved; any other plan is refused.")
 @click.option("--strict", is_flag=True, help="Refuse your own files in the folder instead of listing them.")
 @click.option("--strict-state", is_flag=True, help="Also refuse if the cluster changed outside the plan.")
@@ -194,7 +194,7 @@ def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
 
 @click.command()
 @click.argument("plan", type=shown.PATH)
-@source_options
+@_source_options
 @click.option("--out", type=shown.FOLDER, required=True, help="Folder to write.")
 @click.option("--captured-at", metavar="MOMENT", help="When the state was captured; a plan with valid_for needs it.")
 @click.option(

@@ -153,13 +153,13 @@ def _held_during(batches: Iterable[Batch], brokers: Sequence[int], now: LongArra
     held = now.copy()
     for batch in batches:
         added, removed = (np.zeros(len(brokers), dtype=np.int64) for _ in range(2))
-        for of, moved in zip((added, removed), added_and_removed(batch.steps), strict=True):
+        for of, moved in zip((added, removed), _added_and_removed(batch.steps), strict=True):
             of[[index[broker] for broker in moved]] = list(moved.values())
         yield batch, held + added
         held += added - removed
 
 
-def added_and_removed(steps: Iterable[Step]) -> tuple[Counter[int], Counter[int]]:
+def _added_and_removed(steps: Iterable[Step]) -> tuple[Counter[int], Counter[int]]:
     """Bytes that brokers (by id) get while these steps run, and bytes that they delete when all are complete."""
     added, removed = Counter[int](), Counter[int]()
     for step in steps:
@@ -205,7 +205,7 @@ class _Order:
     def fits(self, steps: Iterable[Step], running: Counter[int] | None = None) -> bool:
         """True where disks have room for the steps beside what is `running`, and earlier ones are complete."""
         steps, running = list(steps), running or Counter()
-        added, _ = added_and_removed(steps)
+        added, _ = _added_and_removed(steps)
         return all(self.replicas[step.key] == step.before for step in steps) and not any(
             more and broker in self.most and self.held[broker] + running[broker] + more > self.most[broker]
             for broker, more in added.items()
@@ -228,14 +228,14 @@ class _Order:
         running, found = Counter[int](), list[_Unit]()
         for unit in units:
             if self.fits(unit, running):
-                running.update(added_and_removed(unit)[0])
+                running.update(_added_and_removed(unit)[0])
                 found.append(unit)
         return found
 
     def _taken(self, at: int, units: Sequence[_Unit]) -> Batch:
         """A batch of these units, complete; elections of other partitions go with the first part of their batch."""
         batch, steps = self.batches[at], [step for unit in units for step in unit]
-        added, removed = added_and_removed(steps)
+        added, removed = _added_and_removed(steps)
         self.held.update(added)
         self.held.subtract(removed)
         self.replicas |= {step.key: step.after for step in steps}
@@ -248,8 +248,6 @@ class _Order:
             batch,
             steps=tuple(sorted(steps, key=attrgetter("key"))),
             elect=tuple(key for key in batch.elect if key in own or (first and key not in every)),
-            bytes_moved=sum(step.bytes_moved for step in steps),
-            replicas_moved=sum(len(step.adding) for step in steps),
         )
 
 

@@ -30,9 +30,17 @@ class Batch:
     number: int
     steps: tuple[Step, ...]
     elect: tuple[PartitionKey, ...]
-    bytes_moved: int
-    replicas_moved: int
     leaderless: bool = False
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that it copies between brokers."""
+        return _bytes(self.steps)
+
+    @property
+    def replicas_moved(self) -> int:
+        """How many replicas it copies between brokers."""
+        return sum(len(step.adding) for step in self.steps)
 
 
 def split(
@@ -116,13 +124,7 @@ class _Batches:
     def closed(self) -> tuple[Batch, ...]:
         """The batches, numbered from 1."""
         return tuple(
-            Batch(
-                number=number,
-                steps=tuple(sorted(steps, key=attrgetter("key"))),
-                elect=tuple(sorted(names)),
-                bytes_moved=_bytes(steps),
-                replicas_moved=sum(len(step.adding) for step in steps),
-            )
+            Batch(number, tuple(sorted(steps, key=attrgetter("key"))), tuple(sorted(names)))
             for number, (steps, names) in enumerate(zip(self.steps, self.elect, strict=True), 1)
         )
 

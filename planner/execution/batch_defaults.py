@@ -94,7 +94,7 @@ def _produced(changed: Sequence[PartitionChange], rules: BatchRules, racks: Mapp
         batches: Iterable[Batch] = split(changed, rules, racks)
     else:
         steps = (step for change in written for step in steps_of(change, rules, racks))
-        batches = (Batch(1, (step,), (), step.bytes_moved, len(step.adding)) for step in steps)
+        batches = (Batch(1, (step,), ()) for step in steps)
     return max((flow.produced_bytes_per_sec for batch in batches for flow in flows(batch)), default=0)
 
 

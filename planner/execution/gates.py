@@ -45,6 +45,22 @@ _WHAT = {
 }
 
 
+GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used", "capacity.max_disk")
+GATES_ON_RATES = ("limits.worst_hour", "limits.p99_hour")
+# What a plan must reach, not keep within.
+AT_LEAST = ("limits.months_until_full",)
+_NOUNS = {
+    **dict.fromkeys(GATES_ON_BYTES, "byte"),
+    **dict.fromkeys(GATES_ON_RATES, "byte/s"),
+    "limits.replicas_moved": "replica",
+    "limits.leaders_changed": "leader",
+    "limits.hours_above_capacity": "hour",
+    "limits.months_until_full": "month",
+    "limits.eta": "s",
+    "limits.gap": "%",
+}
+
+
 class LimitRow(Section, frozen=True):
     """One limit of the YAML, or of a disk, and what the plan needs of it."""
 
@@ -255,25 +271,6 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
         f"in it, producers alone write {size(produced)}/s to the partitions that broker {worst.broker} "
         f"{_WHAT[worst.side]}; allowed: above {size(produced)}/s ({produced} bytes/s){enough}"
     )
-
-
-GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used", "capacity.max_disk")
-
-# What a plan must reach, not keep within.
-AT_LEAST = ("limits.months_until_full",)
-
-GATES_ON_RATES = ("limits.worst_hour", "limits.p99_hour")
-
-_NOUNS = {
-    **dict.fromkeys(GATES_ON_BYTES, "byte"),
-    **dict.fromkeys(GATES_ON_RATES, "byte/s"),
-    "limits.replicas_moved": "replica",
-    "limits.leaders_changed": "leader",
-    "limits.hours_above_capacity": "hour",
-    "limits.months_until_full": "month",
-    "limits.eta": "s",
-    "limits.gap": "%",
-}
 
 
 def bound_of(key: str) -> str:

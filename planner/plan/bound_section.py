@@ -51,6 +51,12 @@ METHODS = {
 }
 
 
+# A ten-thousandth above the bound: percentages are shown with two digits.
+_NEAR = 10_000
+# Where a few bytes are asked for and a partition is copied, a percentage tells nothing.
+_FAR = 10
+
+
 def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file: bytes | None) -> BoundSection:
     """The `bound` of plan.json, proven by `file`: the least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
@@ -259,12 +265,6 @@ def _placed(placed: Placed, facts: Facts, outside: Outside, shown: str) -> tuple
         cells[topic, brokers] += 1
         load[:, brokers] += facts.loads[:, row, None]
     return cells, load
-
-
-# A ten-thousandth above the bound: percentages are shown with two digits.
-_NEAR = 10_000
-# Where a few bytes are asked for and a partition is copied, a percentage tells nothing.
-_FAR = 10
 
 
 def asks_for_balance(plan: Plan) -> bool:

@@ -22,6 +22,14 @@ from planner.report.plot_svg import COLOUR, Drawing, Mark
 OTHERS = -1
 
 
+# The ids stand right of the lines, which would otherwise be drawn through them.
+_HELD_POINTS, _LINE_POINTS, _LONGEST_END, _ENDS_POINTS = 190, 9, 18, 140
+# A level further above the lines would press them flat.
+_FARTHEST_LEVEL = 4
+_LINE = {"stays": "before", "added": "after", "removed": "out"}
+_ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
+
+
 @dataclass(frozen=True)
 class Movement:
     """What is copied between B brokers in N batches, in bytes, or in replicas where sizes are unknown.
@@ -122,7 +130,7 @@ class Run:
         return f"batch {self.first + 1}" if self.end - self.first == 1 else f"batches {self.first + 1} to {self.end}"
 
 
-def times_known(plan: Plan) -> bool:
+def _times_known(plan: Plan) -> bool:
     """True where every batch says how long it takes at the throttle, and any of them takes time."""
     seconds = [batch.seconds_at_throttle for batch in plan.batches]
     return plan.cluster.sizes_known and None not in seconds and any(seconds)
@@ -130,7 +138,7 @@ def times_known(plan: Plan) -> bool:
 
 def runs(plan: Plan, at_most: int) -> list[Run]:
     """All batches in order, as at most `at_most` runs of about equally many."""
-    times = [batch.seconds_at_throttle if times_known(plan) else 1 for batch in plan.batches]
+    times = [batch.seconds_at_throttle if _times_known(plan) else 1 for batch in plan.batches]
     count = min(at_most, len(times))
     bounds = [round(at * len(times) / count) for at in range(count + 1)] if count else [0]
     starts = np.concatenate([[0], np.cumsum(np.array(times, dtype=np.int64))]).tolist()
@@ -262,7 +270,7 @@ def _timeline(plan: Plan, parts: Sequence[Run], labels: Sequence[str]) -> tuple[
     plot_axes.beside_axis(axes, list(enumerate(labels)))
     plot_axes.name_left(axes, "broker")
     axes.set_xlim(0, _end(parts))
-    plot_axes.time(axes, times_known(plan))
+    plot_axes.time(axes, _times_known(plan))
     plot_axes.heading(axes, "batches")
     return figure, axes
 
@@ -295,7 +303,7 @@ def _in_words(plan: Plan, part: Run) -> str:
     if plan.cluster.sizes_known:
         parts.append(formats.size(sum(batch.bytes_moved for batch in own)))
     parts.append(formats.counted(sum(len(batch.elect) for batch in own), "election"))
-    if times_known(plan):
+    if _times_known(plan):
         parts.append(formats.duration(round(part.seconds)))
     return f"{part.name}: {', '.join(parts)}"
 
@@ -321,7 +329,7 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     ends = [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)]
     plot_axes.names(axes, ends, beside=5, outside=True)
     plot_axes.amounts(axes, "y", written)
-    plot_axes.time(axes, times_known(plan))
+    plot_axes.time(axes, _times_known(plan))
     plot_axes.heading(axes, "stored on each broker")
     plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])
     marks = []
@@ -354,12 +362,6 @@ def _ends(moved: Movement, rows: Sequence[int], after: LongArray, axes: Axes) ->
         yield group[-1][0], ", ".join([*([formats.ranges(ids[:fits]) + rest] if ids else []), *others])
 
 
-# The ids stand right of the lines, which would otherwise be drawn through them.
-_HELD_POINTS, _LINE_POINTS, _LONGEST_END, _ENDS_POINTS = 190, 9, 18, 140
-# A level further above the lines would press them flat.
-_FARTHEST_LEVEL = 4
-
-
 def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
     """The room of the disks, where all are alike, and the limit on how full they may be."""
     disks = {broker.disk_bytes for broker in plan.brokers}
@@ -370,10 +372,6 @@ def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
     for row in plan.limits:
         if row.key == "limits.disk_used" and row.limit != disk:
             yield row.limit, f"limits.disk_used {formats.size(row.limit)}"
-
-
-_LINE = {"stays": "before", "added": "after", "removed": "out"}
-_ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
 
 
 def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:

@@ -142,7 +142,7 @@ def network_weights(problem: Problem) -> LongArray:
     return weights(problem.network_bytes_per_sec[problem.targets])
 
 
-def proportional(totals: ExactArray, weighing: ExactArray) -> Shares:
+def _proportional(totals: ExactArray, weighing: ExactArray) -> Shares:
     """Shares of totals (K, 1) by weights (Bt,) alone."""
     count = totals * weighing
     parts = np.maximum(np.sum(weighing, axis=-1, keepdims=True), 1)
@@ -228,7 +228,7 @@ def _of_leaders(problem: Problem) -> _LeaderShares:
     # Bytes times weights are beyond 64 bits.
     weighing = network.astype(object)
     if (sets := leading_sets(problem)) is None:
-        in_all = proportional(leaders.sum(keepdims=True), network)
+        in_all = _proportional(leaders.sum(keepdims=True), network)
         if (most := most_led(problem)) is not None:
             # One rack of all brokers, none above its cap; the others have what is left.
             total, count = leaders.sum(keepdims=True), np.array([len(network)], dtype=np.int32)
@@ -237,19 +237,19 @@ def _of_leaders(problem: Problem) -> _LeaderShares:
             network = _as_weights(in_all)
         return {
             "leaders": in_all,
-            "topic_leaders": proportional(leaders, network),
-            "network_out": proportional(_total(sent[:, None]), weighing),
+            "topic_leaders": _proportional(leaders, network),
+            "network_out": _proportional(_total(sent[:, None]), weighing),
         }
     every = rows_of_sets(problem, sets)
 
     def by_weight(values: LongArray) -> Shares:
         return _added(
-            [proportional(_total(np.where(rows, values, 0)[:, None]), weighing * brokers) for rows, brokers in every]
+            [_proportional(_total(np.where(rows, values, 0)[:, None]), weighing * brokers) for rows, brokers in every]
         )
 
     return {
         "leaders": _as_integers(by_weight(led)),
-        "topic_leaders": proportional(leaders, network * sets.brokers[sets.of_topic]),
+        "topic_leaders": _proportional(leaders, network * sets.brokers[sets.of_topic]),
         "network_out": by_weight(sent),
     }
 

@@ -24,6 +24,16 @@ WindowKey = Literal[
 SharedWindow = Literal["replicas", "leaders", "disk", "network_in", "network_out"]
 
 
+# The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.
+OF_REPLICAS = ("replicas", "topic_replicas", "disk", "network_in")
+_OF_LEADERS = ("leaders", "topic_leaders", "network_out")
+_ALL = (*OF_REPLICAS, *_OF_LEADERS)
+# Percentages are widened in hundredths of a percent.
+_HUNDREDTHS = 100
+# No cluster needs a million replicas or percent: a window that is missed even then holds at no width.
+_WIDEST = 1 << 20
+
+
 class RelaxedRow(Section, frozen=True):
     """One window that is not met."""
 
@@ -213,16 +223,6 @@ def unlike_shares(problem: Problem) -> Iterator[SharesRow]:
         least, most = int(rounded.min()), int(rounded.max())
         if most - least > max(1, most // 100):
             yield SharesRow(name, least, most)
-
-
-# The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.
-OF_REPLICAS = ("replicas", "topic_replicas", "disk", "network_in")
-_OF_LEADERS = ("leaders", "topic_leaders", "network_out")
-_ALL = (*OF_REPLICAS, *_OF_LEADERS)
-# Percentages are widened in hundredths of a percent.
-_HUNDREDTHS = 100
-# No cluster needs a million replicas or percent: a window that is missed even then holds at no width.
-_WIDEST = 1 << 20
 
 
 def missed(problem: Problem, assignment: IntArray) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ SUMS = (
 )
 
 
+# What brokers hold and what they lead, by their places in MEASURES.
+_HELD, _LED = (0, 2, 3), (1, 4)
+
+
 @dataclass(frozen=True, eq=False)
 class ScoringBasis:
     """A problem with what its scores are measured against: the windows of its balance.
@@ -334,10 +338,6 @@ def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
         totals = np.broadcast_to(of.sum(axis=1, keepdims=True), shares.shape)
         parts[at] = np.divide(totals, shares, out=np.zeros_like(shares), where=shares > 0)
     return parts
-
-
-# What brokers hold and what they lead, by their places in MEASURES.
-_HELD, _LED = (0, 2, 3), (1, 4)
 
 
 def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:

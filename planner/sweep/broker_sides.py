@@ -88,10 +88,10 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
     problem, sides = build(spec), [len(rule.topics) for rule in spec.apart]
-    whole, led = all_compared(problem, sides), all(rule.by.endswith(LEADERS) for rule in spec.apart)
+    whole, led = _all_compared(problem, sides), all(rule.by.endswith(LEADERS) for rule in spec.apart)
     found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
     if len(found.side_of) == 1 and not found.lacking[0] and not led:
-        return split_problem(split_by(spec, problem, found.side_of[0]))[0]
+        return _split_problem(split_by(spec, problem, found.side_of[0]))[0]
     tried, refused, shared, even = list[_Tried](), list[InfeasibleError](), Shared(), problem.rebalance == "all"
     most = max(min(at_most, SPLIT_PARTITIONS // max(problem.rows, 1)), SPLITS_SOLVED[0])
     for number, at in enumerate(found.order()):
@@ -131,7 +131,7 @@ def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
     """The spec with the sides of an assignment (P, W) that keeps the rule; free brokers go where they are needed."""
     sides = [len(rule.topics) for rule in spec.apart]
     stays = replace(problem, replicas=assignment, leaders=assignment[:, 0], movable=np.zeros(problem.rows, dtype=bool))
-    found = judged(stays, every_split(stays, sides)) if all_compared(problem, sides) else improved(stays, sides)
+    found = judged(stays, every_split(stays, sides)) if _all_compared(problem, sides) else improved(stays, sides)
     return split_by(spec, problem, found.side_of[found.order()[0]])
 
 
@@ -145,7 +145,7 @@ def split_by(spec: Spec, problem: Problem, side_of: NDArray[np.int8]) -> Spec:
     return replace(spec, apart=tuple(rules))
 
 
-def split_problem(spec: Spec) -> tuple[Spec, Problem]:
+def _split_problem(spec: Spec) -> tuple[Spec, Problem]:
     """A split and its problem; InfeasibleError where a partition that may not move would have to."""
     problem = build(spec)
     if (left := misplaced(problem, problem.replicas) & ~problem.movable).any():
@@ -156,7 +156,7 @@ def split_problem(spec: Spec) -> tuple[Spec, Problem]:
 
 def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared) -> _Tried:
     """The plan of a split; InfeasibleError without a plan."""
-    _, problem = split_problem(spec)
+    _, problem = _split_problem(spec)
     found, even = assigned(problem, problem.balance, 0, OTHERS, shared), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
     moved = scores.bytes_moved if problem.sizes_known else scores.replicas_moved
@@ -172,7 +172,7 @@ def units(problem: Problem, group: int) -> IntArray:
     return found
 
 
-def all_compared(problem: Problem, sides: Sequence[int]) -> bool:
+def _all_compared(problem: Problem, sides: Sequence[int]) -> bool:
     """True where all splits are compared."""
     return prod(each ** (int(units(problem, at).max()) + 1) for at, each in enumerate(sides)) <= MOST_SPLITS
 

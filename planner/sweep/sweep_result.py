@@ -87,7 +87,7 @@ def first(columns: Sequence[LongArray], count: int, among: LongArray | None = No
     return found[np.lexsort([column[found] for column in reversed(columns)])]
 
 
-def unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray], valid: LongArray) -> LongArray:
+def _unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray], valid: LongArray) -> LongArray:
     """Of these rows (places) those that no other beats in both what is moved and imbalance (each (C,)), by those.
 
     Of rows that are equal in both, the first by the columns of `order`.
@@ -182,7 +182,7 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
     kept[first(order, 1, kafka)] = True
     valid = np.flatnonzero(part[_AT["violations"]] == 0)
     for even in fronts(problem):
-        kept[unbeaten(part[_AT[moved_column(problem)]], _FRONTS[even] * part[_AT[even]], order, valid)] = True
+        kept[_unbeaten(part[_AT[moved_column(problem)]], _FRONTS[even] * part[_AT[even]], order, valid)] = True
     return part[:, kept]
 
 
@@ -248,7 +248,7 @@ def front(
     """
     columns = [_column(scores, name) for name in (moved, even, *order)]
     valid = np.flatnonzero(_column(scores, "violations") == 0)
-    return scores.take(pa.array(unbeaten(columns[0], _FRONTS[even] * columns[1], columns[2:], valid)))
+    return scores.take(pa.array(_unbeaten(columns[0], _FRONTS[even] * columns[1], columns[2:], valid)))
 
 
 def _column(table: pa.Table, name: str) -> LongArray:

@@ -78,7 +78,7 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
     measures = len(LOADS) if measured(problem) > len(LOADS) else 1
     orders: dict[str, tuple[Domains, int]] = {}
     for each in wanted:
-        key = domain_kind(each.kind)
+        key = _domain_kind(each.kind)
         orders[key] = (each.domains, max(each.sets.shape[1], orders.get(key, (None, 0))[1]))
     names, held, tables = list[str](), list[LongArray](), {key: list[Table]() for key in orders}
     before: Stage | None = None
@@ -106,7 +106,7 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
     )
 
 
-def domain_kind(kind: str) -> str:
+def _domain_kind(kind: str) -> str:
     """What fails as one in scenarios of a kind: racks, or brokers."""
     return RACKS if kind == RACKS else BROKERS
 
@@ -170,7 +170,7 @@ def _states(study: FailureStudy, scenarios: Scenarios, sets: IntArray) -> Iterab
     if not ((problem.sizes_known and disks.any()) or (study.measures > 1 and networks.any())):
         unknown.append("over_capacity")
     for number, name in enumerate(study.names):
-        each = study.tables[domain_kind(scenarios.kind)][number]
+        each = study.tables[_domain_kind(scenarios.kind)][number]
         add(each, sets, facts, loads)
         add(each, nobody, unused, calm)
         shown = np.where(live[:, :, None], loads, -1)

@@ -37,8 +37,7 @@ def step(before: Lists, after: Lists, size_bytes: int = 100, rate: int = 0, *, p
 
 def batch(*steps: Step, number: int = 1) -> Batch:
     """A batch without elections."""
-    moved = sum(each.bytes_moved for each in steps)
-    return Batch(number, steps, (), moved, sum(len(each.adding) for each in steps))
+    return Batch(number, steps, ())
 
 
 def cost_of(

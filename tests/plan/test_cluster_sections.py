@@ -69,7 +69,7 @@ def test_a_leader_outside_its_replicas_is_nobody() -> None:
 
 def test_a_batch_has_its_steps_its_elections_and_its_costs() -> None:
     """With the broker that is fullest while it runs; no log dirs where none are planned."""
-    one = Batch(1, (Step("t", 0, (1,), (2,), 10, 1),), (("t", 0),), 10, 1)
+    one = Batch(1, (Step("t", 0, (1,), (2,), 10, 1),), (("t", 0),))
     (row,) = batch_rows(costs([one], 2, {1: 10, 2: 0}, {2: 20}, True))
 
     assert {

@@ -149,7 +149,7 @@ def test_a_batch_that_does_not_survive_is_warned_of():
     """Partitions in one rack count today, in each batch by their old or their new replicas, and in the end."""
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, {"t": [[1, 2], [1, 3], [3, 4]]}, resilience="rack")
     steps = [Step("t", 0, (1, 2), (1, 3), 1, 1), Step("t", 1, (1, 3), (1, 2), 1, 1)]
-    batches = [Batch(number, (step,), (), 1, 1) for number, step in enumerate(steps, 1)]
+    batches = [Batch(number, (step,), ()) for number, step in enumerate(steps, 1)]
     expected = (
         "resilience.survive: rack: partitions on one rack only, offline if it fails: 2 today, 2 in batch 1, "
         "2 after the plan"

@@ -191,7 +191,7 @@ def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray,
     return _shortest(_residual(*_whole(plain, windowed, solved)), len(supplies)) << np.int64(solved.shift)
 
 
-def distances(network: Arcs, units: LongArray, nodes: int) -> LongArray:
+def _distances(network: Arcs, units: LongArray, nodes: int) -> LongArray:
     """The nodes' prices (nodes,) that prove a flow (K,) of these arcs optimal: the shortest distances in the residual
     network, which has no negative cycle then, from a source with an arc of cost 0 to every node.
     """
@@ -361,7 +361,7 @@ class Face:
         nodes, numbers = np.unique(np.concatenate([self.tails[at], self.heads[at]]), return_inverse=True)
         tails, heads = numbers.reshape(2, -1).astype(np.int32)
         arcs = Arcs(tails, heads, self.high[at], costs[at], self.low[at])
-        best = optimal_face(arcs, cheapest(arcs, self.units[at]), len(nodes))
+        best = _optimal_face(arcs, cheapest(arcs, self.units[at]), len(nodes))
         low, high, all_units = self.low.copy(), self.high.copy(), self.units.copy()
         low[at], high[at], all_units[at] = best.low, best.high, best.units
         return replace(self, low=low, high=high, units=all_units)
@@ -373,12 +373,12 @@ class Face:
 
 def face_of(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow, nodes: int) -> Face:
     """The optimal face of a solved network: its plain arcs first, then those of each window."""
-    return optimal_face(*_whole(plain, windowed, solved), nodes)
+    return _optimal_face(*_whole(plain, windowed, solved), nodes)
 
 
-def optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
+def _optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
     """The optimal face of a network of which one optimal flow is known, units (K,)."""
-    prices = distances(arcs, units, nodes)
+    prices = _distances(arcs, units, nodes)
     tight = arcs.costs + prices[arcs.tails] == prices[arcs.heads]
     more, less = tight & (units < arcs.capacities), tight & (units > arcs.lows)
     tails = np.concatenate([arcs.tails[more], arcs.heads[less]])
