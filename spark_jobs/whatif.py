@@ -20,7 +20,7 @@ from planner.model.errors import SetupError
 from planner.model.spec import Spec
 from planner.whatif import assignors, consumers_sweep, failure_rows, growth_forecast, sizing
 from planner.whatif.consumers_sweep import ConsumersStudy
-from planner.whatif.failing_brokers import Scenarios
+from planner.whatif.failing_brokers import FailureSets
 from planner.whatif.failure_rows import FailureStudy
 from planner.whatif.growth_forecast import Case, Row
 from planner.whatif.sizing import Combination, SizingStudy
@@ -40,7 +40,7 @@ RowsAnswer = Callable[[Any, Iterable[Mapping[str, Any]]], Iterable[pa.Table]]
 
 
 def failures(
-    spark: Session, study: FailureStudy, wanted: Sequence[Scenarios], *, partitions: int | None = None
+    spark: Session, study: FailureStudy, wanted: Sequence[FailureSets], *, partitions: int | None = None
 ) -> pa.Table:
     """Every scenario's rows (failure_rows.ROW_SCHEMA), by kind, scenario and stage."""
     chunks = [dict(zip(CHUNK_SCHEMA.names, each, strict=True)) for each in failure_rows.chunks(wanted)]
@@ -50,13 +50,15 @@ def failures(
     return pa.concat_tables([rows.slice(0, 0), *(_of(each, rows) for each in wanted)]).combine_chunks()
 
 
-def _failed(asked: tuple[FailureStudy, Sequence[Scenarios]], chunks: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+def _failed(
+    asked: tuple[FailureStudy, Sequence[FailureSets]], chunks: Iterable[Mapping[str, Any]]
+) -> Iterator[pa.Table]:
     study, wanted = asked
     for each in chunks:
         yield failure_rows.evaluate(study, wanted[each["number"]], each["start"], each["end"])
 
 
-def _of(scenarios: Scenarios, table: pa.Table) -> pa.Table:
+def _of(scenarios: FailureSets, table: pa.Table) -> pa.Table:
     """One kind's rows, in whatever order they came back."""
     rows = table.filter(pc.equal(table["of"], scenarios.kind))
     order = np.lexsort([rows["stage"].to_numpy(), rows["scenario"].to_numpy()])

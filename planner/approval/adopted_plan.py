@@ -37,6 +37,7 @@ from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Budget, Spec
 from planner.plan import bound_section, build, pareto_front, plan_file
 from planner.plan.build import Planned
+from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
 from planner.scoring.broker_loads import leaders_after
@@ -248,7 +249,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     plan, bound = planned.plan, planned.plan.bound
     enough = fewest if as_even(placed, solved[-1]) else None
     this, compared = plan.own_row, pareto_front.comparison(SAME_BALANCE, fewest, pareto_front.Goal.of(swept))
-    others = tuple(row for row in plan.compared if row is not this and row.label != "do nothing")
+    others = tuple(row for row in plan.compared if row is not this and row.label != DO_NOTHING)
     named = int(placed.named.sum())
     there = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
     held = int(placed.held.sum())

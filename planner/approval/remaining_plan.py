@@ -26,7 +26,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.model.together import without_waiting
 from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
-from planner.plan.document.comparison_types import BalanceSection, BoundSection, ChoiceSection
+from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, BalanceSection, BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ResumesSection
 from planner.plan.pareto_front import Goal
@@ -159,8 +159,8 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
     return {
         "choice": ChoiceSection(rule="asked", value=None, variant=BASE, why=f"what is left of plan {short}"),
         "compared": (
-            pareto_front.comparison("do nothing", nothing, goal),
-            pareto_front.comparison("this plan", row, goal),
+            pareto_front.comparison(DO_NOTHING, nothing, goal),
+            pareto_front.comparison(THIS_PLAN, row, goal),
         ),
         "variants": (),
         "pareto": (pareto_front.point(BASE, spec, row, goal, chosen=True),),

@@ -13,7 +13,7 @@ from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 
 # Why nothing is written: a limit of the YAML is crossed, or else a throttle can't work or a broker is cordoned.
-LIMITS = "nothing was written, because the plan exceeds these limits:"
+EXCEEDS = "nothing was written, because the plan exceeds these limits:"
 UNSAFE = "nothing was written, because the plan can't be applied safely:"
 ALSO_UNSAFE = "and it can't be applied safely:"
 _ALL_OF_IT = 1_000_000

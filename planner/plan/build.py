@@ -162,7 +162,7 @@ def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
     unsafe = tuple(gates.unsafe(spec, costs))
     if not lines and not unsafe:
         return plan
-    told = [gates.LIMITS, *lines] if lines else []
+    told = [gates.EXCEEDS, *lines] if lines else []
     if unsafe:
         told += [gates.ALSO_UNSAFE if lines else gates.UNSAFE, *unsafe]
     raise RefusedPlanError(structs.replace(plan, unsafe=unsafe or None), *told)

@@ -13,6 +13,7 @@ import numpy as np
 from planner.model.formats import replica_assignment
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import NewPartitions, Spec
+from planner.plan.document.comparison_types import THIS_PLAN
 from planner.plan.document.partition_types import NewPartitionsRow, NewPartitionsSection, PlacementRow
 from planner.scoring.broker_loads import counts_by_group, leaders_after
 from planner.strategies import kafka_classic, kafka_striped
@@ -113,7 +114,7 @@ class Board:
 
 def _compared(board: Board, placed: dict[str, Lists], today: dict[str, Lists]) -> tuple[PlacementRow, ...]:
     """The plan, then the most even and the median placement of each of Kafka's rules."""
-    rows = [PlacementRow("this plan", 1, *board.measure(placed))]
+    rows = [PlacementRow(THIS_PLAN, 1, *board.measure(placed))]
     replicas = sum((new.count - new.first) * new.replication_factor for new in board.asked)
     seeds = min(max(_PLACEMENTS // max(replicas, 1), _LEAST_SEEDS), _MOST_SEEDS)
     for label, placements in (

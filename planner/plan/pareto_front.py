@@ -13,6 +13,8 @@ from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
 from planner.plan import bound_section, cluster_sections, terms
 from planner.plan.document.comparison_types import (
+    DO_NOTHING,
+    THIS_PLAN,
     BalanceWindows,
     CandidatesSection,
     ChoiceSection,
@@ -71,8 +73,8 @@ def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
         at_once = every.slice(1, 1).to_pylist()[0]
     whole = Goal(0, goal.excess if at_once is None else at_once["excess"])
     return (
-        structs.replace(comparison("do nothing", nothing, whole), left_to_change=left),
-        comparison("this plan", winner, goal),
+        structs.replace(comparison(DO_NOTHING, nothing, whole), left_to_change=left),
+        comparison(THIS_PLAN, winner, goal),
         *(() if at_once is None else (comparison("all at once, over budget", at_once, whole),)),
         *_generated(tried, asked, whole),
     )
@@ -159,7 +161,7 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
                 brokers=int(each.problem.targets.sum()),
                 why_not=found.why_not,
                 chosen=is_plan,
-                **_candidate_figures("this plan" if is_plan else row["strategy"], row, Goal.of(each)),
+                **_candidate_figures(THIS_PLAN if is_plan else row["strategy"], row, Goal.of(each)),
                 **_front_figures(each.spec, row),
             )
         )
@@ -207,7 +209,7 @@ def _proven(row: Row, proposal: Proposal) -> Row:
 def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> ParetoRow:
     """One entry of `pareto`."""
     return ParetoRow(
-        **_candidate_figures("this plan" if chosen else row["strategy"], row, goal),
+        **_candidate_figures(THIS_PLAN if chosen else row["strategy"], row, goal),
         **_front_figures(spec, row),
         variant=variant,
         balance=BalanceWindows(**{knob: row[knob] for knob in KNOBS}),

@@ -9,6 +9,7 @@ from planner.model.errors import StalePlanError
 from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, RackRow
+from planner.plan.document.comparison_types import THIS_PLAN
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 
@@ -31,7 +32,7 @@ def of_same_files(plan: Plan, spec: Spec) -> bool:
 
 def contradictions(plan: Plan) -> Iterator[str]:
     """A sentence for each contradiction, with its JSON path and what is allowed; types were checked before."""
-    count = sum(row.label == "this plan" for row in plan.compared)
+    count = sum(row.label == THIS_PLAN for row in plan.compared)
     if count != 1:
         yield f"$.compared has {count} rows of label 'this plan'; allowed: one"
     if not plan.inputs:

@@ -8,6 +8,7 @@ from planner.model import formats
 from planner.model.formats import counted, number, size
 from planner.plan import bound_section, headline
 from planner.plan.document.comparison_types import (
+    THIS_PLAN,
     CandidateFigures,
     ComparedRow,
     FrontFigures,
@@ -23,7 +24,6 @@ from planner.report.view import GAP, SECONDS, STATED, Column, Name, Quantity, Se
 from planner.scoring.missed_windows import RelaxedRow
 
 _LONGEST_NAME = 60
-_THIS = "this plan"
 
 
 def fullest_disk(plan: Plan) -> tuple[str, str]:
@@ -166,7 +166,7 @@ def front(plan: Plan) -> Table[ParetoRow]:
     """The Pareto front: bytes against evenness, each point with its gap to the least for its windows."""
 
     def named(row: ParetoRow) -> str:
-        return f"{sentences.origin(plan, row)}{f' ({_THIS})' if row.chosen else ''}"
+        return f"{sentences.origin(plan, row)}{f' ({THIS_PLAN})' if row.chosen else ''}"
 
     unlike = "How it differs from this plan"
     columns = (Column[ParetoRow](unlike, named, numeric=False, narrow="\nFront"), *_figures(plan))
@@ -187,7 +187,7 @@ def variants(plan: Plan) -> Table[VariantRow]:
     column = Column[VariantRow]
 
     def outcome(row: VariantRow) -> Value:
-        return row.why_not or (Strong(_THIS) if row.chosen else "")
+        return row.why_not or (Strong(THIS_PLAN) if row.chosen else "")
 
     columns = (
         column("Variant", lambda row: Sentence(row.name, _LONGEST_NAME), numeric=False, narrow="\nVariant"),
@@ -220,7 +220,7 @@ def compared(plan: Plan) -> Table[ComparedRow]:
         columns,
         "compared",
         "Compared with doing nothing and with Kafka's --generate",
-        strong=lambda row: row.label == _THIS,
+        strong=lambda row: row.label == THIS_PLAN,
     )
 
 
@@ -242,7 +242,7 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
         columns,
         "placed-new",
         "New partitions, compared with Kafka's own placement",
-        strong=lambda row: row.label == _THIS,
+        strong=lambda row: row.label == THIS_PLAN,
     )
 
 
@@ -307,8 +307,8 @@ def kafkas_tool(plan: Plan) -> str:
 
 def _less_or_more_even(plan: Plan, best: ComparedRow) -> str:
     """How even another plan is beside this one: by the targets; by the worst broker where both miss some."""
-    this = "this step" if plan.unfinished else _THIS
-    own = next((row for row in plan.compared if row.label == _THIS), None)
+    this = "this step" if plan.unfinished else THIS_PLAN
+    own = next((row for row in plan.compared if row.label == THIS_PLAN), None)
     if best.balance_kept:
         return "" if own is None or own.balance_kept else f" and be more even than {this}"
     if own is None or own.balance_kept or best.imbalance_percent > own.imbalance_percent:

@@ -15,7 +15,7 @@ from planner.model import formats
 from planner.model.load_history import DAYS, HOURS_OF_WEEK, hour_name
 from planner.model.problem import FloatArray
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, RackRow
-from planner.plan.document.comparison_types import ParetoRow
+from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, ParetoRow
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_movement, plot_svg, sentences
 from planner.report.plot_movement import OTHERS, Movement
@@ -130,7 +130,7 @@ _FRONT_IN_WORDS = (
 def _points(plan: Plan, key: str) -> Iterator[_Point]:
     for row in points(plan):
         nothing = row.strategy == "unchanged"
-        name = "this plan" if row.chosen else "do nothing" if nothing else sentences.origin(plan, row)
+        name = THIS_PLAN if row.chosen else DO_NOTHING if nothing else sentences.origin(plan, row)
         role, marker = ("after", "D") if row.chosen else ("quiet", "o")
         told = row.chosen or nothing
         yield _Point(getattr(row, key), row.imbalance_percent, name, marker, role, told, sentences.above(row))
@@ -139,7 +139,7 @@ def _points(plan: Plan, key: str) -> Iterator[_Point]:
 def _seeds(plan: Plan, key: str) -> Iterator[_Point]:
     """Kafka's own placements, which are on no front."""
     for row in plan.compared:
-        if row.label not in ("this plan", "do nothing"):
+        if row.label not in (THIS_PLAN, DO_NOTHING):
             name = formats.printable(row.label, 40)
             yield _Point(getattr(row, key), row.imbalance_percent, name, "^", "out", True, sentences.above(row))
 

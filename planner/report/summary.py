@@ -13,7 +13,7 @@ from planner.model import formats
 from planner.model.formats import counted, number, replica_list, size
 from planner.plan import bound_section, headline
 from planner.plan.document.cluster_types import HeldLoad
-from planner.plan.document.comparison_types import TermRow
+from planner.plan.document.comparison_types import DO_NOTHING, TermRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, cluster_tables, requested, sentences, verdict
@@ -208,7 +208,7 @@ def measures(plan: Plan) -> Table[Measure]:
         balance = [replace(row, allowed="not asked", but="") for row in balance if row.today != row.plan]
     rows = [*balance, *_changed(plan), *_movement(plan)]
     today = {term.name: Quantity(term.today, term.unit) for term in plan.terms if term.name in _LIMITED}
-    still = next((row.months_until_full for row in plan.compared if row.label == "do nothing"), None)
+    still = next((row.months_until_full for row in plan.compared if row.label == DO_NOTHING), None)
     today["months_until_full"] = Quantity(still, "months")
     for gate in plan.limits:
         key = gate.key.removeprefix("limits.")

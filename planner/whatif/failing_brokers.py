@@ -220,7 +220,7 @@ MOST = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Scenarios:
+class FailureSets:
     """Sets (C, k) of domains that fail together, each ascending; `possible` is how many there are in all.
 
     `drawn`: they are independent draws, every set as likely as the others, and not all there are.
@@ -241,7 +241,7 @@ class Scenarios:
         return float(scipy.special.betaincinv(1, len(self.sets), CONFIDENCE)) if self.drawn else 0.0
 
 
-def scenarios(problem: Problem, kind: str, most: int, seed: int) -> Scenarios:
+def scenarios(problem: Problem, kind: str, most: int, seed: int) -> FailureSets:
     """The sets of a kind, `brokers`, `racks`, `pairs` or a number of brokers; at most `most` of that, else draws.
 
     SetupError where there are fewer brokers than are to fail.
@@ -249,15 +249,15 @@ def scenarios(problem: Problem, kind: str, most: int, seed: int) -> Scenarios:
     brokers = len(problem.broker_ids)
     if kind == RACKS:
         domains = Domains(problem.broker_racks, len(problem.rack_names))
-        return Scenarios(kind, np.arange(domains.count, dtype=np.int32)[:, None], domains, domains.count)
+        return FailureSets(kind, np.arange(domains.count, dtype=np.int32)[:, None], domains, domains.count)
     count = {BROKERS: 1, PAIRS: 2}.get(kind) or int(kind)
     if count > brokers:
         raise SetupError(f"--of {kind}: {count} brokers can't fail; allowed: at most {brokers}, as there are no more")
     domains, possible = Domains(np.arange(brokers, dtype=np.int32), brokers), comb(brokers, count)
     if kind in KINDS or possible <= most:
         flat = np.fromiter((each for sets in combinations(range(brokers), count) for each in sets), dtype=np.int32)
-        return Scenarios(kind, flat.reshape(-1, count), domains, possible)
-    return Scenarios(kind, _drawn(brokers, count, most, seed), domains, possible, drawn=True)
+        return FailureSets(kind, flat.reshape(-1, count), domains, possible)
+    return FailureSets(kind, _drawn(brokers, count, most, seed), domains, possible, drawn=True)
 
 
 def named(problem: Problem, kind: str, failed: IntArray) -> str:
@@ -268,13 +268,13 @@ def named(problem: Problem, kind: str, failed: IntArray) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(map(str, ids))}"
 
 
-def brokers_of(problem: Problem, scenarios: Scenarios, failed: IntArray) -> list[int]:
+def brokers_of(problem: Problem, scenarios: FailureSets, failed: IntArray) -> list[int]:
     """The ids of the brokers that fail."""
     ids: list[int] = problem.broker_ids[np.isin(scenarios.domains.of, failed)].tolist()
     return ids
 
 
-def explained(scenarios: Scenarios) -> str:
+def explained(scenarios: FailureSets) -> str:
     """How many scenarios were looked at, and what that says of the others."""
     if not scenarios.drawn:
         return f"all {scenarios.possible:,}"

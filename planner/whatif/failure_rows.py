@@ -23,7 +23,7 @@ from planner.whatif.failing_brokers import (
     LOADS,
     RACKS,
     Domains,
-    Scenarios,
+    FailureSets,
     SignedRows,
     Table,
     add,
@@ -73,7 +73,7 @@ class FailureStudy:
     measures: int
 
 
-def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Iterable[Scenarios]) -> FailureStudy:
+def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Iterable[FailureSets]) -> FailureStudy:
     """The study of a spec and a plan's batches (none: today alone) for these scenarios."""
     measures = len(LOADS) if measured(problem) > len(LOADS) else 1
     orders: dict[str, tuple[Domains, int]] = {}
@@ -111,27 +111,27 @@ def _domain_kind(kind: str) -> str:
     return RACKS if kind == RACKS else BROKERS
 
 
-def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) -> tuple[Scenarios, ...]:
+def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) -> tuple[FailureSets, ...]:
     """The scenarios of each kind; racks only where there are any."""
     found = (scenarios(problem, kind, most, seed) for kind in dict.fromkeys(kinds))
     return tuple(each for each in found if len(each.sets))
 
 
-def chunks(wanted: Iterable[Scenarios]) -> Iterator[tuple[int, int, int]]:
+def chunks(wanted: Iterable[FailureSets]) -> Iterator[tuple[int, int, int]]:
     """The number of each kind of scenarios, and from where to where each chunk of them is."""
     for number, each in enumerate(wanted):
         for start in range(0, len(each.sets), CHUNK):
             yield number, start, min(start + CHUNK, len(each.sets))
 
 
-def run(study: FailureStudy, wanted: Iterable[Scenarios]) -> pa.Table:
+def run(study: FailureStudy, wanted: Iterable[FailureSets]) -> pa.Table:
     """Every scenario's rows, in this process: by kind, scenario and stage."""
     wanted = tuple(wanted)
     parts = [evaluate(study, wanted[number], start, end) for number, start, end in chunks(wanted)]
     return pa.concat_tables([ROW_SCHEMA.empty_table(), *parts]).combine_chunks()
 
 
-def evaluate(study: FailureStudy, scenarios: Scenarios, start: int, end: int) -> pa.Table:
+def evaluate(study: FailureStudy, scenarios: FailureSets, start: int, end: int) -> pa.Table:
     """The rows (ROW_SCHEMA) of the scenarios start to end - 1, by scenario and stage.
 
     Of a number of brokers all batches are one row, with the worst of each column; of brokers, racks and pairs each
@@ -157,7 +157,7 @@ class _State(NamedTuple):
     gained: LongArray | None
 
 
-def _states(study: FailureStudy, scenarios: Scenarios, sets: IntArray) -> Iterable[_State]:
+def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iterable[_State]:
     problem, brokers = study.problem, len(study.problem.broker_ids)
     facts = np.zeros((len(sets), len(FACTS)), dtype=np.int64)
     loads = np.zeros((len(sets), brokers, study.measures), dtype=np.int64)
@@ -201,7 +201,7 @@ def _folded(states: Sequence[_State]) -> list[_State]:
     return [first, _State(between[0].number, BATCHES, worst, None), last]
 
 
-def _table(study: FailureStudy, scenarios: Scenarios, sets: IntArray, start: int, state: _State) -> pa.Table:
+def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: int, state: _State) -> pa.Table:
     """The rows (ROW_SCHEMA) of a state; at the end of each, which brokers lead more than before, and how many more."""
     problem, count = study.problem, len(sets)
     lists: list[Any] = [[None] * count] * 2

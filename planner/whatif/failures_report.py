@@ -34,7 +34,7 @@ from planner.plan.document.whatif_types import (
 from planner.report.view import Column, Joined, Lines, Name, Section, Sentence, Table, Value, View, told
 from planner.sweep.choice import chosen
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
-from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained, failed_slots
+from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
 
 FORMAT_VERSION = "1.0"
 # What makes one failure worse than another, most important first.
@@ -85,7 +85,7 @@ class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
     first_step: str | None
 
 
-def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresDocument:
+def document(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> FailuresDocument:
     """Everything that is shown; the arguments of `section`."""
     plan = subject.plan
     return FailuresDocument(
@@ -97,7 +97,7 @@ def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> F
     )
 
 
-def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresSection:
+def section(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> FailuresSection:
     """What a plan says of failures, of rows (failure_rows.ROW_SCHEMA) by kind, scenario and stage."""
     rows = _of_brokers_there(subject, rows)
     of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
@@ -202,7 +202,9 @@ def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
     )
 
 
-def _failed_topics(problem: Problem, stage: Stage, scenarios: Scenarios, failed: IntArray) -> Iterator[FailedTopicRow]:
+def _failed_topics(
+    problem: Problem, stage: Stage, scenarios: FailureSets, failed: IntArray
+) -> Iterator[FailedTopicRow]:
     """The topics that one failure hits at one stage, with how many of their partitions."""
     facts = outcome(stage.first, failed_slots(stage.first.replicas, scenarios.domains, failed)).facts
     if stage.second is not stage.first:

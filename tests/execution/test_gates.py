@@ -78,7 +78,7 @@ def refused(spec: Spec) -> list[str]:
         plan_of(spec)
     assert 3 == error.value.exit_code
     heading, *lines = str(error.value).splitlines()
-    assert heading in (gates.LIMITS, gates.UNSAFE)
+    assert heading in (gates.EXCEEDS, gates.UNSAFE)
     return lines
 
 

@@ -359,5 +359,5 @@ def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
     first, cordon = only_cordoned.value.lines
     assert (gates.UNSAFE, "changes.replace_brokers: broker 4 is cordoned") == (first, cordon.partition(" (")[0])
     heading, limit, *rest = both.value.lines
-    assert (gates.LIMITS, "limits.bytes_moved") == (heading, limit.partition(":")[0])
+    assert (gates.EXCEEDS, "limits.bytes_moved") == (heading, limit.partition(":")[0])
     assert [gates.ALSO_UNSAFE, cordon] == rest

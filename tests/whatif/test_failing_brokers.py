@@ -13,7 +13,7 @@ from planner.model.build_problem import build
 from planner.model.spec import BatchRules
 from planner.whatif import failure_rows
 from planner.whatif.cluster_states import FACTS, outcome, stages, worse
-from planner.whatif.failing_brokers import Scenarios, failed_slots, scenarios
+from planner.whatif.failing_brokers import FailureSets, failed_slots, scenarios
 
 
 def test_draws_are_seeded_sets_with_a_stated_confidence():
@@ -33,7 +33,7 @@ def test_draws_are_seeded_sets_with_a_stated_confidence():
     assert 0.0 == scenarios(problem, "2", 1000, 0).worse_at_most
 
 
-def counted(stage, found: Scenarios, failed):
+def counted(stage, found: FailureSets, failed):
     """The facts of a stage summed over all partitions, each looked at."""
     facts = outcome(stage.first, failed_slots(stage.first.replicas, found.domains, failed))
     other = outcome(stage.second, failed_slots(stage.second.replicas, found.domains, failed))

@@ -24,6 +24,9 @@ from planner.plan.document.request_types import ChangesSection
 from planner.scoring.growth_scenarios import OutsideRow
 from planner.scoring.missed_windows import RelaxedRow, SharesRow
 
+# Labels of two rows that every comparison has.
+THIS_PLAN, DO_NOTHING = "this plan", "do nothing"
+
 
 def _of_counts(what: str) -> Meta:
     return doc(f"{what}: a spread (1), a percentage around the fair share (5%), or none.")

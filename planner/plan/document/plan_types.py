@@ -34,6 +34,7 @@ from planner.plan.document.cluster_types import (
     TopicRow,
 )
 from planner.plan.document.comparison_types import (
+    THIS_PLAN,
     BalanceSection,
     BoundSection,
     CandidatesSection,
@@ -198,7 +199,7 @@ class Plan(Section, frozen=True, kw_only=True):
     @property
     def own_row(self) -> ComparedRow:
         """The plan itself among those that it is compared with."""
-        return next(row for row in self.compared if row.label == "this plan")
+        return next(row for row in self.compared if row.label == THIS_PLAN)
 
     @property
     def valid_until(self) -> str | None:
