@@ -124,7 +124,7 @@ def costs(
     throttle_bytes_per_sec: int | None,
     held_bytes: Mapping[int, int],
     disk_bytes: Mapping[int, int],
-    sizes_known: bool = True,
+    sizes_known: bool,
 ) -> Costs:
     """The costs of batches run in order. `held_bytes` are today's, of every broker; `disk_bytes` where it is stated."""
     throttle = throttle_bytes_per_sec if sizes_known else None

@@ -8,7 +8,7 @@ text), that says something twice, or that grows without bound.
 import codecs
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import yaml
@@ -42,8 +42,8 @@ class Document:
 
     file: str
     value: Any
-    places: Mapping[Path, Place] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    places: Mapping[Path, Place]
+    findings: tuple[Finding, ...]
     moved: tuple[Path, Path] = ((), ())
 
     def instead(self, path: Path, other: Path) -> Self:

@@ -65,7 +65,7 @@ def require_text_name(path: Path) -> None:
         raise UnreadableError(f"{path.as_posix()!r} isn't a name in UTF-8; allowed: rename the file")
 
 
-def open_file(path: Path, kind: Kind, *, piped: bool = False) -> BinaryIO:
+def open_file(path: Path, kind: Kind, *, piped: bool) -> BinaryIO:
     """A regular file opened for reading, or a pipe where `piped`; UnreadableError for anything else or too much."""
     try:
         about = path.stat()

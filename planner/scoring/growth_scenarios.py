@@ -29,7 +29,7 @@ class Scenario:
     name: str
     problem: Problem
     windows: Windows
-    of_hour: bool = False
+    of_hour: bool
 
 
 def scenarios(problem: Problem) -> tuple[Scenario, ...]:

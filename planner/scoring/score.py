@@ -55,7 +55,7 @@ class ScoringBasis:
     room_bytes: LongArray
     held_bytes: LongArray
     fragile: failure_costs.Fragile
-    scenarios: tuple[Scenario, ...] = ()
+    scenarios: tuple[Scenario, ...]
 
     @staticmethod
     def of(problem: Problem) -> ScoringBasis:

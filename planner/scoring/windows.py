@@ -44,11 +44,11 @@ class Windows:
     leaders: LongArray
     topic_replicas: LongArray
     topic_leaders: LongArray | None
-    disk: LongArray | None = None
-    network_in: LongArray | None = None
-    network_out: LongArray | None = None
-    byte_shares: LongArray | None = None
-    caps: LongArray | None = None
+    disk: LongArray | None
+    network_in: LongArray | None
+    network_out: LongArray | None
+    byte_shares: LongArray | None
+    caps: LongArray | None
 
     @property
     def of_bytes(self) -> tuple[LongArray | None, ...]:

@@ -47,7 +47,7 @@ def cost_of(
     disks: Mapping[int, int] | None = None,
 ) -> Costs:
     """The costs where sizes are known."""
-    return costs(batches, throttle, held, disks or {})
+    return costs(batches, throttle, held, disks or {}, sizes_known=True)
 
 
 @st.composite

@@ -30,7 +30,7 @@ def held_by(changes: Sequence[PartitionChange]) -> dict[int, int]:
 
 def most_held(batches: Sequence[Batch], held: Mapping[int, int]) -> dict[int, int]:
     """The most that each broker holds."""
-    return {peak.broker: peak.size_bytes for peak in costs(batches, None, held, {}).peaks}
+    return {peak.broker: peak.size_bytes for peak in costs(batches, None, held, {}, sizes_known=True).peaks}
 
 
 # Broker 2 is full: what arrives there is the largest, and is copied first, where nothing else asks for another order.

@@ -251,7 +251,7 @@ def test_nothing_is_copied_to_what_is_cordoned(before: Pair, cordoned: tuple[str
     spec = spec_of(no_racks(1, 3), {"x": [(1, 3)]})
     spec = replace(spec, cluster=replace(spec.cluster, brokers=(*spec.cluster.brokers, broker)))
     moves = Step("x", 0, before, (1, 2), 7, 1, log_dirs_before=("any", "/c"), log_dirs=("any", to))
-    found = [*gates.unsafe(spec, costs([Batch(1, (moves,), ())], None, {1: 7, 2: 7, 3: 7}, {}))]
+    found = [*gates.unsafe(spec, costs([Batch(1, (moves,), ())], None, {1: 7, 2: 7, 3: 7}, {}, True))]
 
     # Where nothing is said of its log dir, a replica that stays isn't copied.
     said = expected if to != "any" or 2 not in before else ""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
@@ -10,7 +9,7 @@ from planner.inputs.load.cluster_load import with_rates
 from planner.inputs.spec import sections
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
-from planner.model.cluster import NO_LOG_DIRS, Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
+from planner.model.cluster import Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
 from planner.model.recorded import InputRow, LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, StatedRateRow
 from planner.model.spec import AIMS, Changes, NewPartitions, Rebalance, Spec, Sweep, TopicFilter, Variant
 
@@ -40,8 +39,8 @@ def build_spec(
     assignment: Assignment,
     sizes: Sizes,
     inputs: tuple[InputRow, ...],
-    log_dirs: LogDirs = NO_LOG_DIRS,
-    described: sections.Described = MappingProxyType({}),
+    log_dirs: LogDirs,
+    described: sections.Described,
 ) -> Spec:
     """The spec; the document and the assignment have passed every check."""
     rates = tuple(stated_rates(document))

@@ -70,7 +70,7 @@ class _Source:
 
     keys: Keys
     written: str
-    expected: Expected = "state"
+    expected: Expected
     topic: str | None = None
 
 
@@ -78,9 +78,9 @@ class _Source:
 class _Parts:
     """What was read of all state files, and what was wrong with them."""
 
-    parts: tuple[StatePart, ...] = ()
-    inputs: tuple[InputRow, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    parts: tuple[StatePart, ...]
+    inputs: tuple[InputRow, ...]
+    findings: tuple[Finding, ...]
 
 
 def files_read(path: Path, spec: Spec) -> tuple[Path, ...]:

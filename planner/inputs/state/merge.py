@@ -50,16 +50,16 @@ class Merged:
     """
 
     assignment: Assignment
-    sizes: Mapping[PartitionKey, int] | None = None
-    brokers: tuple[BrokerSeen, ...] = ()
-    only_topics: tuple[str, ...] | None = None
-    targets: tuple[TopicTarget, ...] = ()
-    declared_by: str = ""
-    notes: tuple[str, ...] = ()
-    config_defaults: Config = ()
-    configs_known: bool = True
-    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    platform: str = ""
+    sizes: Mapping[PartitionKey, int] | None
+    brokers: tuple[BrokerSeen, ...]
+    only_topics: tuple[str, ...] | None
+    targets: tuple[TopicTarget, ...]
+    declared_by: str
+    notes: tuple[str, ...]
+    config_defaults: Config
+    configs_known: bool
+    cordoned: Mapping[int, tuple[str, ...]]
+    platform: str
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Configs:
     `cordoned` are the log dirs of each broker that get nothing new.
     """
 
-    own: Mapping[str, Config] = field(default_factory=dict)
-    effective: Mapping[str, Config] = field(default_factory=dict)
-    defaults: Config = ()
-    notes: tuple[str, ...] = ()
-    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    own: Mapping[str, Config]
+    effective: Mapping[str, Config]
+    defaults: Config
+    notes: tuple[str, ...]
+    cordoned: Mapping[int, tuple[str, ...]]
 
 
 @dataclass

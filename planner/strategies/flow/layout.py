@@ -72,7 +72,7 @@ class Layout:
     cost_unit_bytes: int
     tie_scale: int
     kinds: IntArray
-    forbidden: BoolArray | None = None
+    forbidden: BoolArray | None
 
     @cached_property
     def held(self) -> BoolArray:
