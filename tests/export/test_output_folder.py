@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -214,3 +216,20 @@ def test_folder_that_ansible_would_run_is_refused(tmp_path: Path, name: str) -> 
         with pytest.raises(SetupError, match="name a folder without it"):
             output_folder.write(folder, FILES)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_file_needs_a_folder_to_write_to_and_a_pipe_needs_none(tmp_path: Path, monkeypatch: Any) -> None:
+    """A file is replaced by a new one beside it; what is no file is written to directly."""
+    output_folder.require_writable("--rows", tmp_path / "rows.parquet")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    os.mkfifo(tmp_path / "pipe")
+
+    output_folder.require_writable("--rows", tmp_path / "pipe")
+    with pytest.raises(
+        SetupError, match=r"^--rows .*rows\.parquet: .* can't be written to; allowed: a file in a folder"
+    ):
+        output_folder.require_writable("--rows", tmp_path / "rows.parquet")
+    with pytest.raises(
+        SetupError, match=r"^--rows .*x: .*gone isn't a folder; allowed: a file in a folder that exists"
+    ):
+        output_folder.require_writable("--rows", tmp_path / "gone" / "x")
