@@ -225,11 +225,7 @@ def test_a_file_needs_a_folder_to_write_to_and_a_pipe_needs_none(tmp_path: Path,
     os.mkfifo(tmp_path / "pipe")
 
     output_folder.require_writable("--rows", tmp_path / "pipe")
-    with pytest.raises(
-        SetupError, match=r"^--rows .*rows\.parquet: .* can't be written to; allowed: a file in a folder"
-    ):
+    with pytest.raises(SetupError, match=r"rows\.parquet: .* can't be written to; allowed: a file in a folder"):
         output_folder.require_writable("--rows", tmp_path / "rows.parquet")
-    with pytest.raises(
-        SetupError, match=r"^--rows .*x: .*gone isn't a folder; allowed: a file in a folder that exists"
-    ):
+    with pytest.raises(SetupError, match=r"gone isn't a folder; allowed: a file in a folder that exists"):
         output_folder.require_writable("--rows", tmp_path / "gone" / "x")
