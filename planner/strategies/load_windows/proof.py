@@ -74,11 +74,11 @@ def proof(
     grain = 1 if loads is not None and loads[0].any() else GRAIN
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
     topic_window, broker_window = placed.windowed
-    in_parts = [_in_parts(each, grain * unit, unit, scale) for each in (cell_prices, brokers - nodes[layout.sink])]
+    both = [in_units(each, grain * unit, unit, scale) for each in (cell_prices, brokers - nodes[layout.sink])]
     # Where units outside of windows are dear, prices have to be coarser by some bits to be far within 64.
-    beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in in_parts)
+    beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in both)
     coarser = min(beyond.bit_length(), _MOST_BITS)
-    coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in in_parts)
+    coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in both)
     unpriced = bounds.none_priced(about)
     prices = Prices(
         bounds.at_edges(coarse_cells, topic_window.bounds.reshape(2, *cells.shape)),
@@ -89,11 +89,12 @@ def proof(
     return Certificate(about, prices)
 
 
-def _in_parts(prices: LongArray, times: int, unit: int, scale: int) -> ExactArray:
+def in_units(prices: LongArray, times: int, unit: int, scale: int) -> ExactArray:
     """Prices times `times` / scale, in whole units, to the nearest: tie-breaks don't count."""
     largest = int(np.abs(prices).max(initial=0)) * times // scale
     exact = prices.astype(object) if largest >= _MOST else prices
-    whole, rest = np.divmod(exact, scale)
+    # np.divmod takes no Python integers.
+    whole, rest = exact // scale, exact % scale
     return (whole * (times // unit) + (rest * (times // unit) + scale // 2) // scale) * unit
 
 

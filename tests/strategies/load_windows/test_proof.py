@@ -23,7 +23,7 @@ from planner.strategies.bounds import GRAIN, Certificate
 from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.proof import facts
+from planner.strategies.load_windows.proof import facts, in_units
 from planner.strategies.optimum import solve
 from planner.sweep.candidates import STRATEGIES, Candidate
 
@@ -47,6 +47,19 @@ def with_any_prices(problem: Problem, seed: int) -> Certificate:
         tuple(map(bounds.at_edges, load_prices, of_loads)),
     )
     return Certificate(facts(problem, layout, loads), prices)
+
+
+@examples(200)
+@given(
+    st.lists(st.integers(-(2**61), 2**61), min_size=1, max_size=4),
+    st.integers(1, 2**10),
+    st.integers(1, 2**20),
+    st.integers(1, 2**10),
+)
+def test_prices_in_units_are_exact_however_large(prices: list[int], parts: int, unit: int, scale: int) -> None:
+    """To the nearest whole unit; Python's own integers where 64 bits are too few."""
+    found = in_units(np.array(prices, dtype=np.int64), parts * unit, unit, scale)
+    assert [(each * parts + scale // 2) // scale * unit for each in prices] == found.tolist()
 
 
 def least_within(problem: Problem, in_bytes: bool) -> int | None:
