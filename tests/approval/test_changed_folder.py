@@ -52,7 +52,7 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
             RENDERED[plan.plan_id] = render(plan)
         return RENDERED[plan.plan_id]
 
-    monkeypatch.setattr(one_spec, "templated_files", remembered)
+    monkeypatch.setattr(one_spec, "rendered_files", remembered)
 
 
 def summed_anew(folder: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_page_replaces_no_file_of_another_kind(example, capsys):
     """Such as a spec that isn't read."""
     other = example.parent / "other.yaml"
     other.write_text("version: 1\n")
-    assert "is no page; allowed: a new file, or a page" in refused(capsys, "size", example, "--html", other)
+    assert "isn't a page; allowed: a new file, or a page" in refused(capsys, "size", example, "--html", other)
     assert "version: 1\n" == other.read_text()
 
 
