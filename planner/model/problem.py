@@ -1,5 +1,5 @@
-"""A spec as flat arrays, which everything that is computed thousands of times works on, and the rack rule on them; sums
-and hashes of whole numbers, which are the same on every machine and in any order.
+"""A spec as flat arrays, which everything that is computed thousands of times works on; and sums and hashes of whole
+numbers, which are the same on every machine and in any order.
 """
 
 from dataclasses import dataclass, field

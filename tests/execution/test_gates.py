@@ -28,8 +28,7 @@ from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
 # Broker 4 replaces 3, whose 60 bytes it copies from 1 and 2.
-ROWS = {"x": [(1, 3), (2, 3)], "y": [(1, 2)]}
-SIZES = {"x": [40, 20], "y": [5]}
+ROWS, SIZES = {"x": [(1, 3), (2, 3)], "y": [(1, 2)]}, {"x": [40, 20], "y": [5]}
 Pair = tuple[int, int]
 NO_ORDER = "; no other order of the batches was found that keeps within it"
 REPLACE = Changes(add_brokers=(Broker(4),), replace_brokers=((3, 4),), rebalance="none")

@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from brute_force import countable, held, moved, options, plans_within
+from brute_force import countable, held, options
 from clusters import balance_of, cordoned, placed_specs, problem_of, specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import examples
-from test_optimum import best_by_brute_force, of_assignment
+from test_cordoned_brokers import require_best, require_bound
 
-from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.model.spec import TopicFilter
-from planner.plan import bound_certificate
-from planner.scoring import independent_check
-from planner.scoring.windows import windows
-from planner.strategies.bounds import least
 from planner.strategies.optimum import solve
 
 MODES = ("all", "all", "all", "leaders", "none")
@@ -42,28 +37,14 @@ SMALL = st.one_of(
 def test_the_best_of_all_plans_that_spread_no_worse(problem: Problem) -> None:
     """Least excess, then fewest bytes, or bytes first where only what must move may."""
     assume(all(options(problem)))
-    solution, best = solve(problem, problem.balance), best_by_brute_force(problem)
-    assert () == independent_check.check(problem, solution.assignment)
-    found = of_assignment(problem, solution.assignment)
-    assert best == found if problem.rebalance == "all" else best[1] == found[1]
-    # Windows of topics that may begin anywhere have a bound of their own, which isn't always met.
-    several = problem.balance.topic_replicas == Tolerance("spread", 2)
-    assert solution.least_bytes <= best[1] if several else solution.least_bytes == best[1]
+    require_best(problem)
 
 
 @examples(100)
 @given(SMALL.map(as_today).filter(countable), st.sampled_from(("0%", "20%", "60%")))
 def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> None:
     """No plan within all windows moves less than the bound; also as read back from its file."""
-    problem = replace(problem, balance=replace(problem.balance, disk=Tolerance.parse(width)))
-    assume(all(options(problem)))
-    solution = solve(problem, problem.balance, certify=True)
-    assert () == independent_check.check(problem, solution.assignment)
-    if costs := [moved(problem, plan)[0] for plan in plans_within(problem, windows(problem, problem.balance))]:
-        assert solution.least_bytes <= min(costs)
-    if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
-        document = bound_certificate.to_document(solution.certificate)
-        assert solution.least_bytes == least(bound_certificate.from_document(document))
+    require_bound(problem, width)
 
 
 def test_a_full_broker_is_relieved_without_repairs() -> None:

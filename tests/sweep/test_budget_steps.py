@@ -393,8 +393,7 @@ def test_every_step_does_something(wish: Spec, budget: Budget) -> None:
 
 def test_one_broker_may_take_part_in_two_groups() -> None:
     """A partition on both of two brokers that leave is paid for once, and done with the first of them."""
-    rows = {"a": [(1, 2), (1, 3), (2, 3), (2, 3)]}
-    sizes = {"a": [10, 5, 7, 8]}
+    rows, sizes = {"a": [(1, 2), (1, 3), (2, 3), (2, 3)]}, {"a": [10, 5, 7, 8]}
     changes = Changes(remove_brokers=(1, 2), add_brokers=(Broker(5),))
     # Broker 1 takes 10 twice and 5; then broker 2 only 7 and 8.
     assert [2] == waiting(Budget(bytes_moved=39), changes=changes, rows=rows, sizes=sizes)
