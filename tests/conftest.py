@@ -49,8 +49,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     tools.require(mark.name for mark in item.iter_markers())
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of the Kafka clusters take longest: they begin first."""
+    """What asks for the session is marked `spark`. The tests of the Kafka clusters take longest: they begin first."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
     items.sort(key=lambda item: not item.nodeid.startswith("tests/kafka/"))
 
 

@@ -110,6 +110,7 @@ def test_an_expired_plan_is_refused_with_both_moments(tmp_path: Path) -> None:
     assert "valid until 2026-11-20T10:01:00Z, now it is 2026-11-20T10:01:00Z" in refused(ending, end)
 
 
+@pytest.mark.slow
 def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) -> None:
     """Whatever reads it, and all of them at once."""
     plan = site / "expand.plan"
