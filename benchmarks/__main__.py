@@ -8,7 +8,7 @@ import click
 
 from benchmarks import benchmark
 from planner.cli.main import run
-from planner.cli.shown import echo_page
+from planner.cli.output import echo_page
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,7 +12,7 @@ from benchmarks.exact_clusters import cluster
 from benchmarks.table import UNKNOWN, Entries, Figures, head, row
 from planner.model.errors import InfeasibleError
 from planner.scoring import independent_check
-from planner.strategies import bounds
+from planner.strategies import lagrangian_bound
 from planner.strategies.optimum import Proposal, solve
 
 CLUSTERS = 200
@@ -151,7 +151,7 @@ def _told_outside(solution: Proposal) -> tuple[int, int]:
     certificate = solution.certificate
     if certificate is None or certificate.outside is None:
         return 0, 0
-    least = bounds.least_outside(certificate.facts, certificate.outside)
+    least = lagrangian_bound.least_outside(certificate.facts, certificate.outside)
     return least.replicas, least.loads
 
 

@@ -17,8 +17,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from planner.inputs.importers.state_parts import TOPIC_NAME
-from planner.inputs.load import metric_values
-from planner.inputs.load.metric_values import MEASURE_SCHEMA, FileKind
+from planner.inputs.load import metric_files
+from planner.inputs.load.metric_files import MEASURE_SCHEMA, FileKind
 from planner.inputs.load.profile_statistics import (
     END_OF_TIME,
     MEASURED,
@@ -113,7 +113,7 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
         head = _head(spark, file)
         if "csv" in kinds:
             return _csv(spark, file, next(iter(head), ""), single=len(names) == 1)
-        if kind := metric_values.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
+        if kind := metric_files.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
             return kind
         if head and head[0].lstrip().startswith("{"):
             return _reader(spark).json(file, primitivesAsString=True)
@@ -310,12 +310,12 @@ def _measures(spark: SparkSession, kind: FileKind, files: Sequence[str]) -> Data
 
 
 def _parsed(kind: FileKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows: list[metric_values.Measure] = []
+    rows: list[metric_files.Measure] = []
     for batch in batches:
         # A file that isn't UTF-8 would end as an error without its name.
         texts = map(_text, batch["value"].cast("binary").to_pylist())
         for file, text in zip(batch["file"].to_pylist(), texts, strict=True):
-            for measure in metric_values.measures(_kind_of(kind, text, file), text, file) if text.strip() else ():
+            for measure in metric_files.measures(_kind_of(kind, text, file), text, file) if text.strip() else ():
                 rows.append(measure)
                 if len(rows) >= _BATCH_MEASURES:
                     yield _batch(rows)
@@ -326,13 +326,13 @@ def _parsed(kind: FileKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 def _kind_of(kind: FileKind, text: str, file: str) -> FileKind:
     """The kind of a text, whole files of a folder being of several. PlannerError if it can't be read with `kind`."""
-    found = kind if kind == "export" else metric_values.file_kind(text[:_HEAD_CHARACTERS])
+    found = kind if kind == "export" else metric_files.file_kind(text[:_HEAD_CHARACTERS])
     if found is None or (found == "export") != (kind == "export"):
         raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")
     return found
 
 
-def _batch(rows: Sequence[metric_values.Measure]) -> pa.RecordBatch:
+def _batch(rows: Sequence[metric_files.Measure]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     return pa.record_batch(
         [pa.array(values, field.type) for values, field in zip(columns, MEASURE_SCHEMA, strict=True)], MEASURE_SCHEMA

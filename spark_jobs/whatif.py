@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from planner.model.errors import SetupError
 from planner.model.spec import Spec
-from planner.whatif import assignors, consumers_sweep, failure_rows, growth_forecast, sizing
+from planner.whatif import assignors, consumers_sweep, failure_rows, growth_cases, sizing
 from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import FailureSets
 from planner.whatif.failure_rows import FailureStudy
-from planner.whatif.growth_forecast import Case, Row
+from planner.whatif.growth_cases import Case, Row
 from planner.whatif.sizing import Combination, SizingStudy
 from spark_jobs.carrier import Received, add_module, carried, tasks_for
 
@@ -67,7 +67,7 @@ def _of(scenarios: FailureSets, table: pa.Table) -> pa.Table:
 
 def growth(spark: Session, cases: Sequence[Case], *, partitions: int | None = None) -> list[Row]:
     """Every case's row, in their order."""
-    return _in_order(spark, [partial(growth_forecast.evaluate, case) for case in cases], partitions)
+    return _in_order(spark, [partial(growth_cases.evaluate, case) for case in cases], partitions)
 
 
 def sizes(spark: Session, spec: Spec, wanted: Sequence[Combination], *, partitions: int | None = None) -> list[Row]:

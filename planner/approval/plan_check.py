@@ -1,7 +1,7 @@
 """Checks that what was approved is what would run: a plan's folder against its plan.json, the clock and the cluster.
 
-This module reads the files and the clock. `folder_check`, `amounts` and `staleness` decide what counts as changed,
-expired or stale.
+This module reads the files and the clock. `folder_check` and `staleness` decide what counts as changed, expired or
+stale.
 """
 
 import re
@@ -128,7 +128,7 @@ def _refusals(
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    if plan.validity is not None and (ended := expired(plan, wanted.now)):
+    if plan.validity is not None and (ended := staleness.expired(plan, wanted.now or datetime.now(UTC))):
         yield Refusal(
             f"{ended}: its state was captured at {plan.validity.captured_at}; capture the state again and plan anew, "
             "or resume what was begun (planner resume)"
@@ -160,14 +160,6 @@ def _own_files(path: Path, found: FolderCheck) -> Refusal:
         tuple(map(str, found.own)),
         "keep your own files outside the folder: ansible-playbook -i INVENTORY PLAYBOOK",
     )
-
-
-def expired(plan: Plan, now: datetime | None = None) -> str | None:
-    """That the plan isn't valid any more at this moment, by default the clock's; None where it is, or always."""
-    moment = amounts.moment_text(now or datetime.now(UTC))
-    if plan.valid_until is None or moment < plan.valid_until:
-        return None
-    return f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}"
 
 
 def parse_now(text: str | None) -> datetime | None:

@@ -25,7 +25,7 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.model.together import without_waiting
-from planner.plan import build, pareto_front, plan_warnings, terms, traffic_sections
+from planner.plan import build, cluster_warnings, pareto_front, terms, traffic_sections
 from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, BalanceSection, BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ResumesSection
@@ -187,6 +187,6 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
         *more,
         *rest.notes,
         *unjudged,
-        *plan_warnings.warnings(spec, problem, rest.changes),
+        *cluster_warnings.warnings(spec, problem, rest.changes),
         *gates.overfull_today(spec, costs),
     ]

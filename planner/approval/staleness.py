@@ -1,4 +1,4 @@
-"""Does a plan still fit the cluster as it is now?
+"""Has a plan expired, and does it still fit the cluster as it is now?
 
 It fits if every partition of the plan has the replicas that the plan was made from, or those of one of the plan's own
 steps. The Ansible role checks the same lists (`ansible_vars.states`) before it starts (`precheck.yml`). Changes to what
@@ -8,12 +8,14 @@ the plan doesn't touch are reported, but refuse nothing.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from itertools import chain
 
 from planner.approval.cluster_now import Now
 from planner.export import ansible_vars
+from planner.model import amounts
 from planner.model.cluster import ANY, Partition, PartitionKey, Topic, partition_name
 from planner.model.formats import counted, printable, replica_list
 from planner.plan.document.cluster_types import TopicRow
@@ -300,3 +302,11 @@ def _kept(held: PlanOnCluster) -> Iterator[Difference]:
                 f"holds {counted(today[broker], 'replica')} of what the plan leaves as it is, {before[broker]:,} before"
             )
             yield Difference("replicas", f"broker {broker}", message, refuses=False)
+
+
+def expired(plan: Plan, now: datetime) -> str | None:
+    """That the plan isn't valid any more at this moment; None where it is, or always."""
+    moment = amounts.moment_text(now)
+    if plan.valid_until is None or moment < plan.valid_until:
+        return None
+    return f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}"

@@ -17,7 +17,7 @@ from planner.cli.engine import (
     on_spark,
     phases_shown,
 )
-from planner.cli.shown import FILE, Format, echo_line, format_option, show_found
+from planner.cli.output import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import require_beside, require_unchanged
 from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread, require_writable
 from planner.inputs.load import profile_file
@@ -30,7 +30,7 @@ from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted, printable
 from planner.model.load_history import About
 from planner.plan.document import codec
-from planner.whatif import growth_forecast, growth_report, load_view, sizing, sizing_report
+from planner.whatif import growth_cases, growth_report, load_view, sizing, sizing_report
 
 
 @click.command()
@@ -139,14 +139,14 @@ def growth(spec: Path, months: int, engine: EngineOptions, form: Format) -> int:
         raise PlannerError(
             f"{spec}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
-    cases = growth_forecast.cases(wish, months)
+    cases = growth_cases.cases(wish, months)
     rows = computed(
         engine,
         spark_wanted,
         lambda whatif, spark: whatif.growth(spark, cases, partitions=engine.partitions),
-        lambda: growth_forecast.run(cases),
+        lambda: growth_cases.run(cases),
     )
-    found = growth_report.document(wish, cases, growth_forecast.as_it_is(cases[0]), rows)
+    found = growth_report.document(wish, cases, growth_cases.as_it_is(cases[0]), rows)
     show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
     return 0
 

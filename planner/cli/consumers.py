@@ -10,7 +10,7 @@ import click
 from msgspec import structs, to_builtins
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
-from planner.cli.shown import FILE, PATH, Format, format_option, show_found
+from planner.cli.output import FILE, PATH, Format, format_option, show_found
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, StalePlanError, did_you_mean
 from planner.model.spec import Spec

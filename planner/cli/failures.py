@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
-from planner.cli.shown import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
+from planner.cli.output import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
 from planner.export import folder_check, output_folder, templated_files
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from planner.cli.shown import FILE, PATH, echo_line, echo_page, live_options
+from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options
 from planner.cli.workflow import require_unchanged
 from planner.export import folder_swap
 from planner.export.output_folder import quiet, replace_file
@@ -17,11 +17,11 @@ from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
 from planner.inputs.spec.sections import PROFILES, REFUSED
-from planner.inputs.state.cluster_conditions import conditions
 from planner.inputs.state.cluster_yaml import TITLE, Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import read_all
+from planner.inputs.state.state_notes import conditions
 from planner.model import interrupts
 from planner.model.cluster import Broker, brokers_holding
 from planner.model.errors import ImportStateError, SetupError

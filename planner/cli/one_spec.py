@@ -34,7 +34,7 @@ from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import without_pandas
 from planner.sweep.choice import Alternative, chosen
 from planner.sweep.evaluate import Search
-from planner.whatif import consumers_report, failure_rows, failures_report, group_events, growth_forecast, growth_report
+from planner.whatif import consumers_report, failure_rows, failures_report, group_events, growth_cases, growth_report
 from planner.whatif.assignors import importable
 from planner.whatif.cluster_states import PLANNED, TODAY
 from planner.whatif.consumers_report import ConsumersQuestion
@@ -123,11 +123,11 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
 
     Where that lasts, no more brokers are tried.
     """
-    base, *others = growth_forecast.cases(spec, months)
-    planned = growth_forecast.given(base, assigned(base.forecast.problem, plan.replica_lists))
+    base, *others = growth_cases.cases(spec, months)
+    planned = growth_cases.given(base, assigned(base.forecast.problem, plan.replica_lists))
     cases = [base] if planned["first"] < 0 else [base, *others]
-    rows = [planned, *growth_forecast.run(cases[1:])]
-    return growth_report.section(spec, cases, growth_forecast.as_it_is(base), rows)
+    rows = [planned, *growth_cases.run(cases[1:])]
+    return growth_report.section(spec, cases, growth_cases.as_it_is(base), rows)
 
 
 def rendered_files(plan: Plan) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import click
 
-from planner.cli.shown import FILE, PATH, Format, echo_json, format_option, show_found, show_view
+from planner.cli.output import FILE, PATH, Format, echo_json, format_option, show_found, show_view
 from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge

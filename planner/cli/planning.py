@@ -8,9 +8,9 @@ import click
 from rich.console import Console
 
 from planner.approval import adopted_plan
-from planner.cli import fleet, one_spec, shown, workflow
+from planner.cli import fleet, one_spec, output, workflow
 from planner.cli.engine import EngineOptions, engine_options
-from planner.cli.shown import Format
+from planner.cli.output import Format
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import drained
@@ -22,14 +22,14 @@ from planner.model.spec import Spec
 from planner.plan import headline
 from planner.report.terminal import Detail
 
-_specs = click.argument("specs", metavar="SPEC...", type=shown.FILE, nargs=-1, required=True)
+_specs = click.argument("specs", metavar="SPEC...", type=output.FILE, nargs=-1, required=True)
 
 
 @click.command()
 @_specs
 @click.option(
     "--out",
-    type=shown.FOLDER,
+    type=output.FOLDER,
     help="Folder to write; with several specs, the parent of their folders. [default: SPEC's name with .plan]",
 )
 @click.option(
@@ -37,10 +37,10 @@ _specs = click.argument("specs", metavar="SPEC...", type=shown.FILE, nargs=-1, r
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of all random choices.")
 @engine_options("spark")
-@shown.format_option
-@shown.detail_options
+@output.format_option
+@output.detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plan changes something.")
-@shown.shows_refused
+@output.shows_refused
 def whatif(
     specs: tuple[Path, ...],
     engine: EngineOptions,
@@ -58,14 +58,14 @@ def whatif(
     asked, errors = workflow.WhatifOptions(**vars(engine), **options), Console(stderr=True)
     if not fleet.is_fleet(specs):
         only = workflow.whatif(specs[0], asked, errors)
-        shown.show(only.plan, form, detail, only.job.folder, len(only.files))
+        output.show(only.plan, form, detail, only.job.folder, len(only.files))
         todo = headline.has_something_to_do(only.plan)
     else:
         told = workflow.whatif_fleet(
             specs, asked, errors, lambda each: (fleet.summary(each), headline.has_something_to_do(each.plan))
         )
         rows, todo = [row for row, _ in told], any(changes for _, changes in told)
-        shown.show_found(form, lambda: {"clusters": rows}, lambda: fleet.view(rows))
+        output.show_found(form, lambda: {"clusters": rows}, lambda: fleet.view(rows))
     return 2 if detailed_exitcode and todo else 0
 
 
@@ -79,25 +79,25 @@ def validate(specs: tuple[Path, ...]) -> int:
 
     def checked(number: int) -> None:
         reading.load(found[number])
-        shown.echo_line(f"{found[number]}: valid")
+        output.echo_line(f"{found[number]}: valid")
 
     fleet.each(found, checked)
     return 0
 
 
 @click.command()
-@click.argument("plan", type=shown.PATH)
-@click.option("--out", type=shown.FOLDER, required=True, help="Folder to write.")
-@shown.reads_plan
+@click.argument("plan", type=output.PATH)
+@click.option("--out", type=output.FOLDER, required=True, help="Folder to write.")
+@output.reads_plan
 def render(plan: Path, out: Path) -> int:
     """Write all files of PLAN again, byte for byte."""
-    for name in workflow.render(plan, out, shown.say):
-        shown.echo_line(name)
+    for name in workflow.render(plan, out, output.say):
+        output.echo_line(name)
     return 0
 
 
 @click.command()
-@shown.reads_plan
+@output.reads_plan
 def external() -> int:
     """Answer Terraform's `external` data source.
 
@@ -118,7 +118,7 @@ def external() -> int:
         raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
     if len(text) > SHORT.most_bytes:
         raise PlannerError(f"stdin: has more than {SHORT.most_bytes:,} characters; allowed: a query, which is short")
-    shown.echo_json(terraform_external.answer(text))
+    output.echo_json(terraform_external.answer(text))
     return 0
 
 
@@ -137,23 +137,23 @@ def warm() -> int:
     from spark_jobs import warm as spark_warm  # the only door to Spark, opened when it is needed
 
     with Console(stderr=True).status("starting Spark to record which classes it loads"):
-        shown.echo_line(spark_warm.warm())
+        output.echo_line(spark_warm.warm())
     return 0
 
 
 @click.command()
-@click.argument("reassignment", type=shown.PATH)
-@click.argument("spec", type=shown.FILE)
+@click.argument("reassignment", type=output.PATH)
+@click.argument("spec", type=output.FILE)
 @click.option(
     "--out",
-    type=shown.FOLDER,
+    type=output.FOLDER,
     help="Folder to write. [default: REASSIGNMENT without its ending, with .adopted.plan, in the current folder]",
 )
-@shown.format_option
-@shown.detail_options
+@output.format_option
+@output.detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
-@shown.reads_plan
-@shown.shows_refused
+@output.reads_plan
+@output.shows_refused
 def adopt(
     reassignment: Path, spec: Path, out: Path | None, form: Format, detail: Detail | None, detailed_exitcode: bool
 ) -> int:
@@ -172,18 +172,20 @@ def adopt(
     planned = one_spec.with_sections(spec, wish, made.planned)
     plan = planned.plan
     files = one_spec.files_of(plan, one_spec.of_making(planned, made.rows))
-    shown.show(plan, form, detail, folder, len(workflow.write(folder, files, shown.say)))
+    output.show(plan, form, detail, folder, len(workflow.write(folder, files, output.say)))
     return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=shown.FILE)
+@click.argument("spec", metavar="SPEC", type=output.FILE)
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
 @click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
-@click.option("-o", "--output", "out", type=shown.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
-@shown.format_option
-@shown.detail_options
-@shown.shows_refused
+@click.option(
+    "-o", "--output", "out", type=output.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]"
+)
+@output.format_option
+@output.detail_options
+@output.shows_refused
 def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
     """Plan to free disk space on a broker of SPEC with the fewest bytes.
 
@@ -209,8 +211,8 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
         # Without a plan nothing is written.
         beside.unlink() if found is None else output_folder.replace_file(beside, found)
         raise
-    shown.say(f"{beside}: written; its plan is made of it")
-    shown.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
+    output.say(f"{beside}: written; its plan is made of it")
+    output.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 
 

@@ -11,10 +11,10 @@ import click
 from planner.approval import plan_check, plan_diff
 from planner.approval.cluster_now import Sources
 from planner.approval.plan_check import Checked, Wanted
-from planner.cli import one_spec, shown, workflow
+from planner.cli import one_spec, output, workflow
 from planner.cli.failures import rendered
-from planner.cli.shown import Format
-from planner.cli.shown import show as show_plan
+from planner.cli.output import Format
+from planner.cli.output import show as show_plan
 from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
@@ -31,8 +31,8 @@ def _source_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that say where the cluster's state comes from; the command gets them as one `sources`."""
     what = "Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated."
 
-    @click.option("--state", "files", metavar="FILE", type=shown.PATH, multiple=True, help=what)
-    @shown.live_options
+    @click.option("--state", "files", metavar="FILE", type=output.PATH, multiple=True, help=what)
+    @output.live_options
     @wraps(command)
     def given(files: tuple[Path, ...], bootstrap_servers: str | None, command_config: Path | None, **rest: Any) -> int:
         return command(sources=Sources(files, bootstrap_servers, command_config), **rest)
@@ -41,11 +41,11 @@ def _source_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.command()
-@click.argument("plan", type=shown.PATH, required=False)
-@click.option("--journal", type=shown.FILE, help="Show the journal of a playbook run instead of a plan.")
-@shown.format_option
-@shown.detail_options
-@shown.reads_plan
+@click.argument("plan", type=output.PATH, required=False)
+@click.option("--journal", type=output.FILE, help="Show the journal of a playbook run instead of a plan.")
+@output.format_option
+@output.detail_options
+@output.reads_plan
 def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail | None) -> int:
     """Show PLAN, a plan.json or its folder.
 
@@ -57,7 +57,7 @@ def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail |
         return 0
     assert journal is not None
     entries = run_journal.entries(read_bytes(journal, run_journal.JOURNAL), journal.as_posix())
-    shown.show_found(form, lambda: run_journal.document(entries), lambda: run_journal.view(journal.name, entries))
+    output.show_found(form, lambda: run_journal.document(entries), lambda: run_journal.view(journal.name, entries))
     return 0
 
 
@@ -81,11 +81,11 @@ def diff_view(difference: dict[str, Any]) -> View:
 
 
 @click.command("diff")
-@click.argument("before", type=shown.PATH)
-@click.argument("after", type=shown.PATH)
-@shown.format_option
+@click.argument("before", type=output.PATH)
+@click.argument("after", type=output.PATH)
+@output.format_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plans differ.")
-@shown.reads_plan
+@output.reads_plan
 def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> int:
     """Show what changed from the plan BEFORE to the plan AFTER.
 
@@ -95,12 +95,12 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
     that they move to different brokers, and warnings. Long lists are cut, and the rest is counted.
     """
     difference = plan_diff.diff(plan_file.read(before), plan_file.read(after))
-    shown.show_found(form, lambda: difference, lambda: diff_view(difference))
+    output.show_found(form, lambda: difference, lambda: diff_view(difference))
     return 2 if detailed_exitcode and not difference["equal"] else 0
 
 
 @click.command()
-@click.argument("plan", type=shown.PATH)
+@click.argument("plan", type=output.PATH)
 @_source_options
 @click.option("--plan-id", metavar="ID", help="The plan_id that was approved; any other plan is refused.")
 @click.option("--strict", is_flag=True, help="Refuse your own files in the folder instead of listing them.")
@@ -108,7 +108,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
 @click.option("--now", metavar="MOMENT", help="The time to compare valid_for with. [default: now]")
 @click.option("--bound", is_flag=True, help="Verify the bound in bound.json by arithmetic, without a solver.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What stdout shows.")
-@shown.reads_plan
+@output.reads_plan
 def check(
     plan: Path,
     sources: Sources,
@@ -138,16 +138,16 @@ def check(
         return check_restart(plan, wanted, form)
     checked = plan_check.check(plan, sources, one_spec.rendered_files, wanted)
     if form == "json":
-        shown.echo_json(plan_check.document(checked))
+        output.echo_json(plan_check.document(checked))
     plan_check.require_none(checked.refusals)
     if form == "text":
         for line in _approved_lines(plan, checked):
-            shown.echo_line(line)
+            output.echo_line(line)
     if bound:
         proof = workflow.check_bound(plan)
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
-        shown.echo_line(
+        output.echo_line(
             f"{plan}: no plan{bound_section.covered(checked.made)} copies fewer than {proof.least:,} "
             f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
             f"this one copies {proof.moved:,}: {above}",
@@ -160,11 +160,11 @@ def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"]) -> 
     """Print whether a restart's folder is as its restart.json gives it."""
     checked = plan_check.check_restart(path, rendered, wanted)
     if form == "json":
-        shown.echo_json(plan_check.document(checked))
+        output.echo_json(plan_check.document(checked))
     plan_check.require_none(checked.refusals)
     if form == "text":
         for line in unchanged(path, f"restart {checked.made.restart_id[:12]}", checked.held):
-            shown.echo_line(line)
+            output.echo_line(line)
     return 0
 
 
@@ -193,9 +193,9 @@ def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
 
 
 @click.command()
-@click.argument("plan", type=shown.PATH)
+@click.argument("plan", type=output.PATH)
 @_source_options
-@click.option("--out", type=shown.FOLDER, required=True, help="Folder to write.")
+@click.option("--out", type=output.FOLDER, required=True, help="Folder to write.")
 @click.option("--captured-at", metavar="MOMENT", help="When the state was captured; a plan with valid_for needs it.")
 @click.option(
     "--load",
@@ -205,11 +205,11 @@ def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
 @click.option(
     "--leave-moved", is_flag=True, help="Leave partitions that others have moved where they are, and list them."
 )
-@shown.format_option
-@shown.detail_options
+@output.format_option
+@output.detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if something is left to do.")
-@shown.reads_plan
-@shown.shows_refused
+@output.reads_plan
+@output.shows_refused
 def resume(
     plan: Path,
     sources: Sources,
@@ -229,6 +229,6 @@ def resume(
     that somebody else has moved are refused, with exit code 1. PLAN's limits are checked again; if one is exceeded,
     nothing is written, and the exit code is 3.
     """
-    rest, files = workflow.resume(plan, sources, out, captured_at, load, leave_moved=leave_moved, say=shown.say)
+    rest, files = workflow.resume(plan, sources, out, captured_at, load, leave_moved=leave_moved, say=output.say)
     show_plan(rest, form, detail, out, len(files))
     return 2 if detailed_exitcode and headline.has_something_to_do(rest) else 0

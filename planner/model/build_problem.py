@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.model.cluster import LEADERS, Broker, Partition, PartitionKey, Topic, in_force, min_insync_replicas
 from planner.model.cordons import with_cordons
+from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, binding_hours, hour_name
 from planner.model.problem import (
     NEVER_LEADS,
@@ -20,7 +21,6 @@ from planner.model.problem import (
     misplaced,
 )
 from planner.model.rack_spread import crowding, uneven_racks
-from planner.model.sizes_ahead import with_sizes_ahead
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.model.together import with_slots
 

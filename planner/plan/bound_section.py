@@ -1,6 +1,6 @@
 """The plan's section on its bound; the bound's file, bound.json, and the check of it; and what it is about, in words.
 
-`bound.json` holds what `strategies.bounds` needs; plan.json holds the file's SHA-256, so that the two belong together.
+`bound.json` holds what `lagrangian_bound` needs; plan.json holds the file's SHA-256, so that the two belong together.
 The check is arithmetic on that file, without a solver.
 """
 
@@ -18,12 +18,12 @@ from planner.model.file_reading import json_value
 from planner.model.formats import above_bound, brokers, counted, gap_shown, size, words
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Spec
-from planner.plan import bound_certificate
+from planner.plan import bound_json
 from planner.plan.document.cluster_types import LogDirsSection
 from planner.plan.document.comparison_types import BoundMethod, BoundSection, ExcessSection, FurthestRow
 from planner.plan.document.plan_types import Plan
-from planner.strategies import bounds
-from planner.strategies.bounds import Certificate, Facts, Outside
+from planner.strategies import lagrangian_bound
+from planner.strategies.lagrangian_bound import Certificate, Facts, Outside
 from planner.strategies.optimum import Proposal
 from planner.sweep.choice import Row
 
@@ -154,7 +154,7 @@ def excess(certificate: Certificate | None) -> ExcessSection | None:
     if certificate is None or certificate.outside is None:
         return None
     facts, allowed = certificate.facts, certificate.outside.allowed
-    least = bounds.least_outside(facts, certificate.outside)
+    least = lagrangian_bound.least_outside(facts, certificate.outside)
     furthest = [] if allowed.furthest is None else allowed.furthest.tolist()
     return ExcessSection(
         replicas=allowed.replicas,
@@ -187,7 +187,7 @@ def _at_least(found: int, least: int, shown: Callable[[int], str]) -> str:
 
 def encoded(certificate: Certificate) -> bytes:
     """The file: one line a key, since most of it are long lists of numbers."""
-    document = bound_certificate.to_document(certificate)
+    document = bound_json.to_document(certificate)
     lines = [f'"{key}":{json.dumps(document[key], sort_keys=True, separators=(",", ":"))}' for key in sorted(document)]
     return ("{" + ",\n".join(lines) + "}\n").encode()
 
@@ -197,9 +197,9 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     stated = plan.bound
     if hashlib.sha256(file).hexdigest() != stated.sha256:
         raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
-    certificate = bound_certificate.from_document(json_value(file))
+    certificate = bound_json.from_document(json_value(file))
     in_bytes = certificate.facts.measure == "bytes"
-    worked_out = bounds.least(certificate)
+    worked_out = lagrangian_bound.least(certificate)
     _check_excess(plan, certificate, shown)
     claimed = stated.least_bytes_moved if in_bytes else stated.least_replicas_moved
     if worked_out != claimed:
@@ -211,7 +211,7 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
             f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
         )
     every = (certificate, *certificate.others)
-    cases = [each for of in every for part in of.parts for each in bounds.leaves(part.case)]
+    cases = [each for of in every for part in of.parts for each in lagrangian_bound.leaves(part.case)]
     return CheckedBound(
         measure=certificate.facts.measure,
         least=worked_out,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec import convert, structs
 
 from planner import __version__
-from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
+from planner.execution import batch_costs, batch_cutting, default_throttle, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
 from planner.execution.gates import LimitRow
 from planner.execution.partition_changes import changes
@@ -27,11 +27,11 @@ from planner.plan import (
     bound_section,
     budget_spent,
     cluster_sections,
+    cluster_warnings,
     headline,
     log_dirs_section,
     new_partitions,
     pareto_front,
-    plan_warnings,
     terms,
     traffic_sections,
 )
@@ -100,7 +100,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
-    execution = batch_defaults.settled(spec, problem, proposal.assignment, changed)
+    execution = default_throttle.settled(spec, problem, proposal.assignment, changed)
     spec = replace(spec, execution=execution, apart=broker_sides.as_planned(spec, problem, winner["scenarios"]))
     tried = [replace(each, spec=replace(each.spec, execution=execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
@@ -125,8 +125,8 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         limits=limits(spec, winner, costs, bound, () if left else made_of["brokers"]),
         warnings=(
             *log_dirs_section.warnings(spec, dirs),
-            *plan_warnings.warnings(spec, problem, changed),
-            *plan_warnings.of_assignment(spec, problem, proposal.assignment),
+            *cluster_warnings.warnings(spec, problem, changed),
+            *cluster_warnings.of_assignment(spec, problem, proposal.assignment),
             *gates.overfull_today(spec, costs),
             *batch_costs.warnings(spec, costs.batches),
         ),
@@ -192,7 +192,7 @@ def outcome(
         "topics": cluster_sections.topics(spec, problem, assignment),
         "partitions": cluster_sections.partition_rows(changed),
         "new_partitions": new_partitions.section(spec, problem, assignment),
-        "risks": structs.replace(refused, out_of_sync=plan_warnings.out_of_sync(spec, problem, changed) or None),
+        "risks": structs.replace(refused, out_of_sync=cluster_warnings.out_of_sync(spec, problem, changed) or None),
         "execution": ExecutionSection(
             throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
             seconds_at_throttle=costs.total_seconds,

@@ -11,9 +11,9 @@ import numpy as np
 from planner.model import build_problem
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
+from planner.model.growth_forecast import months_ahead, per_month_ppm
 from planner.model.load_history import HOUR_SECONDS, binding_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.sizes_ahead import months_ahead, per_month_ppm
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
     BrokerHoursRow,

@@ -11,9 +11,9 @@ from typing import Self
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
+from planner.model.growth_forecast import compounded
 from planner.model.load_history import HOURS_OF_WEEK
 from planner.model.problem import FloatArray, IntArray, LongArray, Problem
-from planner.model.sizes_ahead import compounded
 
 MEASURES = ("replicas", "leaders", "size_bytes", "network_in", "network_out")
 # Measures that are there where no rate is known: traffic would be zeros that a sweep adds up millions of times.

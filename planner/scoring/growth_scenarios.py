@@ -10,7 +10,7 @@ import numpy as np
 import scipy  # as in `broker_loads`
 
 from planner.model.balance import NO_TOLERANCE
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.scoring.broker_loads import loads
 from planner.scoring.window_excess import distance
@@ -145,12 +145,3 @@ def summed(values: LongArray, cells: LongArray, starts: LongArray, count: int) -
     added = scipy.sparse.csc_array((np.ones(len(cells), dtype=np.int64), cells, starts), shape=(count, len(values)))
     sums: LongArray = added @ values
     return sums
-
-
-def months_until_full(problem: Problem, held: LongArray) -> LongArray:
-    """(C,): the first month in which a broker holds more (C, B, M + 1) than its disk's limit, M + 1 where none does;
-    -1 where months aren't known.
-    """
-    months, limits = held.shape[2], problem.disk_limit_bytes[:, None]
-    full: BoolArray = np.logical_or.reduce((held > limits) & (limits >= 0), axis=1)
-    return np.where(full.any(axis=1), full.argmax(axis=1), months) if months else np.full(len(held), -1)

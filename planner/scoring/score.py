@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model import growth_forecast
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.growth_scenarios import Scenario, scenarios
@@ -100,7 +101,7 @@ class Scores:
     decides how long copying takes. `peak_disk_ppm` is how full the fullest broker is while everything is copied (the
     bytes of today and those that arrive), in parts per million of its disk where all brokers state theirs, else of its
     fair share. `scenario_excess` is the excess of the windows of bytes summed over the scenarios, `scenarios_missed`
-    the number of scenarios with any. `months_until_full` is as `growth_scenarios` has it. `broker_offline` to
+    the number of scenarios with any. `months_until_full` is as `growth_forecast` has it. `broker_offline` to
     `rack_refused` are the costs of the worst single failure (see `broker_loads`), `rack_leaders` is the number of
     leaders in the rack that has most.
     """
@@ -235,7 +236,7 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
         busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
         peak_disk_ppm=_peak_ppm(basis, total.copied[:, 0]),
         **growth_scenarios.excess(basis.scenarios, total.grown),
-        months_until_full=growth_scenarios.months_until_full(basis.problem, total.ahead),
+        months_until_full=growth_forecast.months_until_full(basis.problem, total.ahead),
         **failure_costs.worst_losses(basis.problem, total.exposed),
         rack_leaders=broker_loads.rack_leaders(basis.problem, leaders),
     )

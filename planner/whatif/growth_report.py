@@ -11,8 +11,8 @@ from msgspec import convert, structs
 from planner.model.build_problem import topics_after
 from planner.model.cluster import in_force
 from planner.model.formats import counted, duration, first_names, ranges, size
+from planner.model.growth_forecast import MONTH_SECONDS, Forecast, per_month_ppm, retention
 from planner.model.problem import sums_at
-from planner.model.sizes_ahead import MONTH_SECONDS, Forecast, per_month_ppm, retention
 from planner.model.spec import Spec
 from planner.plan import headline
 from planner.plan.document.request_types import BudgetLimits
@@ -27,7 +27,7 @@ from planner.plan.document.whatif_types import (
     GrowthTopicRow,
 )
 from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
-from planner.whatif.growth_forecast import COPIED, MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
+from planner.whatif.growth_cases import COPIED, MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
 
 FORMAT_VERSION = "1.0"
 _NEVER = FirstLimit(month=None, broker=None, limit=None)

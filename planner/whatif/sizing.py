@@ -17,16 +17,16 @@ from planner.model.balance import NO_TOLERANCE
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, SetupError
+from planner.model.growth_forecast import at_history_end
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.recorded import SpecLimits
-from planner.model.sizes_ahead import at_history_end
 from planner.model.spec import Budget, Changes, Sizing, Spec
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import SIZED
-from planner.whatif.growth_forecast import COPIED, Case, Row, case_of, copied, free_ids
+from planner.whatif.growth_cases import COPIED, Case, Row, case_of, copied, free_ids
 
 
 @dataclass(frozen=True)

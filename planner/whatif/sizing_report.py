@@ -15,7 +15,7 @@ from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, 
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOUR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Section, Table, View, told
-from planner.whatif.growth_forecast import Row
+from planner.whatif.growth_cases import Row
 from planner.whatif.growth_report import outgrown_by
 from planner.whatif.sizing import Combination, asked, spec_of
 

@@ -15,7 +15,7 @@ from benchmarks.exact_table import judged
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
-from planner.strategies import bounds
+from planner.strategies import lagrangian_bound
 from planner.strategies.optimum import solve
 
 # Clusters judged; `python -m benchmarks --exact` judges as many as asked.
@@ -85,7 +85,7 @@ def test_the_excess_that_is_told_is_the_least_or_less() -> None:
     certificate = solve(problem, problem.balance, certify=True).certificate
     assert certificate is not None
     assert certificate.outside is not None
-    told = bounds.least_outside(certificate.facts, certificate.outside)
+    told = lagrangian_bound.least_outside(certificate.facts, certificate.outside)
     assert 0 < told.loads <= certificate.outside.allowed.loads
 
 

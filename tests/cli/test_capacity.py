@@ -18,7 +18,7 @@ from planner.inputs.load import profile_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, SpecError
 from planner.model.load_history import About, Span
-from planner.whatif import growth_forecast
+from planner.whatif import growth_cases
 
 HOURS = [float(1000 + hour) for hour in range(168)]
 
@@ -156,6 +156,6 @@ def test_spark_gives_the_same_rows(spark, partitions):
     """With any number of tasks."""
     from spark_jobs import whatif
 
-    cases = growth_forecast.cases(reading.load(DATA / "spec.yaml"), 6)
+    cases = growth_cases.cases(reading.load(DATA / "spec.yaml"), 6)
 
-    assert growth_forecast.run(cases) == whatif.growth(spark, cases, partitions=partitions)
+    assert growth_cases.run(cases) == whatif.growth(spark, cases, partitions=partitions)

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from planner.approval import plan_diff
 from planner.cli.importing import ImportOptions, import_state
-from planner.cli.shown import reads_plan
+from planner.cli.output import reads_plan
 from planner.cli.workflow import WhatifOptions, markdown, whatif
 from planner.export import templated_files
 from planner.export.terraform_external import described

@@ -23,7 +23,7 @@ from planner.report import markdown
 from planner.report.view import Column, Lines, Section, Table, View
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
-from planner.whatif import growth_forecast as growth
+from planner.whatif import growth_cases as growth
 
 CLUSTER = """
 version: 1
@@ -267,12 +267,12 @@ def test_what_cannot_be_told_is_said(tmp_path):
 @pytest.mark.slow
 def test_growth_is_planned_with_little_work(monkeypatch):
     """Nobody asks how few bytes would do: the solver is told so, and its plans are within 5 % of the least here."""
-    from planner.whatif import growth_forecast
+    from planner.whatif import growth_cases
 
     asked = []
     original = optimum.solve
     monkeypatch.setattr(
-        growth_forecast.optimum, "solve", lambda *args, worth: asked.append(worth) or original(*args, worth=worth)
+        growth_cases.optimum, "solve", lambda *args, worth: asked.append(worth) or original(*args, worth=worth)
     )
     data = DATA / "growth" / "spec.yaml"
     _, case, *_ = growth.cases(reading.load(data), 12)

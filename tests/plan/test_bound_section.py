@@ -19,10 +19,10 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, ApartBy
 from planner.model.errors import StalePlanError
 from planner.model.spec import Spec, Sweep
-from planner.plan import bound_certificate, bound_section, build, headline
+from planner.plan import bound_json, bound_section, build, headline
 from planner.plan.build import Planned
 from planner.plan.document.codec import as_json
-from planner.strategies import bounds
+from planner.strategies import lagrangian_bound
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
 from planner.sweep.choice import BASE, Swept
@@ -70,7 +70,7 @@ def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: boo
     """It doesn't say where replicas may be: no split of it copies less."""
     made = planned(Balance())
     assert made.bound is not None
-    certificate = bound_certificate.from_document(json.loads(made.bound))
+    certificate = bound_json.from_document(json.loads(made.bound))
     said = bound_section.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
     assert of_split == ("for this split of the brokers among topics that are apart" in said)
 
@@ -114,7 +114,7 @@ def test_the_file_is_json_by_lines() -> None:
     assert made.bound is not None
     document = json.loads(made.bound)
     assert len(document) == len(made.bound.splitlines())
-    assert bounds.least(bound_certificate.from_document(document)) == made.plan.bound.least_bytes_moved
+    assert lagrangian_bound.least(bound_json.from_document(document)) == made.plan.bound.least_bytes_moved
 
 
 @pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.inputs.load.metric_values import MEASURE_SCHEMA, Measure
+from planner.inputs.load.metric_files import MEASURE_SCHEMA, Measure
 from planner.inputs.load.profile_statistics import SOURCES
 from spark_jobs import load_profile
 

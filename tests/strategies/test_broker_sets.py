@@ -19,10 +19,10 @@ from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.recorded import PlacementRuleRow
 from planner.model.spec import Changes
-from planner.plan import bound_certificate
+from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
-from planner.strategies.bounds import least
+from planner.strategies.lagrangian_bound import least
 from planner.strategies.optimum import solve
 
 
@@ -67,8 +67,8 @@ def test_bound_with_windows_of_bytes(problem: Problem, width: str) -> None:
     if costs:
         assert solution.least_bytes <= min(costs)
     if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
-        document = bound_certificate.to_document(solution.certificate)
-        assert solution.least_bytes == least(bound_certificate.from_document(document))
+        document = bound_json.to_document(solution.certificate)
+        assert solution.least_bytes == least(bound_json.from_document(document))
 
 
 @examples(100)

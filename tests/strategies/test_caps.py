@@ -21,12 +21,12 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import UNCAPPED, LongArray, Problem
 from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, NewPartitions, TopicFilter
-from planner.plan import bound_certificate
+from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
-from planner.strategies.bounds import least
+from planner.strategies.lagrangian_bound import least
 from planner.strategies.optimum import solve
 
 JOINING = (Broker(5, "a"), Broker(6, "b"))
@@ -111,8 +111,8 @@ def test_the_bound_holds_for_every_plan_within_the_caps(problem: Problem, width:
     if width == "none" and problem.rebalance != "all" and problem.size_bytes.all():
         assert cost == solution.least_bytes
     if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
-        document = bound_certificate.to_document(solution.certificate)
-        assert solution.least_bytes == least(bound_certificate.from_document(document))
+        document = bound_json.to_document(solution.certificate)
+        assert solution.least_bytes == least(bound_json.from_document(document))
 
 
 def with_caps(problem: Problem, *rows: dict[int, int]) -> Problem:

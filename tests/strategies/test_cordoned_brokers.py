@@ -21,10 +21,10 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem
 from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, NewPartitions
-from planner.plan import bound_certificate
+from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
-from planner.strategies.bounds import least
+from planner.strategies.lagrangian_bound import least
 from planner.strategies.optimum import solve
 
 MODES = ("all", "all", "all", "leaders", "racks", "none")
@@ -51,8 +51,8 @@ def require_bound(problem: Problem, width: str) -> None:
     if costs := [moved(problem, plan)[0] for plan in plans_within(problem, windows(problem, problem.balance))]:
         assert solution.least_bytes <= min(costs)
     if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
-        document = bound_certificate.to_document(solution.certificate)
-        assert solution.least_bytes == least(bound_certificate.from_document(document))
+        document = bound_json.to_document(solution.certificate)
+        assert solution.least_bytes == least(bound_json.from_document(document))
 
 
 @examples(250)

@@ -10,9 +10,9 @@ from clusters import balance_of, no_racks, spec_of
 
 from planner.model.build_problem import topics_after
 from planner.model.errors import UnsafePlanError
+from planner.model.growth_forecast import forecast
 from planner.model.problem import IntArray, Problem
 from planner.model.recorded import SpecLimits
-from planner.model.sizes_ahead import forecast
 from planner.model.spec import Choice, Monthly, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.plan_types import Plan
@@ -20,7 +20,7 @@ from planner.report import summary, verdict
 from planner.report.view import Quantity
 from planner.sweep import evaluate
 from planner.sweep.choice import Swept, alternatives
-from planner.whatif import growth_forecast
+from planner.whatif import growth_cases
 
 
 def asked(*rates: Rate, disk: int | None = 1000, **rest: object) -> Spec:
@@ -72,11 +72,11 @@ def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> Non
     (alternative,) = alternatives(spec)
     problem, every = alternative.problem, alternative.candidates
     rows = evaluate.run(problem, every).scores.to_pylist()
-    (case, *_) = growth_forecast.cases(spec, ahead)
+    (case, *_) = growth_cases.cases(spec, ahead)
     assert {"unchanged", "kafka_classic", "kafka_striped", "optimum"} < {row["strategy"] for row in rows}
     for row in rows:
         assignment = evaluate.propose(problem, every, row["candidate"]).assignment
-        first = growth_forecast.given(case, assignment)["first"]
+        first = growth_cases.given(case, assignment)["first"]
         assert (ahead + 1 if first < 0 else first) == row["months_until_full"]
         assert slowly(spec, problem, assignment, ahead) == row["months_until_full"]
     assert min(3, ahead + 1) == rows[0]["months_until_full"]

@@ -14,7 +14,7 @@ from planner.model.recorded import SpecLimits
 from planner.model.spec import BrokerClass, Budget, Changes, Monthly, Rate
 from planner.plan.document.codec import as_json
 from planner.report import markdown
-from planner.whatif import growth_forecast
+from planner.whatif import growth_cases
 from planner.whatif.growth_report import GrowthDocument, document, view
 
 
@@ -30,8 +30,8 @@ def doubling(disk, **more):
 
 def told(spec, months=3):
     """The document of a spec."""
-    cases = growth_forecast.cases(spec, months)
-    return as_json(document(spec, cases, growth_forecast.as_it_is(cases[0]), growth_forecast.run(cases)))
+    cases = growth_cases.cases(spec, months)
+    return as_json(document(spec, cases, growth_cases.as_it_is(cases[0]), growth_cases.run(cases)))
 
 
 def test_the_first_limit_has_its_month_and_broker():

@@ -32,9 +32,9 @@ from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
 from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
-from planner.inputs.state.cluster_conditions import broker_notes
 from planner.inputs.state.merge import Merged, merge
 from planner.inputs.state.state_files import Expected, files_in, read_file, read_text
+from planner.inputs.state.state_notes import broker_notes
 from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading

@@ -8,8 +8,8 @@ from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
+from planner.model.growth_forecast import MONTHS
 from planner.model.recorded import SpecLimits
-from planner.model.sizes_ahead import MONTHS
 from planner.model.spec import (
     LIMITS,
     BatchRules,

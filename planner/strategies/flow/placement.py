@@ -12,7 +12,7 @@ from planner.model.formats import brokers
 from planner.model.interrupts import give_back
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.windows import Windows
-from planner.strategies.flow import condensed_network, condensed_prices, min_cost_flow
+from planner.strategies.flow import condensed_network, min_cost_flow, priced_network
 from planner.strategies.flow.layout import Layout, Network, windowed
 
 # The solver takes hundreds of megabytes of its own for more.
@@ -51,7 +51,7 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
         quick = problem.rebalance == "all" and not own.any()
         solved = condensed_network.solve(layout, network, windows) if quick else None
         if solved is None and quick:
-            solved = condensed_prices.solve(layout, network, windows)
+            solved = priced_network.solve(layout, network, windows)
         if solved is None:
             arcs, supplies = network.arcs, network.supplies
             if len(supplies) > _MANY_NODES:

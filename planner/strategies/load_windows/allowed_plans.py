@@ -14,9 +14,9 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads, excess
 from planner.scoring.windows import Windows, alike, starts
-from planner.strategies import bounds
-from planner.strategies.bounds import Branch, Case, Certificate, Outside, Part, Prices, Starting
+from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import Layout
+from planner.strategies.lagrangian_bound import Branch, Case, Certificate, Outside, Part, Prices, Starting
 from planner.strategies.load_windows.byte_loads import ByteLoads
 
 
@@ -153,9 +153,9 @@ def within(certificate: Certificate, most: Allowed) -> Certificate:
 
     Only parts of all racks are left. Nothing proves yet how much any plan is outside.
     """
-    every, there = set(bounds.every_rack(certificate.facts)), most.beginning(certificate.lows)
+    every, there = set(lagrangian_bound.every_rack(certificate.facts)), most.beginning(certificate.lows)
     parts = tuple(Part(part.racks, priced(part.case, there)) for part in certificate.parts if set(part.racks) == every)
-    nothing = (Starting(bounds.none_priced(certificate.facts)),)
+    nothing = (Starting(lagrangian_bound.none_priced(certificate.facts)),)
     outside = Outside(most, nothing, nothing, (), np.zeros(0, dtype=np.int64))
     others = tuple(replace(within(other, most), outside=None) for other in certificate.others)
     prices = _priced(certificate.prices, there)

@@ -1,10 +1,10 @@
 """Placements whose bytes and traffic are within their windows too, and how few bytes those could do with.
 
 Windows of bytes are side constraints that no pure flow has. A price a byte on each broker takes their place: the flow
-at those prices is still exact, its node potentials and the prices prove a bound (see `bounds`), and exchanges of single
-replicas bring the loads from near their windows into them. Brokers that the cheapest placement leaves too empty get the
-price of a copied byte, which is nearly always the right one; where the gap stays open, the prices of a linear program
-are tried, and what it would do if replicas could be split, rounded. Where single partitions are as large as the
+at those prices is still exact, its node potentials and the prices prove a bound (`lagrangian_bound`), and exchanges of
+single replicas bring the loads from near their windows into them. Brokers that the cheapest placement leaves too empty
+get the price of a copied byte, which is nearly always the right one; where the gap stays open, the prices of a linear
+program are tried, and what it would do if replicas could be split, rounded. Where single partitions are as large as the
 windows, that goes by cases of where those lie; see `branch_and_bound`.
 
 Where windows can't all hold, the placement is first brought as close to them as can be found. What it is outside of
@@ -22,12 +22,12 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
-from planner.strategies import bounds
-from planner.strategies.bounds import GRAIN, Case, Certificate
+from planner.strategies import lagrangian_bound
 from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout, windowed
 from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.tie_breaks import after_flows, settle, ties
+from planner.strategies.lagrangian_bound import GRAIN, Case, Certificate
 from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.allowed_plans import allowed, closed, reached
 from planner.strategies.load_windows.branch_and_bound import branchings
@@ -357,7 +357,7 @@ def _for_nothing(task: Task, by_counts: Placement) -> Evened:
         search = replace(search, allowed=allowed if search.allowed is None else allowed & search.allowed)
     placement = Placement(search, by_counts.on)
     repair(placement, for_nothing=True)
-    return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
+    return _evened(task, placement, Certificate(task.about, lagrangian_bound.none_priced(task.about)))
 
 
 def _evened(

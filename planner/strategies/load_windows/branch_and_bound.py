@@ -3,7 +3,7 @@
 Where single partitions are larger than the windows of bytes are wide, the linear program that splits them is far too
 cheap. Here a partition has a replica on a broker or it hasn't: of the cases so far the cheapest is split in two, at the
 replica that raises the cost of both the most, until the cheapest has all large partitions whole. The prices of all
-cases prove a bound (see `bounds`), the whole ones' shares are close to a placement. Smaller partitions come
+cases prove a bound (see `lagrangian_bound`), the whole ones' shares are close to a placement. Smaller partitions come
 next if those two aren't close yet.
 
 What the brokers of one rack cost doesn't depend on the others' where every partition has as many replicas in each rack
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
-from planner.strategies.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
+from planner.strategies.lagrangian_bound import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
 from planner.strategies.load_windows.share_program import Decision, Duals, Fits, ShareProgram, as_decided, is_split
 from planner.strategies.work_limits import (
     BRANCHES_TRIED,

@@ -12,9 +12,9 @@ import numpy as np
 from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.windows import Windows
-from planner.strategies.bounds import GRAIN
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout
+from planner.strategies.lagrangian_bound import GRAIN
 
 
 @dataclass(frozen=True, eq=False)

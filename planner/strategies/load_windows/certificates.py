@@ -17,8 +17,11 @@ from planner.model.balance import Balance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import Allowed, CountWindows, numbered
 from planner.scoring.windows import starting
-from planner.strategies import bounds
-from planner.strategies.bounds import (
+from planner.strategies import lagrangian_bound
+from planner.strategies.flow import min_cost_flow
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.placement import Placed, place
+from planner.strategies.lagrangian_bound import (
     Branch,
     Case,
     Certificate,
@@ -31,9 +34,6 @@ from planner.strategies.bounds import (
     least,
     none_priced,
 )
-from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.placement import Placed, place
 from planner.strategies.load_windows.allowed_plans import (
     OpenWindows,
     allowed,
@@ -171,7 +171,7 @@ def _least_replicas(
 ) -> Iterator[Starting]:
     """Prices at which flows with the least excess prove that there is none with less, wherever windows begin."""
     if most.replicas <= most.certain:
-        yield Starting(replace(none_priced(about), of_replicas=bounds.GRAIN))
+        yield Starting(replace(none_priced(about), of_replicas=lagrangian_bound.GRAIN))
         return
     for placed, edges in _starts(question, found, held):
         prices = _of_excess(question.layout, placed, about)
@@ -197,7 +197,7 @@ def _starts(question: Question, found: BestPosition, held: Anywhere) -> Iterator
         yield source.placed, held
 
 
-def _of_excess(layout: Layout, placed: Placed, about: Facts) -> bounds.Prices:
+def _of_excess(layout: Layout, placed: Placed, about: Facts) -> lagrangian_bound.Prices:
     """The prices of the flow with the least excess, whatever it costs."""
     full = placed.network.layout
     free = replace(full, keep_costs=np.zeros_like(full.keep_costs), enter_costs=np.zeros_like(full.enter_costs))

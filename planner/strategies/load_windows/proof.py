@@ -1,4 +1,4 @@
-"""What a flow proves, put into the terms of `bounds`: facts that anyone can check, and prices; and the plans beside it.
+"""What a flow proves, put into the terms of `lagrangian_bound`: facts that anyone can check, and prices; and plans.
 
 An attempt to bring loads into their windows comes to a plan, a bound, or both. `Best` keeps the better ones of each.
 """
@@ -12,11 +12,11 @@ from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 from planner.scoring.fair_shares import ExactArray, rack_rule
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
-from planner.strategies import bounds
-from planner.strategies.bounds import GRAIN, Certificate, Facts, Prices
+from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
+from planner.strategies.lagrangian_bound import GRAIN, Certificate, Facts, Prices
 from planner.strategies.load_windows.allowed_plans import within
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.local_search_state import Placement, SearchState
@@ -79,11 +79,11 @@ def proof(
     beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in both)
     coarser = min(beyond.bit_length(), _MOST_BITS)
     coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in both)
-    unpriced = bounds.none_priced(about)
+    unpriced = lagrangian_bound.none_priced(about)
     prices = Prices(
-        bounds.at_edges(coarse_cells, topic_window.bounds.reshape(2, *cells.shape)),
-        bounds.at_edges(coarse_brokers, broker_window.bounds),
-        unpriced.loads if loads is None else tuple(map(bounds.at_edges, loads[0] >> coarser, loads[1])),
+        lagrangian_bound.at_edges(coarse_cells, topic_window.bounds.reshape(2, *cells.shape)),
+        lagrangian_bound.at_edges(coarse_brokers, broker_window.bounds),
+        unpriced.loads if loads is None else tuple(map(lagrangian_bound.at_edges, loads[0] >> coarser, loads[1])),
         GRAIN >> coarser,
     )
     return Certificate(about, prices)
@@ -195,7 +195,7 @@ def without_prices(task: Task, placed: Placed) -> Bound:
 
 def of_proof(task: Task, proven: Certificate) -> Bound:
     """What a proof comes to for all plans that are no more outside than they may."""
-    return Bound(proven, bounds.least(proven if task.most is None else within(proven, task.most)))
+    return Bound(proven, lagrangian_bound.least(proven if task.most is None else within(proven, task.most)))
 
 
 def chosen_of(task: Task, placement: Placement) -> IntArray:

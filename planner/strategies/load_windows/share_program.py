@@ -1,8 +1,8 @@
 """The linear program of shares: the cheapest placement if replicas could be split, on the brokers of some racks or all.
 
 It is solved again and again with other replicas decided, each time from the last basis, which takes a few per cent of
-a solve from nothing. Its prices go into a proof as they are (see `bounds`). Windows can be left at a high price
-instead of never, so that the program has prices even where nothing fits: they prove it.
+a solve from nothing. Its prices go into a proof as they are (see `lagrangian_bound`). Windows can be left at a high
+price instead of never, so that the program has prices even where nothing fits: they prove it.
 
 A basic solution splits few more rows than there are windows of loads. `roundings` turns its shares into placements: a
 flow keeps all counts and follows the shares. Then the largest of the split rows are decided as that flow has them, and
@@ -20,9 +20,9 @@ from ortools.linear_solver import pywraplp
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, Allowed
 from planner.scoring.windows import OPEN_BYTES, Windows
-from planner.strategies.bounds import Facts
 from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.flow.placement import on_brokers, place
+from planner.strategies.lagrangian_bound import Facts
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.linear_program import Program, Rows, solve
 from planner.strategies.work_limits import (

@@ -14,9 +14,9 @@ from benchmarks.exact import Judge
 from planner.model.problem import IntArray, Problem
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import windows
-from planner.strategies import bounds
-from planner.strategies.bounds import Branch
+from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import lay_out
+from planner.strategies.lagrangian_bound import Branch
 from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.optimum import solve
@@ -63,7 +63,7 @@ def test_what_may_be_less_far_outside_moves_no_less() -> None:
     most = certificate.outside.allowed
     assert most.furthest is not None
     half = replace(most, replicas=most.replicas // 2, loads=most.loads // 2, furthest=most.furthest // 2)
-    least = [bounds.least(within(certificate, each)) for each in (most, half)]
+    least = [lagrangian_bound.least(within(certificate, each)) for each in (most, half)]
     assert 0 < least[0] <= least[1]
 
 

@@ -15,7 +15,7 @@ from planner.model.balance import Balance, Tolerance
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import loads
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies import bounds, optimum
+from planner.strategies import lagrangian_bound, optimum
 from planner.strategies.load_windows import balanced_placement
 from planner.strategies.load_windows.local_search import polish
 from planner.strategies.load_windows.local_search_state import MostOutside, Placement, SearchState, outward
@@ -43,7 +43,7 @@ def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
     assert ((), 0) == (independent_check.check(problem, solution.assignment), int(scores.excess[0]))
     assert solution.least_bytes <= moved <= solution.least_bytes * 1.0005
     assert solution.certificate is not None
-    assert solution.least_bytes == bounds.least(solution.certificate)
+    assert solution.least_bytes == lagrangian_bound.least(solution.certificate)
 
 
 def test_traffic_in_and_out_beside_disk() -> None:
@@ -157,6 +157,6 @@ def test_the_least_outside_and_then_the_fewest_bytes() -> None:
     assert judge.copied(solution.assignment) == judge.least_bytes(outside).exact >= solution.least_bytes
     assert solution.certificate is not None
     assert solution.certificate.outside is not None
-    told = bounds.least_outside(solution.certificate.facts, solution.certificate.outside)
+    told = lagrangian_bound.least_outside(solution.certificate.facts, solution.certificate.outside)
     assert told.replicas == outside.replicas
     assert 0 <= told.loads <= outside.loads

@@ -13,13 +13,13 @@ from clusters import spec_of
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import Problem
-from planner.plan import bound_certificate, bound_section
+from planner.plan import bound_json, bound_section
 from planner.scoring.windows import windows
-from planner.strategies import bounds, optimum
-from planner.strategies.bounds import Branch, Certificate
+from planner.strategies import optimum
 from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.placement import place, widened
+from planner.strategies.lagrangian_bound import Branch, Certificate, least
 from planner.strategies.load_windows import branch_and_bound
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
@@ -72,7 +72,11 @@ def test_the_bound_is_what_the_best_plan_moves(racks: str, seed: int) -> None:
         assert best is None
         return
     certificate, plan = ended
-    assert (best, best, True) == (bounds.least(certificate), moved(problem, plan)[0], keeps(problem, wanted, plan))
+    assert (best, best, True) == (
+        least(certificate),
+        moved(problem, plan)[0],
+        keeps(problem, wanted, plan),
+    )
 
 
 @pytest.mark.slow
@@ -80,7 +84,7 @@ def test_some_of_those_can_be_planned() -> None:
     """The cases above aren't all without a plan, and prices alone fall short of some."""
     made = [last_of(with_huge(racks, seed)) for racks in RACKS for seed in range(16)]
     certificates = [each[0] for each in made if each is not None]
-    short = [each for each in certificates if bounds.least(replace(each, parts=())) < bounds.least(each)]
+    short = [each for each in certificates if least(replace(each, parts=())) < least(each)]
     assert len(certificates) >= 8
     assert len(short) >= 4
 
@@ -101,7 +105,7 @@ def test_prices_that_are_no_numbers_prove_nothing(monkeypatch: pytest.MonkeyPatc
         ended = last_of(problem)
     assert ended is not None
     assert len(solved) > 1
-    assert bounds.least(ended[0]) <= best
+    assert least(ended[0]) <= best
     monkeypatch.setattr(ShareProgram, "duals", lambda program: Duals(*(prices * np.nan for prices in real(program))))
     assert last_of(problem) is None
 
@@ -115,8 +119,11 @@ def one_by_cases() -> Certificate:
 def test_by_itself_from_its_document() -> None:
     """Written as JSON and read again it comes to the same bound, and says that it goes by cases."""
     made = one_by_cases()
-    again = bound_certificate.from_document(json.loads(bound_section.encoded(made)))
-    assert (bounds.least(made), "branches") == (bounds.least(again), bound_section.method(again, forced_only=False))
+    again = bound_json.from_document(json.loads(bound_section.encoded(made)))
+    assert (least(made), "branches") == (
+        least(again),
+        bound_section.method(again, forced_only=False),
+    )
 
 
 def test_a_case_put_in_place_of_another_shows() -> None:
@@ -124,7 +131,7 @@ def test_a_case_put_in_place_of_another_shows() -> None:
     document = json.loads(bound_section.encoded(one_by_cases()))
     case = next(part["case"] for part in document["parts"] if "row" in part["case"])
     case["on"], case["off"] = case["off"], case["on"]
-    assert bounds.least(bound_certificate.from_document(document)) != bounds.least(one_by_cases())
+    assert least(bound_json.from_document(document)) != least(one_by_cases())
 
 
 def test_a_small_budget_proves_less_but_no_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +139,7 @@ def test_a_small_budget_proves_less_but_no_wrong(monkeypatch: pytest.MonkeyPatch
     whole = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
     monkeypatch.setattr(branch_and_bound, "CASE_SOLVES", 1)
     early = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
-    pairs = [(bounds.least(early[seed][0]), bounds.least(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
+    pairs = [(least(early[seed][0]), least(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
     assert all(before <= after for before, after in pairs)
     assert any(before < after for before, after in pairs)
 

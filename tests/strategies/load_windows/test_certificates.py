@@ -12,7 +12,7 @@ from properties import examples
 from benchmarks.exact import Judge
 from planner.model.balance import Balance
 from planner.model.problem import Problem
-from planner.strategies import bounds
+from planner.strategies import lagrangian_bound
 from planner.strategies.optimum import solve
 
 
@@ -26,7 +26,7 @@ def test_no_plan_that_is_no_further_outside_is_below_the_bound(problem: Problem,
     certificate = mine.certificate
     if certificate is None:
         return
-    least, allowed = bounds.least(certificate), judge.outside(mine.assignment)
+    least, allowed = lagrangian_bound.least(certificate), judge.outside(mine.assignment)
     assert least <= judge.copied(mine.assignment)
     theirs = solve(asked, other, seed).assignment
     if asked.rebalance != "all":
@@ -49,5 +49,5 @@ def test_a_certificate_is_for_windows_that_hold_or_tells_how_far_outside(problem
     assert (told is None) == (outside.replicas == outside.loads == 0)
     if told is not None:
         assert (outside.replicas, outside.loads) == (told.allowed.replicas, told.allowed.loads)
-        least = bounds.least_outside(mine.certificate.facts, told)
+        least = lagrangian_bound.least_outside(mine.certificate.facts, told)
         assert least.replicas <= outside.replicas

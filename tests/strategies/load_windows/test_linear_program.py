@@ -19,10 +19,10 @@ from planner.model.cluster import Broker
 from planner.model.problem import FloatArray, Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
-from planner.strategies import bounds
-from planner.strategies.bounds import GRAIN
+from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import Layout, lay_out
 from planner.strategies.flow.placement import place
+from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads, priced
 from planner.strategies.load_windows.linear_program import Method, Program, first_order_prices, solve
@@ -150,7 +150,7 @@ def proven(problem: Problem, prices: FloatArray) -> int:
     whole = np.rint(prices.clip(-3 * loads.scales[:, None], 3 * loads.scales[:, None]) * GRAIN).astype(np.int64)
     at = priced(layout, loads, whole) if whole.any() else layout
     placed = place(problem, at, windows(problem, problem.balance))
-    return bounds.least(proof(facts(problem, layout, loads), at, placed, (whole, loads.windows)))
+    return lagrangian_bound.least(proof(facts(problem, layout, loads), at, placed, (whole, loads.windows)))
 
 
 @examples(20)

@@ -15,13 +15,13 @@ from uneven_clusters import uneven_problems
 
 from planner.model.balance import Tolerance
 from planner.model.problem import Problem
-from planner.plan import bound_certificate
+from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
-from planner.strategies import bounds
-from planner.strategies.bounds import GRAIN, Certificate
+from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
+from planner.strategies.lagrangian_bound import GRAIN, Certificate, Facts, Prices, at_edges, none_priced
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.proof import facts, in_units
 from planner.strategies.optimum import solve
@@ -41,10 +41,10 @@ def with_any_prices(problem: Problem, seed: int) -> Certificate:
     steep = int(rng.choice([1, GRAIN, 20 * GRAIN, 10**6]))
     of_cells, of_brokers = (rng.integers(-steep, steep, each[0].shape, endpoint=True) for each in (cells, brokers))
     load_prices = rng.integers(-3 * GRAIN, 3 * GRAIN, of_loads[:, 0].shape, endpoint=True)
-    prices = bounds.Prices(
-        bounds.at_edges(of_cells, cells),
-        bounds.at_edges(of_brokers, brokers),
-        tuple(map(bounds.at_edges, load_prices, of_loads)),
+    prices = Prices(
+        at_edges(of_cells, cells),
+        at_edges(of_brokers, brokers),
+        tuple(map(at_edges, load_prices, of_loads)),
     )
     return Certificate(facts(problem, layout, loads), prices)
 
@@ -76,7 +76,7 @@ def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
     certificate = with_any_prices(problem, seed)
     least = least_within(problem, certificate.facts.measure == "bytes")
     if least is not None:
-        assert bounds.least(certificate) <= least
+        assert lagrangian_bound.least(certificate) <= least
 
 
 @examples(60)
@@ -84,8 +84,8 @@ def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
 def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
     """Written as plain data and read again a certificate has the same bound, whatever it is about."""
     certificate = with_any_prices(problem, seed)
-    again = bound_certificate.from_document(bound_certificate.to_document(certificate))
-    assert bounds.least(certificate) == bounds.least(again)
+    again = bound_json.from_document(bound_json.to_document(certificate))
+    assert lagrangian_bound.least(certificate) == lagrangian_bound.least(again)
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
     if solution.certificate is None:
         return
     in_bytes = solution.certificate.facts.measure == "bytes"
-    bound, mine = bounds.least(solution.certificate), moved(problem, plan)[0 if in_bytes else 1]
+    bound, mine = lagrangian_bound.least(solution.certificate), moved(problem, plan)[0 if in_bytes else 1]
     least = least_within(problem, in_bytes)
     assert bound <= mine
     if least is not None:
@@ -116,7 +116,7 @@ def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
     if solution.certificate is not None and (problem.replacements < 0).all():
         in_bytes = solution.certificate.facts.measure == "bytes"
         mine = moved(problem, as_plan(solution.assignment))[0 if in_bytes else 1]
-        assert mine == bounds.least(solution.certificate)
+        assert mine == lagrangian_bound.least(solution.certificate)
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
     solution = solve(problem, problem.balance, certify=True)
     wanted = windows(problem, problem.balance)
     assume(solution.certificate is not None)
-    least = bounds.least(solution.certificate) if solution.certificate else 0
+    least = lagrangian_bound.least(solution.certificate) if solution.certificate else 0
     measure = 0 if solution.certificate and solution.certificate.facts.measure == "bytes" else 1
     assert least <= moved(problem, as_plan(solution.assignment))[measure]
     for name, strategy in STRATEGIES.items():
@@ -143,15 +143,15 @@ def test_wider_windows_have_lower_bounds(problem: Problem) -> None:
     steps = [replace(problem.balance, replicas=Tolerance.parse(text)) for text in ("0", "2", "4", "none")]
     assume(next(plans_within(problem, windows(problem, steps[0])), None) is not None)
     found = [each for each in (solve(problem, step, certify=True).certificate for step in steps) if each is not None]
-    least = [bounds.least(each) for each in found]
+    least = [lagrangian_bound.least(each) for each in found]
     assert sorted(least, reverse=True) == least
-    assert all(bounds.least(Certificate(each.facts, bounds.none_priced(each.facts))) <= least[-1] for each in found)
+    assert all(lagrangian_bound.least(Certificate(each.facts, none_priced(each.facts))) <= least[-1] for each in found)
 
 
 def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
     """An exabyte a partition, at prices that no machine word holds the sums of."""
     size = 10**18
-    about = bounds.Facts(
+    about = Facts(
         measure="bytes",
         broker_ids=np.array([1, 2]),
         racks=np.array([0, 0]),
@@ -167,13 +167,13 @@ def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
         kinds=np.array([1, 1]),
     )
     window = np.array([[0, size], [2 * size, 2 * size]])
-    priced = replace(bounds.none_priced(about), loads=(bounds.at_edges(np.array([0, GRAIN]), window),))
-    assert size == bounds.least(Certificate(about, priced))
+    priced = replace(none_priced(about), loads=(at_edges(np.array([0, GRAIN]), window),))
+    assert size == lagrangian_bound.least(Certificate(about, priced))
 
 
 def test_nothing_that_may_move() -> None:
     """A certificate about no partition at all is read back as such."""
-    empty = bounds.Facts(
+    empty = Facts(
         "bytes",
         *(np.array([1]), np.array([0]), np.zeros((1, 1)), np.zeros((1, 1))),
         *(np.zeros(0, dtype=np.int64) for _ in range(3)),
@@ -182,5 +182,5 @@ def test_nothing_that_may_move() -> None:
         (),
         np.zeros(0, dtype=np.int64),
     )
-    document = bound_certificate.to_document(Certificate(empty, bounds.none_priced(empty)))
-    assert 0 == bounds.least(bound_certificate.from_document(document))
+    document = bound_json.to_document(Certificate(empty, none_priced(empty)))
+    assert 0 == lagrangian_bound.least(bound_json.from_document(document))

@@ -18,9 +18,9 @@ from planner.model.balance import NO_TOLERANCE
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
-from planner.plan import bound_certificate
+from planner.plan import bound_json
 from planner.scoring.windows import windows
-from planner.strategies import bounds
+from planner.strategies import lagrangian_bound
 from planner.strategies.optimum import solve
 
 MOST_PLANS = 400
@@ -86,8 +86,8 @@ def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: i
             assert solution.least_bytes <= least
             assert not keeps_spreads(problem, tuple(mine)) or least <= moved(problem, mine)[0]
         if solution.certificate is not None:
-            again = bound_certificate.from_document(bound_certificate.to_document(solution.certificate))
-            assert solution.least_bytes == bounds.least(again)
+            again = bound_json.from_document(bound_json.to_document(solution.certificate))
+            assert solution.least_bytes == lagrangian_bound.least(again)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from planner.model.cluster import Topic, in_force
-from planner.model.problem import FloatArray, LongArray, Problem
+from planner.model.problem import BoolArray, FloatArray, LongArray, Problem
 from planner.model.spec import Rate, Spec
 
 # How far growth is looked ahead where `report.growth` doesn't say.
@@ -196,3 +196,12 @@ def per_month_ppm(rates: Sequence[Rate], topics: Sequence[str]) -> list[int]:
         first = min(next(matching, len(rates)), named.get(topic, len(rates)))
         found.append(rates[first].ppm if first < len(rates) else 0)
     return found
+
+
+def months_until_full(problem: Problem, held: LongArray) -> LongArray:
+    """(C,): the first month in which a broker holds more (C, B, M + 1) than its disk's limit, M + 1 where none does;
+    -1 where months aren't known.
+    """
+    months, limits = held.shape[2], problem.disk_limit_bytes[:, None]
+    full: BoolArray = np.logical_or.reduce((held > limits) & (limits >= 0), axis=1)
+    return np.where(full.any(axis=1), full.argmax(axis=1), months) if months else np.full(len(held), -1)

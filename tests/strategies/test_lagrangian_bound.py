@@ -11,9 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from planner.plan import bound_certificate
-from planner.strategies import bounds
-from planner.strategies.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices
+from planner.plan import bound_json
+from planner.strategies.lagrangian_bound import (
+    GRAIN,
+    Branch,
+    Case,
+    Certificate,
+    Facts,
+    Part,
+    Prices,
+    at_edges,
+    least,
+    none_priced,
+)
 
 TWO_RACKS = Facts(
     measure="bytes",
@@ -83,9 +93,7 @@ def windows(shape: tuple[int, ...], most: int) -> st.SearchStrategy[np.ndarray]:
 
 def certificate(facts: Facts, priced: list[np.ndarray], fits: dict[str, np.ndarray]) -> Certificate:
     """Prices of cells, brokers and bytes on those windows."""
-    tables = [
-        bounds.at_edges(each, fits[name]) for each, name in zip(priced, ("cells", "brokers", "disk"), strict=True)
-    ]
+    tables = [at_edges(each, fits[name]) for each, name in zip(priced, ("cells", "brokers", "disk"), strict=True)]
     return Certificate(facts, Prices(tables[0], tables[1], (tables[2],)))
 
 
@@ -103,18 +111,18 @@ def test_never_above_any_plan(
     fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
     best = cheapest(TWO_RACKS, fits)
     if best is not None:
-        assert bounds.least(certificate(TWO_RACKS, [cells, brokers, disk], fits)) <= best
+        assert least(certificate(TWO_RACKS, [cells, brokers, disk], fits)) <= best
 
 
 def test_without_prices_it_is_what_is_forced() -> None:
     """The second partition lacks a replica in the other rack: its 7 bytes must be copied, nothing else."""
-    assert 7 == bounds.least(Certificate(TWO_RACKS, bounds.none_priced(TWO_RACKS)))
+    assert 7 == least(Certificate(TWO_RACKS, none_priced(TWO_RACKS)))
 
 
 def test_a_replacement_costs_its_copy() -> None:
     """A replica that a new broker takes over is at home there, but has to be copied."""
     facts = replace(TWO_RACKS, home_costs=np.array([[10, 0], [0, 0], [0, 0]]))
-    assert 17 == bounds.least(Certificate(facts, bounds.none_priced(facts)))
+    assert 17 == least(Certificate(facts, none_priced(facts)))
 
 
 def test_a_price_on_a_window_raises_the_bound() -> None:
@@ -124,7 +132,7 @@ def test_a_price_on_a_window_raises_the_bound() -> None:
     priced = certificate(TWO_RACKS, [*nothing, np.array([0, 0, 0, GRAIN])], fits)
     assert (
         7
-        <= bounds.least(priced)
+        <= least(priced)
         <= (
             cheapest(
                 TWO_RACKS,
@@ -147,7 +155,7 @@ def test_the_same_from_its_document() -> None:
         "disk": np.array([[5] * 4, [15] * 4]),
     }
     made = certificate(TWO_RACKS, [np.full((2, 4), 3), np.arange(4) * 5, np.full(4, -2)], fits)
-    assert bounds.least(made) == bounds.least(bound_certificate.from_document(bound_certificate.to_document(made)))
+    assert least(made) == least(bound_json.from_document(bound_json.to_document(made)))
 
 
 def any_case(draw: st.DrawFn, fits: dict[str, np.ndarray], racks: tuple[int, ...], deep: int) -> Case:
@@ -174,10 +182,10 @@ def test_never_above_any_plan_by_cases(
     """Whatever is decided in which order, and whatever the prices of the cases are."""
     fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
     best = cheapest(TWO_RACKS, fits)
-    made = Certificate(TWO_RACKS, bounds.none_priced(TWO_RACKS), any_parts(data.draw, fits))
+    made = Certificate(TWO_RACKS, none_priced(TWO_RACKS), any_parts(data.draw, fits))
     if best is not None:
-        assert bounds.least(made) <= best
-    assert bounds.least(made) == bounds.least(bound_certificate.from_document(bound_certificate.to_document(made)))
+        assert least(made) <= best
+    assert least(made) == least(bound_json.from_document(bound_json.to_document(made)))
 
 
 def full(broker: int) -> Prices:
@@ -189,25 +197,25 @@ def full(broker: int) -> Prices:
 
 def by_cases(off: Prices, on: Prices) -> Certificate:
     """The second partition, which must enter the second rack, isn't on its first broker or it is."""
-    none = bounds.none_priced(TWO_RACKS)
+    none = none_priced(TWO_RACKS)
     return Certificate(TWO_RACKS, none, (Part((1,), Branch(1, 2, off, on)),))
 
 
 def test_the_least_of_the_cases() -> None:
     """Entering costs 7; a full broker 7 more, and 10 for the first partition, which can't stay or can't enter."""
-    none = bounds.none_priced(TWO_RACKS)
+    none = none_priced(TWO_RACKS)
     made = [by_cases(off, on) for off, on in ((none, none), (full(3), none), (none, full(2)), (full(3), full(2)))]
-    assert [7, 7, 7, 14] == [bounds.least(each) for each in made]
+    assert [7, 7, 7, 14] == [least(each) for each in made]
 
 
 def test_cases_that_nothing_fits_do_not_count() -> None:
     """A partition with one replica in a rack can't be on both of its brokers: only the other cases are left."""
-    none = bounds.none_priced(TWO_RACKS)
+    none = none_priced(TWO_RACKS)
     both = Branch(0, 3, none, Branch(0, 2, none, none))
     made = Certificate(TWO_RACKS, none, (Part((1,), both),))
-    assert 7 == bounds.least(made)
+    assert 7 == least(made)
     forced = Branch(0, 2, Branch(0, 3, none, none), Branch(0, 3, none, none))
-    assert 7 == bounds.least(replace(made, parts=(Part((1,), forced),)))
+    assert 7 == least(replace(made, parts=(Part((1,), forced),)))
 
 
 @pytest.mark.parametrize(
@@ -216,16 +224,16 @@ def test_cases_that_nothing_fits_do_not_count() -> None:
 )
 def test_cases_about_something_else_are_refused(key: str, value: object) -> None:
     """Racks that there aren't or that count twice, and rows or brokers beyond those of the part."""
-    document = bound_certificate.to_document(by_cases(full(3), full(2)))
+    document = bound_json.to_document(by_cases(full(3), full(2)))
     (document["parts"][0] if key == "racks" else document["parts"][0]["case"])[key] = value
     with pytest.raises(ValueError, match=r"racks|row"):
-        bound_certificate.from_document(document)
+        bound_json.from_document(document)
 
 
 @pytest.mark.parametrize("missing", ["off", "on"])
 def test_every_case_has_to_be_there(missing: str) -> None:
     """A decision with one of its two cases left out proves nothing."""
-    document = bound_certificate.to_document(by_cases(full(3), full(2)))
+    document = bound_json.to_document(by_cases(full(3), full(2)))
     del document["parts"][0]["case"][missing]
     with pytest.raises(KeyError, match=missing):
-        bound_certificate.from_document(document)
+        bound_json.from_document(document)

@@ -13,7 +13,7 @@ from planner.model.cluster import Apart, Broker
 from planner.model.recorded import SpecLimits
 from planner.model.spec import BrokerClass, Changes, Monthly, Rate
 from planner.scoring import independent_check
-from planner.whatif import growth_forecast
+from planner.whatif import growth_cases
 
 MB = 10**6
 
@@ -24,18 +24,18 @@ def cluster(disk=None, network=None, classes=(), months=3, **limits):
     brokers = tuple(replace(each, disk_bytes=disk, network_bytes_per_sec=network) for each in spec.cluster.brokers)
     rates = Monthly((Rate("*", 1_000_000),), classes)
     spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers), growth=rates, limits=SpecLimits(**limits))
-    return growth_forecast.cases(spec, months)
+    return growth_cases.cases(spec, months)
 
 
 def test_the_month_in_which_a_broker_is_full():
     """The first one at whose beginning it holds more than its limit; five of eight partitions lie on broker 1."""
     (base, *_) = cluster(disk=9_999)
-    now, planned = growth_forecast.as_it_is(base), growth_forecast.evaluate(base)
+    now, planned = growth_cases.as_it_is(base), growth_cases.evaluate(base)
 
     assert ([1, 2], 1) == (now["disk_month"], now["first"])
     assert ([2, 2], 2) == (planned["disk_month"], planned["first"])
     assert [40_000, 24_000] == now["size_bytes"]
-    assert [0, 1] == growth_forecast.as_it_is(cluster(disk=9_999, disk_used_ppm=500_000)[0])["disk_month"]
+    assert [0, 1] == growth_cases.as_it_is(cluster(disk=9_999, disk_used_ppm=500_000)[0])["disk_month"]
 
 
 def test_no_limit_is_reached_where_none_is_stated():
@@ -43,15 +43,15 @@ def test_no_limit_is_reached_where_none_is_stated():
     cases = cluster()
 
     assert ["as planned"] == [case.name for case in cases]
-    assert -1 == growth_forecast.as_it_is(cases[0])["first"]
+    assert -1 == growth_cases.as_it_is(cases[0])["first"]
 
 
 def test_network_limits_count_both_ways():
     """What is written to replicas or what leaders send, whichever is more."""
     spec = rated(bytes_in=10, ppm=1_000_000, size=1)
     brokers = tuple(replace(each, network_bytes_per_sec=75) for each in spec.cluster.brokers)
-    (base, *_) = growth_forecast.cases(replace(spec, cluster=replace(spec.cluster, brokers=brokers)), 3)
-    now = growth_forecast.as_it_is(base)
+    (base, *_) = growth_cases.cases(replace(spec, cluster=replace(spec.cluster, brokers=brokers)), 3)
+    now = growth_cases.as_it_is(base)
 
     assert ([2, 3], [-1, -1]) == (now["network_month"], now["disk_month"])
     assert ([80, 80], [240, 0]) == (now["network_in"], now["network_out"])
@@ -63,22 +63,20 @@ def test_leaders_that_no_election_changes_go_on_sending():
     spec = spec_of(RACKS, {"t": [[1, 2]]}, leaders={"t": [2]}, changes=changes, growth=Monthly((Rate("*", 0),)))
     (topic,) = spec.cluster.topics
     read = replace(topic, partitions=tuple(replace(each, bytes_out_per_sec=10) for each in topic.partitions))
-    (base, *_) = growth_forecast.cases(replace(spec, cluster=replace(spec.cluster, topics=(read,))), 1)
+    (base, *_) = growth_cases.cases(replace(spec, cluster=replace(spec.cluster, topics=(read,))), 1)
 
-    assert [[0, 10]] * 2 == [
-        each["network_out"] for each in (growth_forecast.as_it_is(base), growth_forecast.evaluate(base))
-    ]
+    assert [[0, 10]] * 2 == [each["network_out"] for each in (growth_cases.as_it_is(base), growth_cases.evaluate(base))]
 
 
 def test_the_fewest_brokers_that_last():
     """Of each class as many as all bytes take at the least, and more; in the racks that have the fewest."""
     classes = (BrokerClass("small", 9_999), BrokerClass("big", 50_000), BrokerClass("tiny", 10))
     cases = cluster(disk=9_999, classes=classes, months=3)
-    rows = growth_forecast.run(cases)
+    rows = growth_cases.run(cases)
     expected = ["as planned", "5 × small", "6 × small", "1 × big", "2 × big", "4 × big"]
 
     assert expected == [case.name for case in cases]
-    assert {"small": "6 × small", "big": "1 × big"} == growth_forecast.chosen(cases, rows)
+    assert {"small": "6 × small", "big": "1 × big"} == growth_cases.chosen(cases, rows)
     problem = cases[2].forecast.problem
     assert [4, 4] == np.bincount(problem.broker_racks).tolist()
     assert Broker(2, "b").id < problem.broker_ids[2]
@@ -86,7 +84,7 @@ def test_the_fewest_brokers_that_last():
 
 def test_a_cluster_many_times_as_large_is_not_planned():
     """How many brokers it takes at the least is told; more than four times today's aren't tried."""
-    most = (growth_forecast.MOST_TIMES - 1) * 2
+    most = (growth_cases.MOST_TIMES - 1) * 2
     cases = cluster(disk=9_999, classes=(BrokerClass("small", 9_999),), months=3)
     beyond = cluster(disk=9_999, classes=(BrokerClass("small", 64_000 // (most + 3)),), months=3)
 
@@ -97,37 +95,37 @@ def test_a_cluster_many_times_as_large_is_not_planned():
 def test_a_plan_that_lasts_is_the_only_one_that_is_made(monkeypatch):
     """Windows at the end besides those of today never make it cheaper."""
     made = []
-    solve = growth_forecast.optimum.solve
+    solve = growth_cases.optimum.solve
     monkeypatch.setattr(
-        growth_forecast.optimum, "solve", lambda *args, **options: made.append(1) or solve(*args, **options)
+        growth_cases.optimum, "solve", lambda *args, **options: made.append(1) or solve(*args, **options)
     )
 
-    assert (-1, 1) == (growth_forecast.evaluate(cluster(disk=99_999)[0])["first"], len(made))
+    assert (-1, 1) == (growth_cases.evaluate(cluster(disk=99_999)[0])["first"], len(made))
     made.clear()
-    assert (2, 2) == (growth_forecast.evaluate(cluster(disk=9_999)[0])["first"], len(made))
+    assert (2, 2) == (growth_cases.evaluate(cluster(disk=9_999)[0])["first"], len(made))
 
 
 def test_today_with_too_little_room_for_anything():
     """A plan is made all the same, and its month is 0."""
     (base, *_) = cluster(disk=10)
 
-    assert 0 == growth_forecast.evaluate(base)["first"]
+    assert 0 == growth_cases.evaluate(base)["first"]
 
 
 def test_brokers_that_would_help_get_free_ids_below_the_largest_one():
     """The largest id that Kafka knows may be taken."""
-    assert [8, 9] == list(islice(growth_forecast.free_ids({0, 7}), 2))
-    assert [2**31 - 1, 1, 2] == list(islice(growth_forecast.free_ids({0, 2**31 - 2}), 3))
+    assert [8, 9] == list(islice(growth_cases.free_ids({0, 7}), 2))
+    assert [2**31 - 1, 1, 2] == list(islice(growth_cases.free_ids({0, 2**31 - 2}), 3))
 
 
 def test_plans_keep_topics_apart(monkeypatch):
     """A plan that would last is one that keeps the rule: no broker has both topics."""
     lists = {"a": [(1,), (2,), (3,), (1,)], "b": [(2,), (3,), (1,), (2,)]}
     spec = spec_of({1: None, 2: None, 3: None}, lists, sizes=10, apart=(Apart(("a", "b")),))
-    case = growth_forecast.case_of(spec, "", "", 0, 1)
+    case = growth_cases.case_of(spec, "", "", 0, 1)
     problem = case.forecast.problem
-    made, given = [], growth_forecast.given
-    monkeypatch.setattr(growth_forecast, "given", lambda of, found: made.append(found) or given(of, found))
-    growth_forecast.evaluate(case)
+    made, given = [], growth_cases.given
+    monkeypatch.setattr(growth_cases, "given", lambda of, found: made.append(found) or given(of, found))
+    growth_cases.evaluate(case)
     assert made
     assert [] == [broken for each in made for broken in independent_check.check(problem, each)]

@@ -1,4 +1,4 @@
-"""When a broker reaches its disk or network limit as topics grow (see `sizes_ahead`), and how many brokers help.
+"""When a broker reaches its disk or network limit as topics grow (see `growth_forecast`), and how many brokers help.
 
 A `Case` is the cluster with some brokers added; `evaluate` plans it, here or on Spark's workers, with the same row: the
 month in which each broker reaches its disk or network limit, and what helps.
@@ -14,9 +14,9 @@ import numpy as np
 from planner.model.build_problem import brokers_after, build, network_limits, today, topics_after
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
+from planner.model.growth_forecast import Forecast, at_history_end, forecast
 from planner.model.problem import IntArray, LongArray
 from planner.model.recorded import LARGEST_ID
-from planner.model.sizes_ahead import Forecast, at_history_end, forecast
 from planner.model.spec import BrokerClass, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers

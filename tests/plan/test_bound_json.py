@@ -10,9 +10,9 @@ import pytest
 from clusters import balance_of, no_racks, problem_of
 
 from planner.model.spec import TopicFilter
-from planner.plan import bound_certificate
-from planner.strategies import bounds
-from planner.strategies.bounds import Certificate
+from planner.plan import bound_json
+from planner.strategies import lagrangian_bound
+from planner.strategies.lagrangian_bound import Certificate
 from planner.strategies.optimum import solve
 
 
@@ -35,27 +35,28 @@ def relaxed() -> Certificate:
 
 def document() -> dict[str, Any]:
     """Its plain data, to be changed."""
-    return copy.deepcopy(bound_certificate.to_document(relaxed()))
+    return copy.deepcopy(bound_json.to_document(relaxed()))
 
 
 @pytest.mark.slow
 def test_what_is_outside_is_read_back() -> None:
     """The same bound, the same least outside."""
-    made, again = relaxed(), bound_certificate.from_document(document())
-    assert bounds.least(made) == bounds.least(again)
+    made, again = relaxed(), bound_json.from_document(document())
+    assert lagrangian_bound.least(made) == lagrangian_bound.least(again)
     assert made.outside is not None
     assert again.outside is not None
-    assert bounds.least_outside(made.facts, made.outside) == bounds.least_outside(again.facts, again.outside)
-    assert bound_certificate.to_document(again) == document()
+    least = [lagrangian_bound.least_outside(each.facts, each.outside) for each in (made, again)]
+    assert least[0] == least[1]
+    assert bound_json.to_document(again) == document()
 
 
 @pytest.mark.slow
 def test_less_may_be_outside_only_with_a_higher_bound() -> None:
     """The bound is for plans with so much outside: with less it isn't lower."""
     made = document()
-    before = bounds.least(bound_certificate.from_document(made))
+    before = lagrangian_bound.least(bound_json.from_document(made))
     made["outside"]["loads"] //= 2
-    assert bounds.least(bound_certificate.from_document(made)) >= before
+    assert lagrangian_bound.least(bound_json.from_document(made)) >= before
 
 
 def tables(made: dict[str, Any]) -> list[list[list[int]]]:
@@ -73,7 +74,7 @@ def test_edges_that_are_not_those_of_the_windows_are_refused() -> None:
             price = tables(made)[at][row][-2]
             tables(made)[at][row][-1] += 1 if price > 0 else -1
             with pytest.raises(ValueError, match="an edge that isn't that of its window"):
-                bound_certificate.from_document(made)
+                bound_json.from_document(made)
 
 
 def test_starts_that_nothing_is_proven_for_are_refused() -> None:
@@ -82,7 +83,7 @@ def test_starts_that_nothing_is_proven_for_are_refused() -> None:
     made["lows"] = made["outside"]["broker_windows"]["first"] * 2
     made["others"] = []
     with pytest.raises(ValueError, match="starts of a window that nothing is proven for"):
-        bound_certificate.from_document(made)
+        bound_json.from_document(made)
 
 
 @pytest.mark.parametrize("what", ["replicas", "loads"])
@@ -94,7 +95,7 @@ def test_what_is_outside_has_the_price_of_one(what: str) -> None:
         case = case["off"]
     case[f"of_{what}"] //= 2
     with pytest.raises(ValueError, match="has another price than 1"):
-        bound_certificate.from_document(made)
+        bound_json.from_document(made)
 
 
 def test_no_price_is_negative() -> None:
@@ -102,4 +103,4 @@ def test_no_price_is_negative() -> None:
     made = document()
     made["prices"]["of_loads"] = -1
     with pytest.raises(ValueError, match="of what is outside"):
-        bound_certificate.from_document(made)
+        bound_json.from_document(made)

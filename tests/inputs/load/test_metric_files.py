@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from planner.inputs.load import metric_values
-from planner.inputs.load.metric_values import Measure
+from planner.inputs.load import metric_files
+from planner.inputs.load.metric_files import Measure
 from planner.model.errors import PlannerError
 
 # 20 November 2026, 10:00 UTC.
@@ -34,7 +34,7 @@ def test_usual_names_of_the_exporter_are_known(labels: dict[str, str]) -> None:
     text = query_range({"metric": {**labels, "instance": "kafka-1:7071"}, "values": [[AT, "12.5"]]})
 
     assert [Measure("bytes_in", "a", -1, "kafka-1:7071", AT, 12.5)] == list(
-        metric_values.measures("query_range", text, "f.json")
+        metric_files.measures("query_range", text, "f.json")
     )
 
 
@@ -54,7 +54,7 @@ def test_other_series_are_passed_over(labels: dict[str, str]) -> None:
     """All topics together, rates that Kafka has averaged, other metrics."""
     text = query_range({"metric": labels, "values": [[AT, "1"]]})
 
-    assert [] == list(metric_values.measures("query_range", text, "f.json"))
+    assert [] == list(metric_files.measures("query_range", text, "f.json"))
 
 
 def test_an_export_is_read_line_by_line() -> None:
@@ -63,7 +63,7 @@ def test_an_export_is_read_line_by_line() -> None:
     line = json.dumps({"metric": metric, "values": [5, None, 9], "timestamps": [AT * 1000, 0, (AT + 60) * 1000]})
 
     assert [Measure("offset", "a", 3, "kafka-0", AT, 5), Measure("offset", "a", 3, "kafka-0", AT + 60, 9)] == list(
-        metric_values.measures("export", line, "f.jsonl")
+        metric_files.measures("export", line, "f.jsonl")
     )
 
 
@@ -79,7 +79,7 @@ def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
     assert [
         Measure("size", "a", 0, "kafka-1/.prom", AT, 42),
         Measure("size", "b", 1, "kafka-1/.prom", AT + 5, 1000),
-    ] == list(metric_values.measures("exposition", text, "kafka-1/20261120T100000Z.prom"))
+    ] == list(metric_files.measures("exposition", text, "kafka-1/20261120T100000Z.prom"))
 
 
 def test_brokers_are_told_apart_by_the_files_of_their_metrics() -> None:
@@ -90,7 +90,7 @@ def test_brokers_are_told_apart_by_the_files_of_their_metrics() -> None:
         "kafka-1-2026-11-20T11:00:00Z.prom",
         "kafka-2-2026-11-20T10:00:00Z.prom",
     )
-    found = [[each.broker for each in metric_values.measures("exposition", text, file)] for file in files]
+    found = [[each.broker for each in metric_files.measures("exposition", text, file)] for file in files]
     assert [["kafka-1-.prom", "p"], ["kafka-1-.prom", "p"], ["kafka-2-.prom", "p"]] == found
 
 
@@ -99,7 +99,7 @@ def test_offsets_as_the_tool_prints_them() -> None:
     text = "a:0:17\na.b-c:12:9\na:1:\n"
 
     assert [Measure("offset", "a", 0, "", AT, 17), Measure("offset", "a.b-c", 12, "", AT, 9)] == list(
-        metric_values.measures("offsets", text, "offsets-2026-11-20T10:00:00Z.txt")
+        metric_files.measures("offsets", text, "offsets-2026-11-20T10:00:00Z.txt")
     )
 
 
@@ -111,7 +111,7 @@ def test_sizes_as_the_tool_prints_them() -> None:
     )
 
     assert [Measure("size", "a-b", 1, "7", AT, 5)] == list(
-        metric_values.measures("log_dirs", text, "x/log-dirs_2026-11-20_10-00-00.json")
+        metric_files.measures("log_dirs", text, "x/log-dirs_2026-11-20_10-00-00.json")
     )
 
 
@@ -133,13 +133,13 @@ def test_sizes_as_the_tool_prints_them() -> None:
         ("export", "[]", "f.json", "a line isn't a series of an export"),
     ],
 )
-def test_what_cannot_be_read_is_refused(kind: metric_values.FileKind, text: str, file: str, why: str | None) -> None:
+def test_what_cannot_be_read_is_refused(kind: metric_files.FileKind, text: str, file: str, why: str | None) -> None:
     """One error that names the file; a series of something else is passed over."""
     if why is None:
-        assert [] == list(metric_values.measures(kind, text, file))
+        assert [] == list(metric_files.measures(kind, text, file))
         return
     with pytest.raises(PlannerError) as caught:
-        list(metric_values.measures(kind, text, file))
+        list(metric_files.measures(kind, text, file))
     assert str(caught.value).startswith(file)
     assert why in str(caught.value)
 
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_refused(kind: metric_values.FileKind, text: str,
 )
 def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
     """What isn't known may be a table."""
-    assert kind == metric_values.file_kind(head)
+    assert kind == metric_files.file_kind(head)
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,10 @@ def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
         ("offsets", "a:9999999999:1", "isn't topic:partition:offset"),
     ],
 )
-def test_what_is_no_value_is_refused(kind: metric_values.FileKind, text: str, why: str) -> None:
+def test_what_is_no_value_is_refused(kind: metric_files.FileKind, text: str, why: str) -> None:
     """With the file's name."""
     with pytest.raises(PlannerError) as caught:
-        list(metric_values.measures(kind, text, "m-20261120T100000Z"))
+        list(metric_files.measures(kind, text, "m-20261120T100000Z"))
     assert why in str(caught.value)
 
 
@@ -191,4 +191,4 @@ def test_times_that_are_none_are_marked_and_the_end_of_a_series_is_no_value() ->
     values = [[1e30, "1"], [-5, "1"], [1_795_168_800, "NaN"], [1_795_168_800.5, "2"]]
     text = json.dumps({"data": {"resultType": "matrix", "result": [{"metric": series, "values": values}]}})
 
-    assert [-1, -1, 1_795_168_800] == [each.at for each in metric_values.measures("query_range", text, "f")]
+    assert [-1, -1, 1_795_168_800] == [each.at for each in metric_files.measures("query_range", text, "f")]

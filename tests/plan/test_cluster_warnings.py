@@ -10,7 +10,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, NewPartitions, Spec
-from planner.plan.plan_warnings import at_min_isr, crowded, led_by_demoted, warnings
+from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, warnings
 from planner.strategies.optimum import solve
 
 BROKERS = tuple(Broker(number) for number in range(1, 5))

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from planner.inputs.spec.reading import load
-from planner.inputs.state.cluster_conditions import conditions, unknown_origin
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import read_part
+from planner.inputs.state.state_notes import conditions, unknown_origin
 from planner.model.cluster import CONFIGS_UNKNOWN
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import click
 from rich.console import Console
 
-from planner.approval import plan_check
+from planner.approval import staleness
 from planner.cli import workflow
 from planner.model.errors import DEBUG, PlannerError, StalePlanError, UnsafePlanError, one_line
 from planner.model.formats import printable
@@ -64,7 +65,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
             echo_page(workflow.markdown(plan, at, whole=detail == "everything"))
         case _:
             terminal.show_plan(plan, screen(_UNWRAPPED), at, files, detail or "summary")
-    if ended := plan_check.expired(plan):
+    if ended := staleness.expired(plan, datetime.now(UTC)):
         say(f"warning: {ended}: apply.yml refuses it")
 
 

@@ -8,12 +8,12 @@ import sys
 import pytest
 from rich.table import Table
 
-from planner.cli.shown import reads_plan, screen
+from planner.cli.output import reads_plan, screen
 from planner.model.errors import SetupError, StalePlanError
 
 SHOWN = """
 import sys
-from planner.cli.shown import screen
+from planner.cli.output import screen
 
 sys.stdin.readline()  # By now nobody reads stdout.
 console = screen(80)

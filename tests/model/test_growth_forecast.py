@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.build_problem import build, topics_after
-from planner.model.sizes_ahead import (
+from planner.model.growth_forecast import (
     MONTH_SECONDS,
     WEEK_MS,
     Retention,

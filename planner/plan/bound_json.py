@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.model.problem import BoolArray, LongArray
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads
-from planner.strategies.bounds import (
+from planner.strategies.lagrangian_bound import (
     FINEST,
     Branch,
     Case,

@@ -18,15 +18,15 @@ from planner.model.cluster import Broker
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
-from planner.strategies.bounds import GRAIN
-from planner.strategies.flow import condensed_prices, min_cost_flow
+from planner.strategies.flow import min_cost_flow, priced_network
 from planner.strategies.flow.layout import Layout, Network, lay_out, windowed
+from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows.byte_loads import byte_loads, priced
 
 
 @pytest.fixture(autouse=True)
 def _small_clusters_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(condensed_prices, "LARGE_PLACEMENT", -1)
+    monkeypatch.setattr(priced_network, "LARGE_PLACEMENT", -1)
 
 
 def at_prices(problem: Problem, prices: LongArray) -> tuple[Layout, Network, tuple[min_cost_flow.Windowed, ...]]:
@@ -48,7 +48,7 @@ def empty(problem: Problem) -> LongArray:
 def same_as_in_full(problem: Problem, prices: LongArray) -> bool:
     """True where there is an answer: it is then a flow of the full network, and the cheapest."""
     layout, network, bounds = at_prices(problem, prices)
-    quick = condensed_prices.solve(layout, network, (bounds[0], bounds[1]))
+    quick = priced_network.solve(layout, network, (bounds[0], bounds[1]))
     if quick is None:
         return False
     full = min_cost_flow.solve(network.arcs, bounds, network.supplies)
@@ -112,14 +112,14 @@ def test_a_rack_without_new_brokers_sends_its_replicas_across() -> None:
 
 def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where newcomers can't be given back the topic is solved again in full, and the answer is still exact."""
-    given_back, rounds = condensed_prices._Condensed._given_back, []
+    given_back, rounds = priced_network._Condensed._given_back, []
 
     def fails_once(self, solved, newcomers):
         entered, failed = given_back(self, solved, newcomers)
         rounds.append(int(self._full.sum()))
         return entered, failed | (np.arange(len(failed)) == 0) if len(rounds) == 1 else failed
 
-    monkeypatch.setattr(condensed_prices._Condensed, "_given_back", fails_once)
+    monkeypatch.setattr(priced_network._Condensed, "_given_back", fails_once)
     problem = build(cases.to_spec(cases.make("expand-small")))
     assert same_as_in_full(problem, GRAIN * empty(problem))
     assert [0, 1] == rounds
@@ -129,5 +129,5 @@ def test_too_many_prices_and_small_clusters_are_left_to_the_full_network(monkeyp
     """Every broker with a price of its own; and any prices where there are few rows."""
     problem = build(cases.to_spec(cases.make("expand-small")))
     assert not same_as_in_full(problem, np.arange(len(empty(problem))))
-    monkeypatch.setattr(condensed_prices, "LARGE_PLACEMENT", 10**6)
+    monkeypatch.setattr(priced_network, "LARGE_PLACEMENT", 10**6)
     assert not same_as_in_full(problem, GRAIN * empty(problem))
