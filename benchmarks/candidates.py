@@ -21,7 +21,7 @@ from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep import classic_scores, evaluate
-from planner.sweep.candidates import Candidates, Run
+from planner.sweep.candidates import CandidateRun, Candidates
 
 CASES = ("expand-small", "raise-rf", "add-rack", "expand-mid", "expand-big", "huge")
 SEED = "public"
@@ -85,7 +85,7 @@ def measure(case: str) -> Speed:
     replicas = int(problem.replication_factors.sum())
     tables, from_tables = _from_tables(problem, _FROM_TABLES // replicas)
     place, scoring = _one_by_one(problem, min(max(_PLACED // replicas, 10), 2_000))
-    solved = Candidates((Run("optimum", 1, problem.balance),))
+    solved = Candidates((CandidateRun("optimum", 1, problem.balance),))
     # The first one waits for the solver's modules, too.
     for _ in range(2):
         started = process_time()

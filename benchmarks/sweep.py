@@ -19,7 +19,7 @@ from planner.model.problem import Problem
 from planner.model.spec import Sweep
 from planner.sweep import candidates as space
 from planner.sweep import evaluate
-from planner.sweep.candidates import Candidates, Run, without_pandas
+from planner.sweep.candidates import CandidateRun, Candidates, without_pandas
 from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 
@@ -109,7 +109,7 @@ def rows(problem: Problem, job: str, count: int) -> Candidates:
 
 def drawn(problem: Problem, count: int) -> Candidates:
     """Kafka's classic placements, seeds 1..count, everything drawn."""
-    return Candidates((Run("kafka_classic", count, problem.balance, first_seed=1),))
+    return Candidates((CandidateRun("kafka_classic", count, problem.balance, first_seed=1),))
 
 
 def in_this_process(job: str, count: int) -> Timing:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.load import metric_files
-from planner.inputs.load.metric_files import MEASURE_SCHEMA, FileKind
+from planner.inputs.load.metric_files import MEASURE_SCHEMA, MetricsFormat
 from planner.inputs.load.profile_statistics import (
     END_OF_TIME,
     MEASURED,
@@ -59,17 +59,17 @@ _OTHER_HEADER = re.compile(r"^Expected: (.*) but found: (.*)$", re.MULTILINE)
 _MISMATCH = re.compile(r"column: \[([^\]]*)\], physicalType: (\w+), logicalType: (\w+)")
 
 
-class Sources(NamedTuple):
+class LoadSources(NamedTuple):
     """What was read: tables' samples and metrics' measures; None where there are none."""
 
     tables: DataFrame | None
     measures: DataFrame | None
 
 
-def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> Sources:
+def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> LoadSources:
     """Open every file; `names` maps TABLE_COLUMNS to a table's own names. PlannerError names what can't be used."""
     tables: list[DataFrame] = []
-    texts: dict[FileKind, list[str]] = {}
+    texts: dict[MetricsFormat, list[str]] = {}
     opened: Counter[str] = Counter(files)
     for file in dict.fromkeys(files):
         found = _opened(spark, file)
@@ -82,7 +82,7 @@ def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) ->
     if twice := [file for file, count in opened.items() if count > 1]:
         raise PlannerError(f"{_local(twice[0])}: is given twice; allowed: each file once")
     measures = [_measures(spark, kind, paths) for kind, paths in texts.items()]
-    return Sources(_union(tables), _union(measures))
+    return LoadSources(_union(tables), _union(measures))
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame | None:
@@ -98,7 +98,7 @@ def _reader(spark: SparkSession) -> DataFrameReader:
     return spark.read.options(**_WITHOUT_CHECKSUMS)
 
 
-def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
+def _opened(spark: SparkSession, file: str) -> DataFrame | MetricsFormat:
     """The table in a file or folder, or the kind of its text."""
     try:
         # Nothing but names is read here: of a folder, those of the files in it.
@@ -299,7 +299,7 @@ def _seconds(frame: DataFrame, name: str) -> Column:
     return fn.coalesce(epoch, fn.unix_seconds(column.cast("string").try_cast("timestamp")))
 
 
-def _measures(spark: SparkSession, kind: FileKind, files: Sequence[str]) -> DataFrame:
+def _measures(spark: SparkSession, kind: MetricsFormat, files: Sequence[str]) -> DataFrame:
     """The measures of texts of one kind; an export is read line by line, every other file as a whole."""
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -309,8 +309,8 @@ def _measures(spark: SparkSession, kind: FileKind, files: Sequence[str]) -> Data
     return text.mapInArrow(partial(_parsed, kind), from_arrow_schema(MEASURE_SCHEMA))
 
 
-def _parsed(kind: FileKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows: list[metric_files.Measure] = []
+def _parsed(kind: MetricsFormat, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    rows: list[metric_files.Measurement] = []
     for batch in batches:
         # A file that isn't UTF-8 would end as an error without its name.
         texts = map(_text, batch["value"].cast("binary").to_pylist())
@@ -324,7 +324,7 @@ def _parsed(kind: FileKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
         yield _batch(rows)
 
 
-def _kind_of(kind: FileKind, text: str, file: str) -> FileKind:
+def _kind_of(kind: MetricsFormat, text: str, file: str) -> MetricsFormat:
     """The kind of a text, whole files of a folder being of several. PlannerError if it can't be read with `kind`."""
     found = kind if kind == "export" else metric_files.file_kind(text[:_HEAD_CHARACTERS])
     if found is None or (found == "export") != (kind == "export"):
@@ -332,7 +332,7 @@ def _kind_of(kind: FileKind, text: str, file: str) -> FileKind:
     return found
 
 
-def _batch(rows: Sequence[metric_files.Measure]) -> pa.RecordBatch:
+def _batch(rows: Sequence[metric_files.Measurement]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     return pa.record_batch(
         [pa.array(values, field.type) for values, field in zip(columns, MEASURE_SCHEMA, strict=True)], MEASURE_SCHEMA

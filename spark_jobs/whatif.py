@@ -22,7 +22,7 @@ from planner.whatif import assignors, consumers_sweep, failure_rows, growth_case
 from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import FailureSets
 from planner.whatif.failure_rows import FailureStudy
-from planner.whatif.growth_cases import Case, Row
+from planner.whatif.growth_cases import GrowthCase, Row
 from planner.whatif.sizing import Combination, SizingStudy
 from spark_jobs.carrier import Received, add_module, carried, tasks_for
 
@@ -65,7 +65,7 @@ def _of(scenarios: FailureSets, table: pa.Table) -> pa.Table:
     return rows.take(pa.array(order))
 
 
-def growth(spark: Session, cases: Sequence[Case], *, partitions: int | None = None) -> list[Row]:
+def growth(spark: Session, cases: Sequence[GrowthCase], *, partitions: int | None = None) -> list[Row]:
     """Every case's row, in their order."""
     return _in_order(spark, [partial(growth_cases.evaluate, case) for case in cases], partitions)
 

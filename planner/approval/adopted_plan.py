@@ -45,7 +45,7 @@ from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.optimum import Proposal
 from planner.sweep import broker_sides, budget_steps, choice, evaluate, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidate, Candidates, Run, generated, prove
+from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidate, CandidateRun, Candidates, generated, prove
 from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
 
@@ -74,7 +74,7 @@ class Given:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class AdoptedAssignment:
     """A problem, and the reassignment as an assignment (P, W) of it that keeps every rule.
 
     `named` (P,): the partitions that the reassignment names. `held` (P,): those that it doesn't name, and of which a
@@ -134,7 +134,7 @@ def _own(path: Path, shown: str) -> tuple[StatePart, StatePart]:
     )
 
 
-def place(given: Given, problem: Problem, spec_file: str) -> Placed:
+def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
     """The problem of a spec, and the given reassignment as an assignment of it.
 
     ImportStateError for topics, partitions and brokers that the spec doesn't have, with their places; InfeasibleError
@@ -163,7 +163,7 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
     uneven = independent_check.broken_rules(problem, assignment)["rack spread"]
     held: BoolArray = ~named & ~problem.forced & ~problem.is_new & (elects | uneven)
     fixed = replace(problem, movable=problem.movable & ~held) if held.any() else problem
-    placed = Placed(fixed, assignment, named, held)
+    placed = AdoptedAssignment(fixed, assignment, named, held)
     for violation in independent_check.check(placed.problem, assignment, at_most=problem.rows):
         stated = entries.get(rows[violation.topic, violation.partition])
         key, message = f"{violation.topic}-{violation.partition}", f"{violation.rule}: {violation.message}"
@@ -221,7 +221,7 @@ class Adopted:
 class Proven:
     """The optimum for `run.balance`: its run of the sweep, and the assignment with its certificate."""
 
-    run: Run
+    run: CandidateRun
     proposal: Proposal
 
 
@@ -272,7 +272,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     return Adopted(Planned(build.finished(made), planned.bound), choice.scores([swept]))
 
 
-def proven(placed: Placed) -> tuple[Proven, ...]:
+def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
     """The optimum for the balance asked for and, where its bound doesn't hold for the given assignment, the optimum for
     the balance that the assignment reaches.
     """
@@ -286,10 +286,10 @@ def proven(placed: Placed) -> tuple[Proven, ...]:
 def _prove(problem: Problem, balance: Balance, which: str) -> Proven:
     wanted = evaluate.planned_for(replace(problem, balance=balance), which)
     proposal = prove(wanted, Candidate("optimum", 0, -1, -1, balance))
-    return Proven(Run("optimum", 1, balance, which), proposal)
+    return Proven(CandidateRun("optimum", 1, balance, which), proposal)
 
 
-def _covered(placed: Placed, found: Proposal) -> bool:
+def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
     """True if the optimum's bound holds for the given assignment too, because that is as even."""
     problem, basis = placed.problem, ScoringBasis.of(placed.problem)
     given, least = (score.score(basis, each) for each in (placed.assignment, found.assignment))
@@ -303,14 +303,14 @@ def _covered(placed: Placed, found: Proposal) -> bool:
     return bound_section.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
 
 
-def as_even(placed: Placed, solved: Proven) -> bool:
+def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:
     """True if the optimum is as even as the given assignment; only then are its bytes what that balance needs."""
     basis = ScoringBasis.of(replace(placed.problem, balance=solved.run.balance))
     found, given = (score.score(basis, each) for each in (solved.proposal.assignment, placed.assignment))
     return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0])
 
 
-def row_of(placed: Placed, solved: Proven) -> Row:
+def row_of(placed: AdoptedAssignment, solved: Proven) -> Row:
     """The given assignment as a row of SCORE_SCHEMA, without its candidate number."""
     run = solved.run
     touched, arrivals = score.ties(placed.problem, placed.assignment)
@@ -323,11 +323,11 @@ def row_of(placed: Placed, solved: Proven) -> Row:
     }
 
 
-def _swept(spec: Spec, placed: Placed, solved: tuple[Proven, ...], own: Row) -> tuple[Swept, Row]:
+def _swept(spec: Spec, placed: AdoptedAssignment, solved: tuple[Proven, ...], own: Row) -> tuple[Swept, Row]:
     """The candidates (do nothing, optima, Kafka's placements, last the given assignment); the last optimum's row."""
     problem = placed.problem
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
-    every = Candidates((Run("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
+    every = Candidates((CandidateRun("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
     made = {number: each.proposal for number, each in enumerate(solved, 1)}
     numbers = np.arange(len(every), dtype=np.int64)
     tried = sweep_result.rows(every, evaluate.scored(problem, every, numbers, made))
@@ -350,7 +350,7 @@ def _require_budget(spec: Spec, row: Row) -> None:
         raise UnsafePlanError("nothing was written: the reassignment doesn't keep within the budget:", *lines)
 
 
-def _warnings(given: Given, spec: Spec, placed: Placed) -> Iterator[str]:
+def _warnings(given: Given, spec: Spec, placed: AdoptedAssignment) -> Iterator[str]:
     """Partitions that have changed since the reassignment was made, and partitions that the plan leaves uneven."""
     today = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
     moved = sum(today.get(key) != replicas for key, replicas in given.found.items())

@@ -29,13 +29,13 @@ from planner.plan import headline
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 
-Document = dict[str, Any]
+PlanJson = dict[str, Any]
 
 FORMAT_VERSION = "1.0"
 SHOWN = 10
 
 
-def diff(old: Plan, new: Plan) -> Document:
+def diff(old: Plan, new: Plan) -> PlanJson:
     """The difference of two plans as JSON values; `equal` is True if they are the same plan."""
     before, after = _comparable(old), _comparable(new)
     return {
@@ -52,7 +52,7 @@ def diff(old: Plan, new: Plan) -> Document:
     }
 
 
-def _head(plan: Plan) -> Document:
+def _head(plan: Plan) -> PlanJson:
     return {
         "plan_id": plan.plan_id,
         "cluster": plan.cluster.name,
@@ -63,7 +63,7 @@ def _head(plan: Plan) -> Document:
     }
 
 
-def _figures(old: Plan, new: Plan) -> Iterator[Document]:
+def _figures(old: Plan, new: Plan) -> Iterator[PlanJson]:
     """The figures and terms of the plans, each with both values; None if a plan doesn't have it."""
     for name, unit, value in _FIGURES:
         yield _figure(name, unit, *(_known(plan, name, unit, value(plan)) for plan in (old, new)))
@@ -78,7 +78,7 @@ def _figures(old: Plan, new: Plan) -> Iterator[Document]:
             yield _figure(name, unit, *values)
 
 
-def _figure(name: str, unit: str, before: float | None, after: float | None) -> Document:
+def _figure(name: str, unit: str, before: float | None, after: float | None) -> PlanJson:
     return {"name": name, "unit": unit, "before": before, "after": after}
 
 
@@ -135,7 +135,7 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
 _OF_SPEC = ("topics", "racks_as_today", "placement", "leader_racks", "apart", "together", "traffic")
 
 
-def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Document]:
+def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[PlanJson]:
     """Entries that differ, or that only one of both has; the value is None in the other."""
     return [
         {key: each, "before": old.get(each), "after": new.get(each)}
@@ -144,7 +144,7 @@ def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Doc
     ]
 
 
-def _partitions(old: Plan, new: Plan) -> Document:
+def _partitions(old: Plan, new: Plan) -> PlanJson:
     """The partitions that only one plan changes, and those that both change in different ways."""
     before, after = ({row.key: row for row in plan.partitions} for plan in (old, new))
     batches = [_batches(plan) for plan in (old, new)]
@@ -182,14 +182,14 @@ def _batches(plan: Plan) -> dict[tuple[str, int], list[int]]:
     return found
 
 
-def _side(row: PartitionRow | None, batches: Mapping[tuple[str, int], list[int]]) -> Document | None:
+def _side(row: PartitionRow | None, batches: Mapping[tuple[str, int], list[int]]) -> PlanJson | None:
     if row is None:
         return None
     lists = {"replicas_before": list(row.replicas_before), "replicas": list(row.replicas)}
     return {**lists, "batches": batches.get(row.key, [])}
 
 
-def verdict(difference: Document) -> str:
+def verdict(difference: PlanJson) -> str:
     """One sentence: whether anything differs, and the figures that people ask for first."""
     old, new = (plan["plan_id"][:12] for plan in difference["plans"])
     if difference["equal"]:
@@ -202,7 +202,7 @@ def verdict(difference: Document) -> str:
     return f"Plan {old} → {new}: {', '.join(told)}."
 
 
-def first_steps(difference: Document) -> list[str]:
+def first_steps(difference: PlanJson) -> list[str]:
     """For each plan that is only a first step: that it is, and what is left; once if both are the same plan."""
     plans = zip(("before", "after"), difference["plans"], strict=True)
     told = [(which, plan) for which, plan in plans if plan["first_step"]]
@@ -211,7 +211,7 @@ def first_steps(difference: Document) -> list[str]:
     ]
 
 
-def figure_rows(difference: Document) -> list[tuple[str, str, str, str]]:
+def figure_rows(difference: PlanJson) -> list[tuple[str, str, str, str]]:
     """A row of name, before, after and unit for each figure that differs; exact values if rounding would hide it."""
     rows = []
     for row in difference["figures"]:
@@ -225,7 +225,7 @@ def figure_rows(difference: Document) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
+def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
     """Everything else that differs: a heading, how many differ, and the first lines of them; empty ones left out."""
     partitions = difference["partitions"]
     old, new = difference["plans"]
@@ -265,7 +265,7 @@ _KINDS = {
 }
 
 
-def _wished(row: Document) -> str:
+def _wished(row: PlanJson) -> str:
     old, new = row["before"], row["after"]
     if isinstance(old, dict) and isinstance(new, dict):
         # Of a mapping only the entries that differ.
@@ -274,7 +274,7 @@ def _wished(row: Document) -> str:
     return f"{row['key']}: {_value(old)} → {_value(new)}"
 
 
-def _gate(row: Document) -> str:
+def _gate(row: PlanJson) -> str:
     old, new = row["before"], row["after"]
     if old is None or new is None:
         return f"{row['key']}: {_of_gate(row['key'], old)} → {_of_gate(row['key'], new)}"
@@ -287,11 +287,11 @@ def _gate(row: Document) -> str:
     return f"{row['key']}: " + ", ".join(f"{word} {before} → {after}" for word, before, after in sides)
 
 
-def _of_gate(key: str, of: Document | None) -> str:
+def _of_gate(key: str, of: PlanJson | None) -> str:
     return "not set" if of is None else " of ".join(_cells(key, of))
 
 
-def _cells(key: str, of: Document) -> tuple[str, str]:
+def _cells(key: str, of: PlanJson) -> tuple[str, str]:
     return gate_cells(key, of["value"], of["limit"], of.get("broker"))
 
 
@@ -303,7 +303,7 @@ _EXACT_GATES = {
 }
 
 
-def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:
+def _brokers_shown(rows: Sequence[PlanJson]) -> Iterator[str]:
     """The fields that differ, with both values; brokers with the same differences share a line."""
     alike: dict[str, list[int]] = {}
     for row in rows:
@@ -312,7 +312,7 @@ def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:
         yield f"{brokers(ids)}: {told}"
 
 
-def _broker(row: Document) -> str:
+def _broker(row: PlanJson) -> str:
     old, new = row["before"], row["after"]
     if old is None or new is None:
         side = old or new
@@ -326,12 +326,12 @@ def _broker(row: Document) -> str:
 _BROKER_WORDS = {"disk_bytes": "disk"}
 
 
-def _field(key: str, side: Document) -> str:
+def _field(key: str, side: PlanJson) -> str:
     value = side[key]
     return "unknown" if value is None else size(value) if key == "disk_bytes" else str(value)
 
 
-def _partition(row: Document, kind: str) -> str:
+def _partition(row: PlanJson, kind: str) -> str:
     named = f"{row['topic']}-{row['partition']}"
     old, new = row["before"], row["after"]
     match kind:
@@ -345,7 +345,7 @@ def _partition(row: Document, kind: str) -> str:
             return f"{named}: {_list(old[key])} → {_list(new[key])}"
 
 
-def _new_topic(row: Document) -> str:
+def _new_topic(row: PlanJson) -> str:
     old, new = row["before"], row["after"]
     if old is None or new is None:
         return f"{row['topic']}: only {'after' if old is None else 'before'}"
@@ -375,7 +375,7 @@ def _unlike(before: str, after: str, old: float | None, new: float | None, unit:
     return f"{old:,}{unit}", f"{new:,}{unit}"
 
 
-def _amount(value: float | None, row: Document) -> str:
+def _amount(value: float | None, row: PlanJson) -> str:
     if value is None:
         return "unknown"
     if row["name"] == "gap":

@@ -16,7 +16,7 @@ from planner.model import formats
 from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.report.view import GAP, Column, Lines, Name, Quantity, Section, Sentence, Table, View
+from planner.report.view import GAP, Column, Lines, Name, Quantity, Sentence, Table, View, ViewSection
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ _LONGEST_VERDICT = 400
 
 
 @dataclass(frozen=True)
-class Job:
+class FleetJob:
     """A spec's file, and the folder that its plan goes to."""
 
     spec: Path
@@ -36,7 +36,7 @@ class Job:
 class FleetPlan:
     """A job that is done: the plan, and the paths of the files written."""
 
-    job: Job
+    job: FleetJob
     plan: Plan
     files: tuple[str, ...]
 
@@ -66,16 +66,16 @@ def specs(arguments: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[Job, ...]:
+def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[FleetJob, ...]:
     """The specs, each with its folder: its own path ending in `.plan`; with `out` that, or for a fleet one in it.
 
     SetupError where a pattern matches nothing, or two specs would be written to the same folder.
     """
     fleet = is_fleet(arguments)
-    found: dict[str, Job] = {}
+    found: dict[str, FleetJob] = {}
     for spec in specs(arguments):
         folder = spec.with_suffix(".plan") if out is None else out / spec.stem if fleet else out
-        job = Job(spec, folder)
+        job = FleetJob(spec, folder)
         other = found.setdefault(os.path.realpath(folder), job)
         if other is not job:
             raise SetupError(
@@ -139,7 +139,7 @@ def view(rows: Sequence[dict[str, Any]]) -> View:
         for name, count in plans.items()
         if count > 1
     ]
-    return View("", (Section("", (Table("cluster", rows, columns), Lines((*again, following)))),))
+    return View("", (ViewSection("", (Table("cluster", rows, columns), Lines((*again, following)))),))
 
 
 def _above_least(row: dict[str, Any]) -> Quantity:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 from msgspec import structs
 
-from planner.cli.fleet import Job
+from planner.cli.fleet import FleetJob
 from planner.export import folder_check, output_folder
 from planner.export.templated_files import files as rendered
 from planner.inputs.spec import reading
@@ -44,7 +44,7 @@ from planner.whatif.failures_report import Subject
 T = TypeVar("T")
 
 
-def alternatives(job: Job, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
+def alternatives(job: FleetJob, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
     """The alternatives of a spec; the command line takes precedence over the YAML. The folder is checked, too."""
     spec = reading.load(job.spec)
     output_folder.check(job.folder)
@@ -53,7 +53,7 @@ def alternatives(job: Job, candidates: int | None, seed: int | None) -> tuple[Al
     return choice.alternatives(replace(spec, sweep=swept))
 
 
-def search(job: Job, tried: Alternative) -> Search:
+def search(job: FleetJob, tried: Alternative) -> Search:
     """What is swept for an alternative; the path in `sweep.scores` is relative to the spec's folder."""
     root = tried.spec.sweep.scores
     beside = job.spec.resolve().parent
@@ -205,7 +205,7 @@ class Steps:
     What was read, and what was made, lies in `folder`. A step may be done again, after its worker has died.
     """
 
-    jobs: Sequence[Job]
+    jobs: Sequence[FleetJob]
     candidates: int | None
     seed: int | None
     folder: Path

@@ -20,14 +20,14 @@ from planner.model.cluster import NUMBER, Topic
 from planner.model.errors import InfeasibleError, did_you_mean
 from planner.model.formats import counted, ranges, replica_assignment, replica_list
 from planner.model.recorded import LARGEST_ID
-from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View, told
+from planner.report.view import Column, Joined, Lines, Name, Table, Value, View, ViewSection, told
 from planner.strategies import kafka_classic, kafka_striped
 from planner.whatif import explain_seeds
 from planner.whatif.explain_seeds import Explanation, Verdict
 
 Brokers = tuple[tuple[int, str | None], ...]
 
-Lists = Sequence[tuple[int, ...]]
+ReplicaLists = Sequence[tuple[int, ...]]
 
 # A spec has the key `cluster` within its first bytes, after a comment.
 _HEAD_BYTES = 65_536
@@ -187,7 +187,7 @@ def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]
     return brokers, rack_aware and not options["disable_rack_aware"]
 
 
-def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Lists:
+def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> ReplicaLists:
     """The replica lists by the algorithm of the options. UsageError if they have a seed that it doesn't take."""
     count, factor = options["partitions"], options["replication_factor"]
     pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
@@ -223,7 +223,7 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> List
         raise InfeasibleError(str(error).replace("set rack_aware: disabled", "use --disable-rack-aware")) from None
 
 
-def _placement_view(first: int, lists: Lists, racks: dict[int, str | None]) -> View:
+def _placement_view(first: int, lists: ReplicaLists, racks: dict[int, str | None]) -> View:
     """A row for each partition, with racks if any broker has one; then all lists as an option of Kafka's tools."""
 
     def named(replicas: tuple[int, ...]) -> Value:
@@ -239,7 +239,7 @@ def _placement_view(first: int, lists: Lists, racks: dict[int, str | None]) -> V
     )
     option = f"--replica-assignment {replica_assignment(lists)}"
     table = Table("partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
-    return View("", (Section("", (table, Lines((Name(option, len(option)),), bulleted=False))),))
+    return View("", (ViewSection("", (table, Lines((Name(option, len(option)),), bulleted=False))),))
 
 
 # By verdict: the words in the table, and those after its count.
@@ -309,7 +309,7 @@ def seeds_view(found: Sequence[Explanation]) -> View:
     verdicts = [f"{counts[verdict]} {words}" for verdict, (_, words) in _VERDICTS.items() if counts[verdict]]
     summary = f"{counted(len(found), 'topic')}: {', '.join(verdicts)}"
     blocks = told(Table("topic", found, columns), Lines(lines), Lines((*more, summary), bulleted=False))
-    return View("", (Section("", blocks),))
+    return View("", (ViewSection("", blocks),))
 
 
 @click.command()

@@ -22,7 +22,7 @@ from planner.plan import bound_section, headline, plan_file
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 from planner.report import run_journal
 from planner.report.terminal import Detail
-from planner.report.view import Column, Lines, Name, Section, Table, View, told
+from planner.report.view import Column, Lines, Name, Table, View, ViewSection, told
 
 _LONGEST_LINE = 400
 
@@ -73,10 +73,10 @@ def diff_view(difference: dict[str, Any]) -> View:
     figures = Table("figure", plan_diff.figure_rows(difference), columns)
     lists = (
         # A line holds names from the cluster, so all of it is written as a name.
-        Section(f"{title} ({number(count)})", (Lines([Name(line, _LONGEST_LINE) for line in lines]),), folded=True)
+        ViewSection(f"{title} ({number(count)})", (Lines([Name(line, _LONGEST_LINE) for line in lines]),), folded=True)
         for title, count, lines in plan_diff.sections(difference)
     )
-    sections = (Section("", told(figures)), *lists)
+    sections = (ViewSection("", told(figures)), *lists)
     return View(plan_diff.verdict(difference), sections, tuple(plan_diff.first_steps(difference)))
 
 

@@ -16,7 +16,7 @@ from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.cli import fleet, one_spec
 from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_shown, workers_here
-from planner.cli.fleet import FleetPlan, Job
+from planner.cli.fleet import FleetJob, FleetPlan
 from planner.cli.one_spec import Made, Steps, Told, planned
 from planner.export import output_folder
 from planner.export.folder_swap import Say
@@ -83,7 +83,9 @@ def whatif_fleet(
             raise
 
 
-def _made(jobs: Sequence[Job], options: WhatifOptions, phase: Phases, *, spark: bool) -> Generator[Made, None, None]:
+def _made(
+    jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases, *, spark: bool
+) -> Generator[Made, None, None]:
     """Every spec read and planned by this process, with one sweep for all of their candidates."""
     with ExitStack() as stack:
         sweep: Sweeper = partial(_swept_here, phase=phase)
@@ -98,7 +100,7 @@ def _made(jobs: Sequence[Job], options: WhatifOptions, phase: Phases, *, spark: 
 
 
 def _planned(
-    jobs: Sequence[Job], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
+    jobs: Sequence[FleetJob], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
 ) -> Generator[Made, None, None]:
     """All alternatives of all specs swept in one go; all plans are made before the first one is given."""
     wanted = [one_spec.search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
@@ -112,7 +114,7 @@ def _planned(
         yield Made(each.plan, one_spec.files_of(each.plan, one_spec.of_making(each, choice.scores(of_job))))
 
 
-def _made_by_workers(jobs: Sequence[Job], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Every spec read and planned as a whole by one of Spark's workers, or by this process until they are ready."""
     from spark_jobs import specs as spark_specs
 
@@ -132,7 +134,7 @@ def _made_by_workers(jobs: Sequence[Job], options: WhatifOptions, phase: Phases)
         yield from steps.made()
 
 
-def _made_on_cluster(jobs: Sequence[Job], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Every spec read by this process, and planned as a whole by one of Spark's workers, which don't see its files."""
     from spark_jobs import carrier
     from spark_jobs import specs as spark_specs
@@ -162,7 +164,7 @@ def _made_on_cluster(jobs: Sequence[Job], options: WhatifOptions, phase: Phases)
         yield from steps.made()
 
 
-def _checked(jobs: Sequence[Job], found: Sequence[Told | PlannerError]) -> tuple[Told, ...]:
+def _checked(jobs: Sequence[FleetJob], found: Sequence[Told | PlannerError]) -> tuple[Told, ...]:
     """What is told of each spec; one error that says all that is wrong with any of them."""
     told = fleet.each([job.spec for job in jobs], lambda at: one_spec.value(found[at]))
     _require_different([path for each in told for path in each.scores])
@@ -190,7 +192,7 @@ def require_unchanged(out: Path, command: str, title: str) -> None:
         )
 
 
-def _written(jobs: Sequence[Job], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
+def _written(jobs: Sequence[FleetJob], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     found, done = list[T](), list[str]()
     for job, (plan, files) in zip(jobs, made, strict=True):

@@ -74,7 +74,7 @@ def is_operators(path: str, *, added: bool) -> bool:
     return in_place or (added and f"{path}/".startswith(_ADDED_PLACES))
 
 
-Kind = Literal["file", "link", "device"]
+EntryKind = Literal["file", "link", "device"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class FolderEntry:
     `sha256` is of a file's bytes or of a link's target; None for a device.
     """
 
-    kind: Kind
+    kind: EntryKind
     executable: bool
     sha256: str | None
 

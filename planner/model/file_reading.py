@@ -20,7 +20,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """A kind of file, as messages call it, and how many bytes of it are read at most."""
 
     name: str
@@ -28,17 +28,17 @@ class Kind:
 
 
 # A YAML with 20,000 partitions in it has 0.8 MB and takes some seconds to read; larger states go into state files.
-SPEC = Kind("a YAML specification", 4 * _MIB)
+SPEC = FileKind("a YAML specification", 4 * _MIB)
 # A million replicas make 30 MB of kafka-topics --describe, and 100 MB of log dirs' JSON.
-STATE_LINES = Kind("a state file of kafka-topics --describe", 1024 * _MIB)
-STATE = Kind("a state file in any other format", 512 * _MIB)
+STATE_LINES = FileKind("a state file of kafka-topics --describe", 1024 * _MIB)
+STATE = FileKind("a state file in any other format", 512 * _MIB)
 # A million replicas that move make some 300 MB.
-PLAN = Kind("a plan.json", 1024 * _MIB)
-LOAD = Kind("a load profile", 1024 * _MIB)
-BOUND = Kind("the bound of a plan", 1024 * _MIB)
-GROUPS = Kind("the output of kafka-consumer-groups", 64 * _MIB)
+PLAN = FileKind("a plan.json", 1024 * _MIB)
+LOAD = FileKind("a load profile", 1024 * _MIB)
+BOUND = FileKind("the bound of a plan", 1024 * _MIB)
+GROUPS = FileKind("the output of kafka-consumer-groups", 64 * _MIB)
 # SHA256SUMS, a client's properties, what Terraform asks.
-SHORT = Kind("a file of this kind", 16 * _MIB)
+SHORT = FileKind("a file of this kind", 16 * _MIB)
 
 _GZIP = b"\x1f\x8b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -65,7 +65,7 @@ def require_text_name(path: Path) -> None:
         raise UnreadableError(f"{path.as_posix()!r} isn't a name in UTF-8; allowed: rename the file")
 
 
-def open_file(path: Path, kind: Kind, *, piped: bool) -> BinaryIO:
+def open_file(path: Path, kind: FileKind, *, piped: bool) -> BinaryIO:
     """A regular file opened for reading, or a pipe where `piped`; UnreadableError for anything else or too much."""
     try:
         about = path.stat()
@@ -81,7 +81,7 @@ def open_file(path: Path, kind: Kind, *, piped: bool) -> BinaryIO:
         raise unreadable(path, error) from None
 
 
-def too_large(path: Path, kind: Kind, size_bytes: int | None = None) -> UnreadableError:
+def too_large(path: Path, kind: FileKind, size_bytes: int | None = None) -> UnreadableError:
     """The refusal of a file that is longer than its kind may be; of a pipe nobody knows how long it is."""
     size = "more" if size_bytes is None else f"{size_bytes:,} bytes"
     limit = f"{kind.most_bytes:,} bytes for {kind.name}"
@@ -94,7 +94,7 @@ def refuse_compressed(head: bytes, path: Path) -> None:
         raise UnreadableError(f"{path.as_posix()!r} is compressed with gzip; allowed: the text itself, so unpack it")
 
 
-def read_bytes(path: Path, kind: Kind, *, piped: bool = False) -> bytes:
+def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
     """A file's content; UnreadableError where there is none, it isn't a file, or it is too large."""
     with open_file(path, kind, piped=piped) as handle:
         try:

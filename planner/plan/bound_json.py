@@ -10,10 +10,10 @@ from planner.model.problem import BoolArray, LongArray
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads
 from planner.strategies.lagrangian_bound import (
     FINEST,
+    BoundFacts,
     Branch,
     Case,
     Certificate,
-    Facts,
     Lows,
     Outside,
     Part,
@@ -60,7 +60,7 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
     if document["measure"] not in ("bytes", "replicas"):
         raise ValueError(f"measure {document['measure']!r}")
     rows, loads = len(document["factors"]), document["loads"]
-    facts = Facts(
+    facts = BoundFacts(
         measure=str(document["measure"]),
         **{name: _vector(document[name]) for name in ("broker_ids", "racks", "topics", "factors", "costs")},
         **{name: np.array(document[name], dtype=np.int64) for name in ("least", "most")},
@@ -105,7 +105,7 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
                 raise ValueError("an edge that isn't that of its window")
 
 
-def _forbidden(document: Mapping[str, Any], facts: Facts) -> BoolArray | None:
+def _forbidden(document: Mapping[str, Any], facts: BoundFacts) -> BoolArray | None:
     """Where no replica of a topic may come; None if it may everywhere.
 
     ValueError if a partition may have more replicas in a rack than brokers that it may use.
@@ -182,7 +182,7 @@ def _windows_document(windows: CountWindows) -> dict[str, Any]:
     return {**{name: getattr(windows, name).tolist() for name in names}, "spread": windows.spread}
 
 
-def _outside(facts: Facts, document: Mapping[str, Any]) -> Outside:
+def _outside(facts: BoundFacts, document: Mapping[str, Any]) -> Outside:
     racks, least, brokers, kinds = every_rack(facts), document["least"], len(facts.racks), len(facts.load_names)
     allowed = Allowed(
         _windows(document["topic_windows"], TOPIC_PRICE, brokers),
@@ -219,7 +219,7 @@ def _windows(document: Mapping[str, Any], price: int, brokers: int) -> CountWind
     )
 
 
-def _parts(facts: Facts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+def _parts(facts: BoundFacts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
     """The parts; ValueError if two of them share a rack."""
     racks = [rack for part in documents for rack in part["racks"]]
     if len(set(racks)) < len(racks) or not set(racks) <= set(range(facts.least.shape[1])):
@@ -227,7 +227,7 @@ def _parts(facts: Facts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, 
     return tuple(Part(tuple(part["racks"]), _case(facts, part["case"], tuple(part["racks"]))) for part in documents)
 
 
-def _case(facts: Facts, document: Mapping[str, Any], racks: tuple[int, ...]) -> Case:
+def _case(facts: BoundFacts, document: Mapping[str, Any], racks: tuple[int, ...]) -> Case:
     if "row" not in document:
         return _prices(facts, document)
     row, broker = int(document["row"]), int(document["broker"])
@@ -236,7 +236,7 @@ def _case(facts: Facts, document: Mapping[str, Any], racks: tuple[int, ...]) -> 
     return Branch(row, broker, _case(facts, document["off"], racks), _case(facts, document["on"], racks))
 
 
-def _prices(facts: Facts, document: Mapping[str, Any]) -> Prices:
+def _prices(facts: BoundFacts, document: Mapping[str, Any]) -> Prices:
     grain, loads = document["grain"], tuple(_table(load, 3) for load in document["loads"])
     if not 1 <= grain <= FINEST or grain % 1 or len(loads) != len(facts.load_names):
         raise ValueError(f"grain {grain!r}, prices of {len(loads)} loads")

@@ -23,13 +23,13 @@ from planner.plan.document.cluster_types import LogDirsSection
 from planner.plan.document.comparison_types import BoundMethod, BoundSection, ExcessSection, FurthestRow
 from planner.plan.document.plan_types import Plan
 from planner.strategies import lagrangian_bound
-from planner.strategies.lagrangian_bound import Certificate, Facts, Outside
+from planner.strategies.lagrangian_bound import BoundFacts, Certificate, Outside
 from planner.strategies.optimum import Proposal
 from planner.sweep.choice import Row
 
 FILE = "bound.json"
 # Replica lists by topic and partition, of the partitions that a plan changes or creates.
-Placed = Mapping[PartitionKey, Sequence[int]]
+PlacedReplicas = Mapping[PartitionKey, Sequence[int]]
 _WITHIN = {
     "flow": "no plan with these racks, replication factors and replica windows moves less",
     "prices": "no plan with these racks, replication factors and windows of replicas, bytes and traffic moves less",
@@ -238,7 +238,7 @@ def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
         )
 
 
-def covers(certificate: Certificate, placed: Placed) -> bool:
+def covers(certificate: Certificate, placed: PlacedReplicas) -> bool:
     """True if the bound is about plans as far outside of their windows as the one that places partitions like this.
 
     A bound about plans within their windows doesn't say which those are: then it is True.
@@ -249,7 +249,7 @@ def covers(certificate: Certificate, placed: Placed) -> bool:
     return outside.allowed.holds(outside.allowed.reached(*_placed(placed, certificate.facts, outside, FILE)))
 
 
-def _placed(placed: Placed, facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
+def _placed(placed: PlacedReplicas, facts: BoundFacts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
     """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, by a plan's own lists."""
     here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
     cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)

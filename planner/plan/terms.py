@@ -21,8 +21,8 @@ from planner.scoring import broker_loads, independent_check, score
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.score import ScoringBasis
 
-Value = float | None
-Group = Literal["fairness", "safety", "resilience", "movement"]
+TermValue = float | None
+TermGroup = Literal["fairness", "safety", "resilience", "movement"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
         ("leader_spread", "leaders", asked.network_bytes_per_sec, wanted.leaders),
         ("topic_replica_spread", "replicas", asked.disk_bytes, wanted.topic_replicas),
     ):
-        values: Sequence[Value] = [column.scores[name] for column in columns]
+        values: Sequence[TermValue] = [column.scores[name] for column in columns]
         # Brokers of unlike capacity have windows of their own, and differ by more than the spread asked for.
         # So do brokers that may hold unlike topics.
         of_sets = asked.allowed is not None and name != "topic_replica_spread"
@@ -183,7 +183,7 @@ def _movement(spec: Spec, columns: Columns) -> Iterator[TermRow]:
 
 
 def term(
-    group: Group, name: str, unit: str, values: Sequence[Value], limit: Value = None, meaning: str = ""
+    group: TermGroup, name: str, unit: str, values: Sequence[TermValue], limit: TermValue = None, meaning: str = ""
 ) -> TermRow:
     """The row of a term; `values` are today's, those if nothing moves, and the plan's."""
     today, if_nothing_moves, plan = values

@@ -26,10 +26,10 @@ from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
 from planner.report.view import (
     Lines,
-    Section,
     Table,
     Value,
     View,
+    ViewSection,
     Writer,
     left_out_here,
     sort_key,
@@ -81,7 +81,7 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
     return {"report.html": page, **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
 
 
-def _page(sections: Sequence[Section], plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[View]) -> str:
+def _page(sections: Sequence[ViewSection], plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[View]) -> str:
     script = _shipped("report.js")
     searched: list[tuple[str, str, Table[Any], int]] = [("topics", "Topics", cluster_tables.topics(plan), MOST_TOPICS)]
     if plan.partitions:

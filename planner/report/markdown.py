@@ -20,10 +20,10 @@ from planner.report.view import (
     Block,
     Facts,
     Lines,
-    Section,
     Table,
     Value,
     View,
+    ViewSection,
     Writer,
     left_out_here,
     written,
@@ -57,7 +57,7 @@ def render(view: View) -> str:
 
 
 def body(
-    sections: Iterable[Section], source: str, rooms: Mapping[str, Room] | None = None, heading: str = "**{}**"
+    sections: Iterable[ViewSection], source: str, rooms: Mapping[str, Room] | None = None, heading: str = "**{}**"
 ) -> Iterator[str]:
     """The sections as paragraphs, lists and tables.
 

@@ -9,7 +9,7 @@ from planner.plan.bound_section import LONGEST_PROOF
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, cluster_tables, requested, sentences, summary, verdict
 from planner.report.plot_movement import Movement
-from planner.report.view import Facts, Joined, Lines, Name, Section, Sentence, Value, told
+from planner.report.view import Facts, Joined, Lines, Name, Sentence, Value, ViewSection, told
 
 # Where everything is that the plan's screens and reports leave out.
 SOURCE = "plan.json"
@@ -21,7 +21,7 @@ _NEW_PARTITIONS = (
 )
 
 
-def sections(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[Section, ...]:
+def sections(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[ViewSection, ...]:
     """Every section but topics and partitions, in reading order; none that has nothing to show.
 
     With `moved`, the numbers of plots, also who sends what to whom when. The page is in the plan's folder, or says
@@ -30,7 +30,7 @@ def sections(plan: Plan, moved: Movement | None = None, folder: str | None = Non
     return (summary.section(plan), *details(plan, moved, folder))
 
 
-def details(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[Section, ...]:
+def details(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[ViewSection, ...]:
     """The sections behind the summary. In Markdown those are folded that a decision doesn't need."""
     new = (Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False),)
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
@@ -38,22 +38,22 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
     hours = (cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan))
     relaxed, kept = choice_tables.relaxed(plan), plan.changes.rebalance == "none"
     every = (
-        Section("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
-        Section("Limits and balance", told(choice_tables.limits(plan), *([] if kept else [relaxed])), "gates"),
-        Section("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
-        Section("How to apply and roll back", told(_commands(plan, folder)), "commands"),
-        Section("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
-        Section("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
+        ViewSection("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
+        ViewSection("Limits and balance", told(choice_tables.limits(plan), *([] if kept else [relaxed])), "gates"),
+        ViewSection("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
+        ViewSection("How to apply and roll back", told(_commands(plan, folder)), "commands"),
+        ViewSection("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
+        ViewSection("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
         *_movement(plan, moved),
-        Section(
+        ViewSection(
             "Alternatives that copy less or more", told(choice_tables.front(plan)), "front", plot="front", folded=True
         ),
-        Section("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
-        Section("Busiest hours", told(Lines(sentences.hours(plan), "line")), "busiest-hours"),
-        Section("Worst hours", told(*hours), "hours", plot="hours", folded=True),
-        Section("Traffic between racks", told(Lines(verdict.cross_rack(plan), "line")), "rack-traffic"),
-        Section("In the scenarios", told(scenarios), "scenarios"),
-        Section(
+        ViewSection("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
+        ViewSection("Busiest hours", told(Lines(sentences.hours(plan), "line")), "busiest-hours"),
+        ViewSection("Worst hours", told(*hours), "hours", plot="hours", folded=True),
+        ViewSection("Traffic between racks", told(Lines(verdict.cross_rack(plan), "line")), "rack-traffic"),
+        ViewSection("In the scenarios", told(scenarios), "scenarios"),
+        ViewSection(
             "New partitions",
             told(
                 cluster_tables.new_partitions(plan),
@@ -64,15 +64,17 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
             "new",
             folded=True,
         ),
-        Section(
+        ViewSection(
             "Log dirs",
             told(cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan)),
             "of-log-dirs",
             folded=True,
         ),
-        Section(_COMPARED, told(choice_tables.compared(plan)), "others", folded=True),
-        Section("Every term", told(choice_tables.terms(plan), *([relaxed] if kept else [])), "every-term", folded=True),
-        Section("How the plan was found", (_found(plan),), "found", folded=True),
+        ViewSection(_COMPARED, told(choice_tables.compared(plan)), "others", folded=True),
+        ViewSection(
+            "Every term", told(choice_tables.terms(plan), *([relaxed] if kept else [])), "every-term", folded=True
+        ),
+        ViewSection("How the plan was found", (_found(plan),), "found", folded=True),
     )
     return tuple(section for section in every if section.blocks)
 
@@ -130,15 +132,15 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
     return Lines(tuple(map(Joined, lines)), "command")
 
 
-def _movement(plan: Plan, moved: Movement | None) -> tuple[Section, ...]:
+def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:
     """The batches, and where anything is copied who sends what to whom when."""
     batches = told(cluster_tables.batches(plan))
     if moved is None or not moved.copied.any():
-        return (Section("Batches", batches, "batches", folded=True),)
+        return (ViewSection("Batches", batches, "batches", folded=True),)
     return (
-        Section("Movement", told(cluster_tables.copied_pairs(plan, moved)), "movement", plot="movement"),
-        Section("Batches", (*batches, cluster_tables.copies(plan, moved)), "batches", plot="batches"),
-        Section("Disk use while the plan runs", told(cluster_tables.held(plan, moved)), "held", plot="held"),
+        ViewSection("Movement", told(cluster_tables.copied_pairs(plan, moved)), "movement", plot="movement"),
+        ViewSection("Batches", (*batches, cluster_tables.copies(plan, moved)), "batches", plot="batches"),
+        ViewSection("Disk use while the plan runs", told(cluster_tables.held(plan, moved)), "held", plot="held"),
     )
 
 

@@ -113,7 +113,7 @@ def summed(values: LongArray, kept: Sequence[int]) -> LongArray:
 
 
 @dataclass(frozen=True)
-class Run:
+class BatchRun:
     """Consecutive batches shown as one: indices from `first` up to `end`, and when they run.
 
     `start` and `seconds` are at the throttle; where nobody knows how long batches take each counts as one.
@@ -136,13 +136,13 @@ def _times_known(plan: Plan) -> bool:
     return plan.cluster.sizes_known and None not in seconds and any(seconds)
 
 
-def runs(plan: Plan, at_most: int) -> list[Run]:
+def runs(plan: Plan, at_most: int) -> list[BatchRun]:
     """All batches in order, as at most `at_most` runs of about equally many."""
     times = [batch.seconds_at_throttle if _times_known(plan) else 1 for batch in plan.batches]
     count = min(at_most, len(times))
     bounds = [round(at * len(times) / count) for at in range(count + 1)] if count else [0]
     starts = np.concatenate([[0], np.cumsum(np.array(times, dtype=np.int64))]).tolist()
-    return [Run(first, end, starts[first], starts[end] - starts[first]) for first, end in pairwise(bounds)]
+    return [BatchRun(first, end, starts[first], starts[end] - starts[first]) for first, end in pairwise(bounds)]
 
 
 def copied_pairs(moved: Movement) -> Iterator[tuple[int, int, int]]:
@@ -262,7 +262,7 @@ def _others(side: LongArray, rows: Sequence[int]) -> int:
     return max(1, int(np.count_nonzero(side.sum(axis=0))) - len(rows) + 1)
 
 
-def _timeline(plan: Plan, parts: Sequence[Run], labels: Sequence[str]) -> tuple[Any, Axes]:
+def _timeline(plan: Plan, parts: Sequence[BatchRun], labels: Sequence[str]) -> tuple[Any, Axes]:
     """Empty rows along time, with one more row above for the batches."""
     cell = 22 if len(labels) <= 12 else 14
     figure, (axes,) = plot_axes.panels(1, cell * (len(labels) + 1))
@@ -275,18 +275,18 @@ def _timeline(plan: Plan, parts: Sequence[Run], labels: Sequence[str]) -> tuple[
     return figure, axes
 
 
-def _end(parts: Sequence[Run]) -> float:
+def _end(parts: Sequence[BatchRun]) -> float:
     return parts[-1].start + parts[-1].seconds
 
 
-def _span(parts: Sequence[Run], at: int) -> tuple[float, float]:
+def _span(parts: Sequence[BatchRun], at: int) -> tuple[float, float]:
     """Left and right of a run: a gap of a hair before the next, and never too narrow to be seen."""
     hair = _end(parts) / 400
     part = parts[at]
     return part.start, part.start + max(part.seconds - hair, hair)
 
 
-def _strip(axes: Axes, plan: Plan, parts: Sequence[Run]) -> list[Mark]:
+def _strip(axes: Axes, plan: Plan, parts: Sequence[BatchRun]) -> list[Mark]:
     """The batches as a row of boxes, numbered where there is room."""
     plot_axes.boxes(axes, "batch", [(*_span(parts, at), -1.4, -0.66) for at in range(len(parts))], COLOUR["line"])
     for part in parts:
@@ -296,7 +296,7 @@ def _strip(axes: Axes, plan: Plan, parts: Sequence[Run]) -> list[Mark]:
     return [Mark(f"batch-{at + 1}", _in_words(plan, part)) for at, part in enumerate(parts)]
 
 
-def _in_words(plan: Plan, part: Run) -> str:
+def _in_words(plan: Plan, part: BatchRun) -> str:
     """What a run of batches copies and elects, and how long it takes, as far as that is known."""
     own = plan.batches[part.first : part.end]
     parts = [formats.counted(sum(batch.replicas_moved for batch in own), "replica")]
@@ -374,7 +374,7 @@ def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
             yield row.limit, f"limits.disk_used {formats.size(row.limit)}"
 
 
-def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
+def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[BatchRun], rows: Sequence[int]) -> LongArray:
     """(runs + 2, rows): today, the most in each run, afterwards; OTHERS as their mean."""
     key, _ = measure(plan)
     after = {broker.id: getattr(broker.after, key) for broker in plan.brokers}

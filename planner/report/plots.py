@@ -21,7 +21,7 @@ from planner.report import plot_axes, plot_movement, plot_svg, sentences
 from planner.report.plot_movement import OTHERS, Movement
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
 
-Rows = Sequence[BrokerRow] | Sequence[RackRow]
+LoadRows = Sequence[BrokerRow] | Sequence[RackRow]
 
 _POINTS_SHOWN = 60
 _BARS_SHOWN = 60
@@ -144,7 +144,7 @@ def _seeds(plan: Plan, key: str) -> Iterator[_Point]:
             yield _Point(getattr(row, key), row.imbalance_percent, name, "^", "out", True, sentences.above(row))
 
 
-def _bars(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawing:
+def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Drawing:
     """A panel for each measure with two bars for each broker or rack: before, and after."""
     keys = _measures(plan)
     kept = shown(rows, keys[0])
@@ -190,7 +190,7 @@ def _measures(plan: Plan) -> list[str]:
     return [*size, "replicas", "leaders", *(_TRAFFIC if sentences.states_traffic(plan) else ())]
 
 
-def shown(rows: Rows, key: str) -> list[int]:
+def shown(rows: LoadRows, key: str) -> list[int]:
     """Which rows have bars: all, or brokers that come or leave and the largest before or after, and OTHERS."""
     most = np.array([max(getattr(row.before, key), getattr(row.after, key)) for row in rows], dtype=np.int64)
     comes_or_leaves = [isinstance(row, BrokerRow) and row.role != "stays" for row in rows]

@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from planner.model.errors import Finding, Place, SpecError
-from planner.model.file_reading import Kind, json_value
+from planner.model.file_reading import FileKind, json_value
 from planner.model.formats import counted
-from planner.report.view import SECONDS, Column, Lines, Name, Quantity, Section, Sentence, Table, View, told
+from planner.report.view import SECONDS, Column, Lines, Name, Quantity, Sentence, Table, View, ViewSection, told
 
 # A line a minute for a month makes 10 MB.
-JOURNAL = Kind("a journal of the playbooks", 64 * 2**20)
+JOURNAL = FileKind("a journal of the playbooks", 64 * 2**20)
 
 _ALLOWED = "allowed: a line of a journal that the playbooks wrote"
 _LONGEST = 2_000
@@ -79,8 +79,8 @@ def view(name: str, told_by: Sequence[Entry]) -> View:
     lead = tuple(Sentence(said, _LONGEST) for said in ends or ([_NO_END] if told_by else []))
     nothing = Lines(() if told_by else ("The journal is empty.",))
     batches = [entry.figures for entry in told_by if entry.figures]
-    measured = [Section("Planned and measured", told(_figures([*batches, _sum(batches)])))] if batches else []
-    return View(Name(name), (Section("", told(Lines(lead), table, nothing)), *measured))
+    measured = [ViewSection("Planned and measured", told(_figures([*batches, _sum(batches)])))] if batches else []
+    return View(Name(name), (ViewSection("", told(Lines(lead), table, nothing)), *measured))
 
 
 _NO_END = (

@@ -25,11 +25,11 @@ from planner.report.view import (
     Joined,
     Name,
     Quantity,
-    Section,
     Sentence,
     Strong,
     Table,
     Value,
+    ViewSection,
 )
 
 _LONGEST_WISHES = 300
@@ -63,10 +63,10 @@ class Measure:
     but: str = ""  # that a target is missed, a limit exceeded, or something waits
 
 
-def section(plan: Plan) -> Section:
+def section(plan: Plan) -> ViewSection:
     """The facts and the measures."""
     table = measures(plan)
-    return Section("In short", (facts(plan), *((table,) if table.rows else ())), "facts")
+    return ViewSection("In short", (facts(plan), *((table,) if table.rows else ())), "facts")
 
 
 def facts(plan: Plan) -> Facts:

@@ -24,10 +24,10 @@ from planner.report.view import (
     Column,
     Facts,
     Lines,
-    Section,
     Table,
     Value,
     View,
+    ViewSection,
     Writer,
     left_out_here,
     told,
@@ -74,7 +74,7 @@ def show(view: View, console: Console) -> None:
     sections(view.sections, view.source, console)
 
 
-def sections(shown: Sequence[Section], source: str, console: Console, *, most_rows: int | None = None) -> None:
+def sections(shown: Sequence[ViewSection], source: str, console: Console, *, most_rows: int | None = None) -> None:
     """Print sections with a blank line between two; tables of at most so many rows."""
     for at, section in enumerate(shown):
         if at:
@@ -202,12 +202,12 @@ def show_plan(
     if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
         writes += [("Failures", " ".join(verdict.failures(plan)))]
     # What stands first needs no title.
-    untitled = (Section("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
+    untitled = (ViewSection("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
     console.print()
     sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
 
 
-def _notes(plan: Plan) -> Section:
+def _notes(plan: Plan) -> ViewSection:
     """Targets that are not met, scenarios, risks and warnings; the first few of each, the rest counted."""
     notes = (
         *_listed("not met", sentences.not_met(plan)),
@@ -217,7 +217,7 @@ def _notes(plan: Plan) -> Section:
         *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
         *_listed("warning", plan.warnings),
     )
-    return Section("", told(Lines(notes)))
+    return ViewSection("", told(Lines(notes)))
 
 
 def _listed(kind: str, notes: Sequence[str]) -> list[str]:
@@ -228,12 +228,12 @@ def _listed(kind: str, notes: Sequence[str]) -> list[str]:
     return [*shown, *([f"{kind}: {number(rest)} more; {_MORE}"] if rest else [])]
 
 
-def _next(plan: Plan, folder: str | None, files: int) -> Section:
+def _next(plan: Plan, folder: str | None, files: int) -> ViewSection:
     """Where the files are, and what to type now."""
     if headline.refused(plan):
-        return Section("", (Facts((("Next", verdict.refused_next(plan)),)),))
+        return ViewSection("", (Facts((("Next", verdict.refused_next(plan)),)),))
     if folder is None:
-        return Section("", ())
+        return ViewSection("", ())
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
     changes = headline.has_something_to_do(plan)
@@ -254,4 +254,4 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
         facts.append(("Next", "nothing to apply"))
     if plan.unfinished:
         facts.append(("After that", "capture the state again, then planner whatif for the next step"))
-    return Section("", (Facts(tuple(facts)),))
+    return ViewSection("", (Facts(tuple(facts)),))

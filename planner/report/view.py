@@ -231,7 +231,7 @@ Block = Lines | Facts | Table[Any]
 
 
 @dataclass(frozen=True)
-class Section:
+class ViewSection:
     """A part with a title (empty for none), what a page calls it, and the plot whose numbers it has.
 
     In Markdown it is `folded` where only some readers want it.
@@ -252,7 +252,7 @@ class View:
     """
 
     title: Value
-    sections: tuple[Section, ...]
+    sections: tuple[ViewSection, ...]
     first_steps: tuple[str, ...] = ()
     source: str = "--format json"
 

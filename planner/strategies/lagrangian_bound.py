@@ -38,7 +38,7 @@ _NEVER, _NEVER_EVER = np.int64(1) << np.int64(60), 1 << 200
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class BoundFacts:
     """What a bound is about: M partitions that may move, Bt target brokers, R racks, T topics, D kinds of bytes.
 
     measure            "bytes" or "replicas": what is counted
@@ -147,7 +147,7 @@ class Certificate:
     plans are within their windows; else there is at most one part, of all racks.
     """
 
-    facts: Facts
+    facts: BoundFacts
     prices: Prices
     parts: tuple[Part, ...] = ()
     others: "tuple[Certificate, ...]" = ()
@@ -176,7 +176,7 @@ def least(certificate: Certificate) -> int:
     return _least_of(certificate, None if certificate.outside is None else certificate.outside.allowed)
 
 
-def least_outside(facts: Facts, outside: Outside) -> LeastOutside:
+def least_outside(facts: BoundFacts, outside: Outside) -> LeastOutside:
     """How far every plan is outside: of counts, and of loads among the plans that are no further outside of counts."""
     free = replace(facts, costs=np.zeros_like(facts.costs), home_costs=np.zeros_like(facts.home_costs))
     racks, allowed = every_rack(facts), replace(outside.allowed, loads=0, furthest=None)
@@ -190,7 +190,7 @@ def least_outside(facts: Facts, outside: Outside) -> LeastOutside:
     return LeastOutside(min(of_replicas), min(of_loads))
 
 
-def every_rack(facts: Facts) -> tuple[int, ...]:
+def every_rack(facts: BoundFacts) -> tuple[int, ...]:
     """All racks' numbers."""
     return tuple(range(facts.least.shape[1]))
 
@@ -214,7 +214,7 @@ def leaves(case: Case) -> Iterator[Prices]:
         yield from leaves(case.on)
 
 
-def none_priced(facts: Facts) -> Prices:
+def none_priced(facts: BoundFacts) -> Prices:
     """Prices of 0: their bound is what the racks, the brokers and the replication factors force."""
     none = np.zeros((3, 0), np.int64)
     return Prices(np.zeros((4, 0), np.int64), none, (none,) * len(facts.load_names))
@@ -227,7 +227,7 @@ def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
     return np.stack([*at, priced, np.where(priced > 0, windows[0][at], windows[1][at])]).astype(np.int64)
 
 
-def _least(facts: Facts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
+def _least(facts: BoundFacts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
     """The least cost of the brokers of these racks with what is decided; at least 0."""
     if isinstance(case, Prices):
         return max(0, _proven(facts, case, racks, decided))
@@ -238,7 +238,7 @@ def _least(facts: Facts, case: Case, racks: tuple[int, ...], decided: _Decided) 
     )
 
 
-def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
+def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
     """The bound by these prices for these racks; huge where no choice fits what is decided."""
     settled = np.zeros(len(facts.factors), dtype=bool)
     settled[[row for row, _ in decided.on | decided.off]] = True
@@ -260,7 +260,7 @@ def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Deci
     return -(-total // prices.grain)
 
 
-def _cheapest(facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
+def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
     """The costs (m, Bt) of the cheapest choices of these rows, summed.
 
     Over all racks a row has as many replicas as its replication factor. Over some racks it has as many as they must
@@ -274,7 +274,7 @@ def _cheapest(facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, 
     return sum((forced + taken.sum(axis=1)).tolist())
 
 
-def _priced(facts: Facts, prices: Prices, rows: IntArray) -> LongArray:
+def _priced(facts: BoundFacts, prices: Prices, rows: IntArray) -> LongArray:
     """(m, Bt): what a replica of each row costs on each broker, less the prices there.
 
     Python's integers where 64 bits may be too few.
@@ -313,7 +313,7 @@ def _by_broker(table: LongArray, brokers: int) -> LongArray:
 
 
 def _by_rack(
-    facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]
+    facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]
 ) -> tuple[LongArray, LongArray, LongArray]:
     """What the racks force each of the rows (m,) to pay, the costs of what else it may choose (m, …), and of how many
     (m,).

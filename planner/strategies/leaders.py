@@ -28,7 +28,7 @@ from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.placement import as_wide
 from planner.strategies.load_windows.local_search import polish, repair
-from planner.strategies.load_windows.local_search_state import Placement, SearchState
+from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
 
 # More leaders than any broker has.
 _ENDLESS = 1 << 40
@@ -307,7 +307,7 @@ def even_out(
     windowed = [(wanted.network_out, problem)]
     windowed += [(each.windows.network_out, each.problem) for each in grown if each.windows.network_out is not None]
     windows, sent = np.stack([window for window, _ in windowed]), np.stack([sent_by_leader(of) for _, of in windowed])
-    placement = Placement(_search(problem, placed, leaders, here, rows, (wanted, windows, sent), on), on)
+    placement = SearchPlacement(_search(problem, placed, leaders, here, rows, (wanted, windows, sent), on), on)
     repair(placement)
     polish(placement)
     chosen = leaders.copy()

@@ -148,7 +148,7 @@ class _Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class CandidateRun:
     """Neighbouring candidates that differ in their seed alone, or in start index and shift.
 
     Seeds count up from `first_seed` where that is above 0, else all are 0. Where `brokers` is above 0, candidate i of
@@ -176,7 +176,7 @@ class Run:
 class Candidates:
     """The candidates 0 to n - 1 of a sweep."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[CandidateRun, ...]
 
     def __len__(self) -> int:
         return int(self.ends[-1]) if self.runs else 0
@@ -199,7 +199,7 @@ class Candidates:
         named = np.array([run.strategy in strategies for run in self.runs], dtype=bool)
         return named[np.searchsorted(self.ends, numbers, side="right")]
 
-    def parts(self, numbers: LongArray) -> Iterator[tuple[Run, LongArray, LongArray]]:
+    def parts(self, numbers: LongArray) -> Iterator[tuple[CandidateRun, LongArray, LongArray]]:
         """The runs of numbers (C,): each with its places in `numbers`, and its candidates there counted from 0."""
         runs = np.searchsorted(self.ends, numbers, side="right")
         for number in np.unique(runs).tolist():
@@ -219,7 +219,7 @@ class Candidates:
         return pa.concat_tables([CANDIDATE_SCHEMA.empty_table(), *tables]).combine_chunks()
 
 
-def _rows(run: Run, numbers: LongArray, at: LongArray) -> pa.Table:
+def _rows(run: CandidateRun, numbers: LongArray, at: LongArray) -> pa.Table:
     starts, shifts = run.pairs(at)
     words = [str(getattr(run.balance, knob)) for knob in KNOBS]
     columns = [numbers, run.strategy, run.seeds(at), starts, shifts, *words, run.scenarios]
@@ -244,7 +244,7 @@ def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> Candidates:
     `among` is how many problems share the budget.
     """
     count = max(candidate_budget(problem, sweep.candidates) // among, 2)
-    certain = [Run("unchanged", 1, problem.balance), *_solved(problem, sweep, count, among)]
+    certain = [CandidateRun("unchanged", 1, problem.balance), *_solved(problem, sweep, count, among)]
     left = count - sum(run.count for run in certain)
     placed = _kafka(problem, sweep, left) if rows_to_place(problem).any() and left > 0 else []
     return Candidates(tuple(run for run in (*certain, *placed) if run.count))
@@ -256,7 +256,7 @@ def generated(problem: Problem, sweep: Sweep) -> Candidates:
     count = min(max(_COMPARED_PLACEMENTS // replicas, 5), _MOST_COMPARED)
     if not rows_to_place(problem).any():
         return Candidates(())
-    return Candidates((Run("kafka_classic", count, problem.balance, first_seed=_seed(sweep, 1)),))
+    return Candidates((CandidateRun("kafka_classic", count, problem.balance, first_seed=_seed(sweep, 1)),))
 
 
 def of_row(values: Mapping[str, Any]) -> Candidate:
@@ -265,7 +265,7 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
     return Candidate(values["strategy"], values["seed"], values["start_index"], values["next_replica_shift"], balance)
 
 
-def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Run]:
+def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[CandidateRun]:
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
     most = _most_solved(problem, sweep, count, among)
     given = budget_steps.asked(problem.budget) or any(sweep.grid.values())
@@ -283,8 +283,8 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Run]
         if len(chosen) < most and (price <= kept or len(chosen) < sure):
             chosen, kept, left = [*chosen, point], kept - price, left - price
     seeds = max(0, min(most - len(chosen), int(left) // _price(problem, asked.balance)))
-    again = Run("optimum", seeds, asked.balance, asked.scenarios, _seed(sweep, 1))
-    return [*(Run("optimum", 1, each.balance, each.scenarios) for each in chosen), again]
+    again = CandidateRun("optimum", seeds, asked.balance, asked.scenarios, _seed(sweep, 1))
+    return [*(CandidateRun("optimum", 1, each.balance, each.scenarios) for each in chosen), again]
 
 
 def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
@@ -295,7 +295,7 @@ def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
     return max(least, count // 5)
 
 
-def work(problem: Problem, run: Run, *, from_tables: bool) -> float:
+def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
     """How many placements (a replica of a candidate) one of Kafka's candidates, or a solved plan, counts as."""
     if run.strategy == "optimum":
         return _price(problem, run.balance)
@@ -344,7 +344,7 @@ def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
     }
 
 
-def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[Run]:
+def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[CandidateRun]:
     """Kafka's own placements: exhaustive where n² fits, KRaft's seeds, and draws for the rest."""
     brokers, balance = int(problem.targets.sum()), problem.balance
     replicas = max(1, int(problem.replication_factors.sum()))
@@ -353,8 +353,8 @@ def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[Run]:
     left = count - fixed - striped
     round_robin = min(left, 1)
     return [
-        Run("round_robin", round_robin, balance),
-        Run("kafka_classic", fixed, balance, brokers=brokers),
-        Run("kafka_striped", striped, balance, first_seed=_seed(sweep, 1)),
-        Run("kafka_classic", left - round_robin, balance, first_seed=_seed(sweep, 1 + round_robin)),
+        CandidateRun("round_robin", round_robin, balance),
+        CandidateRun("kafka_classic", fixed, balance, brokers=brokers),
+        CandidateRun("kafka_striped", striped, balance, first_seed=_seed(sweep, 1)),
+        CandidateRun("kafka_classic", left - round_robin, balance, first_seed=_seed(sweep, 1 + round_robin)),
     ]

@@ -126,7 +126,7 @@ def has_sums(basis: ScoringBasis) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Replicas:
+class ReplicaPlaces:
     """All replicas to place (N,), those of position 0 first, then those of position 1, and so on, by partition.
 
     spans[k] where position k's are, and their partitions, None: all · size, rate_in (N,) bytes, and what is written to
@@ -147,7 +147,7 @@ class Replicas:
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class ListTables:
     """Kafka's lists of replicas as look-ups, by (position + partition, shift + round), neither taken modulo anything.
 
     base (P,) where each partition's lists begin · stride a topic's start index times it, and the shift, say which
@@ -182,8 +182,8 @@ class ClassicSums:
     """All that is known of a problem's classic placements before one is drawn."""
 
     basis: ScoringBasis
-    replicas: Replicas
-    lists: Lists
+    replicas: ReplicaPlaces
+    lists: ListTables
     leading: Leading
     few_in_sync: int
     # (P,): replicas in one rack from which on its failure is felt.
@@ -307,7 +307,7 @@ def _exposed(sums: ClassicSums, which: LongArray, at: LongArray) -> LongArray:
     return failure_costs.lost_by_group(problem, fragile, assignment, np.zeros_like(problem.topic_of), 1)[0]
 
 
-def _replicas(problem: Problem) -> Replicas:
+def _replicas(problem: Problem) -> ReplicaPlaces:
     factors, targets = problem.replication_factors, int(problem.targets.sum())
     brokers = np.flatnonzero(problem.targets)
     positions = [np.flatnonzero(factors > position) for position in range(int(factors.max()))]
@@ -320,7 +320,7 @@ def _replicas(problem: Problem) -> Replicas:
     crossing = problem.broker_racks[brokers] != problem.broker_racks[source][:, None]
     kinds = np.where(here[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
     place = np.concatenate([np.full(len(each), position) for position, each in enumerate(positions)])
-    return Replicas(
+    return ReplicaPlaces(
         tuple((span, None if len(rows) == problem.rows else rows) for span, rows in spans),
         problem.size_bytes[row].astype(np.float64),
         problem.bytes_in_per_sec[row].astype(np.float64),
@@ -333,7 +333,7 @@ def _replicas(problem: Problem) -> Replicas:
     )
 
 
-def _lists(problem: Problem) -> Lists:
+def _lists(problem: Problem) -> ListTables:
     order, racks = kafka_classic.broker_order(problem)
     number, count = broker_loads.target_numbers(problem), len(order)
     ids, factors, widest = problem.partition_ids, problem.replication_factors, int(problem.replication_factors.max())
@@ -351,7 +351,7 @@ def _lists(problem: Problem) -> Lists:
     every = replace(problem, topic_of=np.zeros(len(lists), dtype=np.int32))
     inside = np.append(problem.broker_racks, -1)[lists]
     crowded = [((inside == column[:, None]) & (lists >= 0)).sum(axis=1) for column in inside.T]
-    return Lists(
+    return ListTables(
         base,
         stride,
         tuple(np.where(column >= 0, number[column], 0).astype(np.int64) for column in lists.T),

@@ -24,7 +24,7 @@ from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.kafka_classic import draws
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import classic_scores, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, STRATEGIES, Candidate, Candidates, Run, prove
+from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, STRATEGIES, Candidate, CandidateRun, Candidates, prove
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
@@ -137,7 +137,7 @@ def _week(problem: Problem) -> Week | None:
     return Week.of(problem)
 
 
-def _classic(basis: ScoringBasis, run: Run, at: LongArray) -> Scores:
+def _classic(basis: ScoringBasis, run: CandidateRun, at: LongArray) -> Scores:
     """Scores (C,) of these candidates (C,) of a run of classic placements, from tables or by sums."""
     topics, brokers = len(basis.problem.topic_names), int(basis.problem.targets.sum())
     pairs = run.pairs(at) if run.brokers else draws(run.seeds(at), topics, brokers)

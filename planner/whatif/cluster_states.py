@@ -23,7 +23,7 @@ TODAY, PLANNED = "today", "planned"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PartitionStates:
     """N partitions in one condition; brokers are indices of the problem, -1 means none.
 
     replicas    (N, W)  in the order in which Kafka elects leaders, padded with -1
@@ -62,8 +62,8 @@ class Stage:
     name: str
     batch: int | None
     rows: LongArray
-    first: Rows
-    second: Rows
+    first: PartitionStates
+    second: PartitionStates
 
 
 def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterator[Stage]:
@@ -107,7 +107,7 @@ class _Finder:
         return [self._brokers[broker] for broker in ids]
 
 
-def _today(spec: Spec, problem: Problem, width: int) -> Rows:
+def _today(spec: Spec, problem: Problem, width: int) -> PartitionStates:
     """Today's partitions: where the ISR is known, replicas outside it don't count as live ones."""
     partitions = [
         part for topic in sorted(spec.cluster.topics, key=lambda each: each.name) for part in topic.partitions
@@ -121,7 +121,7 @@ def _today(spec: Spec, problem: Problem, width: int) -> Rows:
     in_sync[problem.leaders < 0] = False
     configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics}
     unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
-    return Rows(
+    return PartitionStates(
         replicas,
         in_sync,
         held,
@@ -134,7 +134,9 @@ def _today(spec: Spec, problem: Problem, width: int) -> Rows:
     )
 
 
-def _batch(settled: Rows, at: _Finder, batch: BatchRow) -> tuple[LongArray, Rows, Rows]:
+def _batch(
+    settled: PartitionStates, at: _Finder, batch: BatchRow
+) -> tuple[LongArray, PartitionStates, PartitionStates]:
     """The partitions that a batch changes, (n,) ascending; and all of them while those are copied, and afterwards."""
     steps = {at.row(step): step for step in batch.partitions}
     elected = {at.row(item) for item in batch.elect}
@@ -150,13 +152,15 @@ def _batch(settled: Rows, at: _Finder, batch: BatchRow) -> tuple[LongArray, Rows
     return np.array(changed, dtype=np.int64), copying, complete
 
 
-def _copied(rows: Rows) -> Rows:
+def _copied(rows: PartitionStates) -> PartitionStates:
     """The same partitions, where replicas and leaders can be written over."""
     moving = ("replicas", "in_sync", "holding", "leaders")
     return replace(rows, **{name: getattr(rows, name).copy() for name in moving})
 
 
-def _move(copying: Rows, complete: Rows, row: int, before: list[int], after: list[int], step: StepRow) -> None:
+def _move(
+    copying: PartitionStates, complete: PartitionStates, row: int, before: list[int], after: list[int], step: StepRow
+) -> None:
     """One step of a reassignment in both conditions."""
     if [broker for broker in copying.replicas[row].tolist() if broker >= 0] != before:
         raise StalePlanError(
@@ -173,7 +177,7 @@ def _move(copying: Rows, complete: Rows, row: int, before: list[int], after: lis
         complete.leaders[row] = first[0] if len(first) else -1
 
 
-def _place(rows: Rows, row: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
+def _place(rows: PartitionStates, row: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
     pad = [-1] * (rows.replicas.shape[1] - len(brokers))
     rows.replicas[row] = brokers + pad
     rows.in_sync[row] = [broker in in_sync for broker in brokers] + [False] * len(pad)
@@ -199,7 +203,7 @@ class Outcome:
     sent: LongArray
 
 
-def outcome(rows: Rows, failed: BoolArray) -> Outcome:
+def outcome(rows: PartitionStates, failed: BoolArray) -> Outcome:
     """What becomes of the partitions when the brokers of these replicas (N, W) fail."""
     leaders, live = _elected(rows, failed)
     online = leaders >= 0
@@ -229,7 +233,7 @@ def worse(one: LongArray, other: LongArray) -> LongArray:
     return both
 
 
-def _elected(rows: Rows, failed: BoolArray) -> tuple[IntArray, LongArray]:
+def _elected(rows: PartitionStates, failed: BoolArray) -> tuple[IntArray, LongArray]:
     """Who leads then, and how many in-sync replicas live, both (N,)."""
     serving = rows.in_sync & ~failed
     live = serving.sum(axis=1)

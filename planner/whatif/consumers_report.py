@@ -25,11 +25,11 @@ from planner.plan.document.whatif_types import (
     PartitionCountRow,
     RebalancesSection,
 )
-from planner.report.view import Column, Joined, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
+from planner.report.view import Column, Joined, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
 from planner.whatif import assignors, group_events
 from planner.whatif.assignors import Ownership
-from planner.whatif.consumers_sweep import Combination, ConsumersSweep, SweptGroup
-from planner.whatif.group_events import Group, Loads, Measure, Racks, Replicas, spread
+from planner.whatif.consumers_sweep import ConsumersSweep, SweptCombination, SweptGroup
+from planner.whatif.group_events import Group, LoadUnit, PartitionLoads, Racks, ReplicasOf, spread
 
 _IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
 _NAMES_SHOWN = 6
@@ -49,7 +49,7 @@ class ConsumersQuestion:
     groups: tuple[Group, ...]
     grown: Mapping[str, int]
     keys: tuple[str, ...] = ()
-    replicas_after: Replicas | None = None
+    replicas_after: ReplicasOf | None = None
 
 
 def replicas_of(plan: Plan) -> dict[PartitionKey, tuple[int, ...]]:
@@ -58,12 +58,12 @@ def replicas_of(plan: Plan) -> dict[PartitionKey, tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _GroupFacts:
     """What all groups are reckoned against."""
 
-    loads: Loads
-    unit: Measure
-    today: tuple[Replicas, Racks]
+    loads: PartitionLoads
+    unit: LoadUnit
+    today: tuple[ReplicasOf, Racks]
     moving: frozenset[PartitionKey]
     seen_by_brokers: frozenset[PartitionKey]
     grown: Mapping[str, int]
@@ -136,7 +136,7 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
     seen = group_events.seen_by_brokers(today, after)
-    facts = _Facts(loads, unit, today, group_events.changed(today, after), seen, grown)
+    facts = _GroupFacts(loads, unit, today, group_events.changed(today, after), seen, grown)
     return ConsumersSection(
         unit=unit,
         groups=tuple(_group_row(group, facts) for group in question.groups),
@@ -144,7 +144,7 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     )
 
 
-def _group_row(group: Group, facts: _Facts) -> GroupRow:
+def _group_row(group: Group, facts: _GroupFacts) -> GroupRow:
     def in_order(owners: Ownership) -> dict[str, list[PartitionKey]]:
         return {member: sorted(held) for member, held in owners.items()}
 
@@ -166,7 +166,7 @@ def _group_row(group: Group, facts: _Facts) -> GroupRow:
     )
 
 
-def _member(group: Group, member: str, load: int, facts: _Facts) -> MemberRow:
+def _member(group: Group, member: str, load: int, facts: _GroupFacts) -> MemberRow:
     held = sorted(group.owners.get(member, ()))
     return MemberRow(
         id=member,
@@ -182,7 +182,7 @@ def _member(group: Group, member: str, load: int, facts: _Facts) -> MemberRow:
     )
 
 
-def _assignor(group: Group, name: str, loads: Loads) -> AssignorRow:
+def _assignor(group: Group, name: str, loads: PartitionLoads) -> AssignorRow:
     """The group under another assignor, from its beginning: how even, and what its worst event moves."""
     owners = group_events.assigned(group, name, None)
     other = replace(group, assignor=name, owners=owners, observed=False)
@@ -196,7 +196,7 @@ def _assignor(group: Group, name: str, loads: Loads) -> AssignorRow:
     )
 
 
-def _rebalances(group: Group, facts: _Facts) -> RebalancesSection:
+def _rebalances(group: Group, facts: _GroupFacts) -> RebalancesSection:
     """Whether the spec's changes make the group assign anew, and why."""
     seen = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
     moving = sorted(each for each in seen if each[0] in group.counts)
@@ -227,7 +227,7 @@ def view(document: ConsumersDocument, *, planned: bool = True) -> View:
     return View(f"Consumers of {document.cluster}", sections, (document.first_step or "",))
 
 
-def shown_of(found: ConsumersSection, *, planned: bool = True) -> tuple[Section, ...]:
+def shown_of(found: ConsumersSection, *, planned: bool = True) -> tuple[ViewSection, ...]:
     """Each group with its members, what may happen to it, and other assignors; then keys.
 
     `planned` is whether it is known which partitions change racks.
@@ -240,10 +240,10 @@ def shown_of(found: ConsumersSection, *, planned: bool = True) -> tuple[Section,
         title = Joined((Name(group.group), ": ", group.assignor, of))
         state = _sentences([*_state(group, unit), _rebalance(group, planned)])
         blocks = told(state, _members(group, unit), _events(group, unit), _assignors(group, unit))
-        sections.append(Section(title, blocks))
+        sections.append(ViewSection(title, blocks))
     if found.partition_counts:
         lines = [line for count in found.partition_counts for line in _keys(count)]
-        sections.append(Section("", (_sentences(lines),)))
+        sections.append(ViewSection("", (_sentences(lines),)))
     return tuple(sections)
 
 
@@ -290,7 +290,7 @@ def _rebalance(group: GroupRow, planned: bool) -> str:
     return "The changes don't make it rebalance."
 
 
-def _partitions(found: MemberSpread | Combination) -> str:
+def _partitions(found: MemberSpread | SweptCombination) -> str:
     fewest, most = found.fewest_partitions, found.most_partitions
     return counted(most, "partition") if fewest == most else f"{number(fewest)} to {counted(most, 'partition')}"
 
@@ -369,8 +369,8 @@ def _keys(count: PartitionCountRow) -> Iterator[str]:
         yield f"Key {key.key} {goes} {number(key.after)}."
 
 
-def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> Section:
-    column = Column[Combination]
+def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> ViewSection:
+    column = Column[SweptCombination]
     best = found.best
     verdict = (
         f"Least spread of {counted(found.tried, 'combination')}: {counted(best.members, 'member')} with "
@@ -387,4 +387,4 @@ def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> Section:
         column("Above share", lambda row: Quantity(row.above_share_percent, "%"), narrow="above\nshare"),
     )
     table = Table("number of members", found.by_members, columns)
-    return Section(Joined((Name(found.group), ": how many members")), (_sentences([verdict]), table))
+    return ViewSection(Joined((Name(found.group), ": how many members")), (_sentences([verdict]), table))

@@ -84,7 +84,7 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
 
 
 def evaluate(study: ConsumersStudy, wanted: Iterable[Row]) -> pa.Table:
-    """The rows with what `Combination` has of each (SCORE_SCHEMA)."""
+    """The rows with what `SweptCombination` has of each (SCORE_SCHEMA)."""
     scored = []
     for row in wanted:
         topics, count = study.groups[row["group"]][1], row["members"]
@@ -106,7 +106,7 @@ def evaluate(study: ConsumersStudy, wanted: Iterable[Row]) -> pa.Table:
     return pa.Table.from_pylist(scored, schema=SCORE_SCHEMA)
 
 
-class Combination(Section, frozen=True, kw_only=True):
+class SweptCombination(Section, frozen=True, kw_only=True):
     """So many members with an assignor: the widest spread of loads over all scenarios, and which scenario has it."""
 
     assignor: str
@@ -124,8 +124,8 @@ class SweptGroup(Section, frozen=True, kw_only=True):
 
     group: str
     tried: int
-    best: Combination
-    by_members: tuple[Combination, ...]
+    best: SweptCombination
+    by_members: tuple[SweptCombination, ...]
 
 
 class ConsumersSweep(Section, frozen=True, kw_only=True):
@@ -137,21 +137,21 @@ class ConsumersSweep(Section, frozen=True, kw_only=True):
 
 def summary(study: ConsumersStudy, scores: pa.Table) -> ConsumersSweep:
     """The scores (SCORE_SCHEMA) as a part of the report."""
-    by_group: dict[int, list[Combination]] = {}
+    by_group: dict[int, list[SweptCombination]] = {}
     for score in scores.to_pylist():
-        by_group.setdefault(score.pop("group"), []).append(Combination(**score))
+        by_group.setdefault(score.pop("group"), []).append(SweptCombination(**score))
     groups = tuple(_best(study.groups[number][0], by_group[number]) for number in sorted(by_group))
     return ConsumersSweep(scenarios=tuple(study.scenarios), groups=groups)
 
 
-def _best(name: str, tried: Sequence[Combination]) -> SweptGroup:
+def _best(name: str, tried: Sequence[SweptCombination]) -> SweptGroup:
     """The combinations of one group in order: least spread, then fewest members, then least moved later on."""
 
-    def order(found: Combination) -> tuple[int, int, int, str]:
+    def order(found: SweptCombination) -> tuple[int, int, int, str]:
         rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
         return found.widest_spread, found.members, rank, found.assignor
 
-    by_members: dict[int, Combination] = {}
+    by_members: dict[int, SweptCombination] = {}
     judged = sorted(tried, key=order)
     for each in judged:
         by_members.setdefault(each.members, each)

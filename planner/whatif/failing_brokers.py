@@ -19,7 +19,7 @@ import scipy  # its parts are imported where they are first used: most commands 
 
 from planner.model.errors import SetupError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, drawn
-from planner.whatif.cluster_states import FACTS, Outcome, Rows, outcome, worse
+from planner.whatif.cluster_states import FACTS, Outcome, PartitionStates, outcome, worse
 
 # On each broker that lives: leaders, bytes/s written to it, bytes/s that it sends.
 LOADS = ("leaders", "network_in", "network_out")
@@ -27,7 +27,7 @@ _BLOCK = 65_536
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class OutcomeSums:
     """d(S) of sets S of domains, each written as one number, ascending.
 
     sets (K,), facts (K, len(FACTS)); load_sets (L,) ascending, load_brokers (L,), loads (L, M): the first M of LOADS.
@@ -47,8 +47,8 @@ class SignedRows(NamedTuple):
     """Partitions in two conditions (the same ones where there is one), counted `sign` times."""
 
     sign: int
-    first: Rows
-    second: Rows
+    first: PartitionStates
+    second: PartitionStates
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Domains:
     count: int
 
 
-def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: int) -> Table:
+def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: int) -> OutcomeSums:
     """The sum of the parts, for sets of up to `order` domains and the first `measures` of LOADS."""
     blocks = list[SignedRows]()
     for part in parts:
@@ -76,10 +76,10 @@ def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: i
     facts = _reduced([piece for piece, _ in pieces], len(FACTS))
     loads = _reduced([piece for _, piece in pieces], measures)
     at, on = np.divmod(loads.keys, len(domains.of))
-    return Table(order, base, facts.keys, facts.values, at, on, loads.values)
+    return OutcomeSums(order, base, facts.keys, facts.values, at, on, loads.values)
 
 
-def add(table: Table, sets: IntArray, facts: LongArray, loads: LongArray) -> None:
+def add(table: OutcomeSums, sets: IntArray, facts: LongArray, loads: LongArray) -> None:
     """Add what fails with each set (C, k) of domains, ascending, to facts (C, len(FACTS)) and loads (C, B, M)."""
     for size in range(min(table.order, sets.shape[1]) + 1):
         for columns in combinations(range(sets.shape[1]), size):

@@ -24,8 +24,8 @@ from planner.whatif.failing_brokers import (
     RACKS,
     Domains,
     FailureSets,
+    OutcomeSums,
     SignedRows,
-    Table,
     add,
     brokers_of,
     named,
@@ -66,7 +66,7 @@ class FailureStudy:
 
     problem: Problem
     names: tuple[str, ...]
-    tables: Mapping[str, tuple[Table, ...]]
+    tables: Mapping[str, tuple[OutcomeSums, ...]]
     held_bytes: LongArray
     disk_bytes: LongArray
     network_bytes_per_sec: LongArray
@@ -80,7 +80,7 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
     for each in wanted:
         key = _domain_kind(each.kind)
         orders[key] = (each.domains, max(each.sets.shape[1], orders.get(key, (None, 0))[1]))
-    names, held, tables = list[str](), list[LongArray](), {key: list[Table]() for key in orders}
+    names, held, tables = list[str](), list[LongArray](), {key: list[OutcomeSums]() for key in orders}
     before: Stage | None = None
     for stage in stages(spec, problem, batches):
         parts = [_part(1, stage, stage.rows)]

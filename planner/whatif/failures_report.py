@@ -31,7 +31,7 @@ from planner.plan.document.whatif_types import (
     MovedToRow,
     WorstFailure,
 )
-from planner.report.view import Column, Joined, Lines, Name, Section, Sentence, Table, Value, View, told
+from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
 from planner.sweep.choice import chosen
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
 from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
@@ -249,7 +249,7 @@ def view(document: FailuresDocument) -> View:
     return View(f"{document.cluster}: failures", shown, (document.first_step or "",))
 
 
-def shown_of(found: FailuresSection, plan_id: str | None) -> Section:
+def shown_of(found: FailuresSection, plan_id: str | None) -> ViewSection:
     """The worst failure of each kind, the topics that it hits, each broker and rack by itself, and notes."""
     rows = list(_rows(found))
     scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in found.kinds)
@@ -266,7 +266,7 @@ def shown_of(found: FailuresSection, plan_id: str | None) -> Section:
         _by_themselves(found),
         Lines(found.notes, quiet=True),
     )
-    return Section("", blocks)
+    return ViewSection("", blocks)
 
 
 class _Worst(NamedTuple):

@@ -15,8 +15,8 @@ from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
 from planner.whatif import assignors
 from planner.whatif.assignors import Ownership
 
-Measure = Literal["bytes/s", "bytes", "partitions"]
-Loads = Mapping[PartitionKey, int]
+LoadUnit = Literal["bytes/s", "bytes", "partitions"]
+PartitionLoads = Mapping[PartitionKey, int]
 
 DEFAULT_ASSIGNOR = "range"
 _KNOWN = (*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR)
@@ -42,7 +42,7 @@ class Group:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
-def measure(cluster: Cluster) -> Measure:
+def measure(cluster: Cluster) -> LoadUnit:
     """What a partition weighs for its consumer: what is written to it, else what it holds, else it counts as one."""
     partitions = [partition for topic in cluster.topics for partition in topic.partitions]
     if any(partition.bytes_in_per_sec for partition in partitions):
@@ -50,7 +50,7 @@ def measure(cluster: Cluster) -> Measure:
     return "bytes" if cluster.sizes_known else "partitions"
 
 
-def loads(topics: Iterable[Topic], unit: Measure, added: Iterable[NewPartitions] = ()) -> dict[PartitionKey, int]:
+def loads(topics: Iterable[Topic], unit: LoadUnit, added: Iterable[NewPartitions] = ()) -> dict[PartitionKey, int]:
     """What each partition weighs, those to be made included: a whole number of the unit."""
     weighed = {
         (topic.name, each.id): _weight(unit, each.bytes_in_per_sec, each.size_bytes)
@@ -63,7 +63,7 @@ def loads(topics: Iterable[Topic], unit: Measure, added: Iterable[NewPartitions]
     return weighed
 
 
-def _weight(unit: Measure, bytes_per_sec: int, size_bytes: int) -> int:
+def _weight(unit: LoadUnit, bytes_per_sec: int, size_bytes: int) -> int:
     return {"bytes/s": bytes_per_sec, "bytes": size_bytes, "partitions": 1}[unit]
 
 
@@ -140,7 +140,7 @@ COOPERATIVE = ("cooperative-sticky", *assignors.SERVER_ASSIGNORS)
 _MOST_LEAVERS = 32
 
 
-def spread(owners: Ownership, loads: Loads) -> MemberSpread:
+def spread(owners: Ownership, loads: PartitionLoads) -> MemberSpread:
     """How even ownership is: partitions and load of the members that have most and least."""
     held = [len(each) for each in owners.values()] or [0]
     loaded = [*carried(owners, loads).values()] or [0]
@@ -155,13 +155,13 @@ def spread(owners: Ownership, loads: Loads) -> MemberSpread:
     )
 
 
-def carried(owners: Ownership, loads: Loads) -> dict[str, int]:
+def carried(owners: Ownership, loads: PartitionLoads) -> dict[str, int]:
     """The load of each member; members that share a partition carry equal parts of it."""
     sharing = Counter(partition for each in owners.values() for partition in each)
     return {member: sum(loads.get(one, 0) // sharing[one] for one in each) for member, each in owners.items()}
 
 
-def events(group: Group, grown: Mapping[str, int], loads: Loads) -> tuple[GroupEventRow, ...]:
+def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
     """What may happen to a group, each by itself, against who owns what now.
 
     Each member leaves (of a large group, some); one joins; topics get `grown` partitions; all members read all topics,
@@ -201,7 +201,7 @@ def _changed(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:
     return replace(group, counts=_read(group.counts, members), members=members, owners=owners)
 
 
-def _event(what: str, group: Group, changed: Group, loads: Loads) -> GroupEventRow:
+def _event(what: str, group: Group, changed: Group, loads: PartitionLoads) -> GroupEventRow:
     """What the rebalance of a changed group moves and pauses, compared with who owned what before."""
     after = reassigned(changed)
     before, now = _held(group.owners), _held(after.owners)
@@ -273,11 +273,11 @@ def moved_share(before: int, after: int) -> Fraction:
     return 1 - Fraction(min(before, after), lcm(before, after))
 
 
-Replicas = Mapping[PartitionKey, Collection[int]]
+ReplicasOf = Mapping[PartitionKey, Collection[int]]
 Racks = Mapping[int, str | None]
 
 
-def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[PartitionKey]:
+def changed(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -> frozenset[PartitionKey]:
     """The partitions whose replicas lie in another set of racks."""
     return frozenset(
         partition
@@ -286,7 +286,7 @@ def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> fr
     )
 
 
-def seen_by_brokers(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[PartitionKey]:
+def seen_by_brokers(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -> frozenset[PartitionKey]:
     """The partitions whose racks, replica by replica, the group coordinator sees change, if only for a while.
 
     It counts the racks of all replicas, those that are being added included, whatever its members' racks are; who
@@ -305,7 +305,7 @@ def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:
     return frozenset(racks.get(broker) for broker in replicas) - {None}
 
 
-def read_in_rack(group: Group, member: str, replicas: Replicas, racks: Racks) -> int | None:
+def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: Racks) -> int | None:
     """How many of a member's partitions have a replica in its rack, to read from (KIP-392); None without a rack."""
     rack = group.racks.get(member)
     if rack is None:

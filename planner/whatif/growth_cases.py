@@ -1,7 +1,7 @@
 """When a broker reaches its disk or network limit as topics grow (see `growth_forecast`), and how many brokers help.
 
-A `Case` is the cluster with some brokers added; `evaluate` plans it, here or on Spark's workers, with the same row: the
-month in which each broker reaches its disk or network limit, and what helps.
+A `GrowthCase` is the cluster with some brokers added; `evaluate` plans it, here or on Spark's workers, with the same
+row: the month in which each broker reaches its disk or network limit, and what helps.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ MOST_TIMES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class GrowthCase:
     """A cluster to be: so many brokers of a class added, its forecast, and each broker's limits (B,), -1 for none."""
 
     name: str
@@ -50,7 +50,7 @@ class Case:
     months: int
 
 
-def cases(spec: Spec, months: int) -> tuple[Case, ...]:
+def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
     """The changes as they are, and with brokers of each class added: from as many as all bytes and traffic take."""
     base = case_of(spec, PLANNED, "", 0, months)
     classes = classes_of(spec)
@@ -58,7 +58,7 @@ def cases(spec: Spec, months: int) -> tuple[Case, ...]:
     return (base, *(case_of(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months) for each, n in found))
 
 
-def evaluate(case: Case) -> Row:
+def evaluate(case: GrowthCase) -> Row:
     """The case planned even today, and where that doesn't last even and within its disks at the end too; the row of
     what lasts longer.
 
@@ -68,7 +68,7 @@ def evaluate(case: Case) -> Row:
     return max(_plans(case), key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=none)
 
 
-def _plans(case: Case) -> Iterator[Row]:
+def _plans(case: GrowthCase) -> Iterator[Row]:
     """The rows of plans; none after the first that lasts.
 
     Windows at the end besides those of today never make a plan cheaper.
@@ -85,7 +85,7 @@ def _plans(case: Case) -> Iterator[Row]:
             return
 
 
-def given(case: Case, assignment: IntArray) -> Row:
+def given(case: GrowthCase, assignment: IntArray) -> Row:
     """The row of an assignment (P, W)."""
     problem = case.forecast.problem
     reached = _reached(case, assignment, leaders_after(problem, assignment))
@@ -98,13 +98,13 @@ def copied(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
     return {name: int(getattr(scores, name)[0]) for name in COPIED}
 
 
-def as_it_is(case: Case) -> Row:
+def as_it_is(case: GrowthCase) -> Row:
     """The row of today's assignment, nothing moved."""
     problem = case.forecast.problem
     return {"case": "today", "feasible": True, **_reached(case, today(problem), problem.leaders)}
 
 
-def _reached(case: Case, assignment: IntArray, leaders: IntArray) -> Row:
+def _reached(case: GrowthCase, assignment: IntArray, leaders: IntArray) -> Row:
     """By broker, the first month above each limit, -1 not within the months, and the loads at the end; and the first
     month of any broker.
     """
@@ -126,7 +126,7 @@ def _first_above(loads: LongArray, limit: LongArray) -> LongArray:
     return np.where(above.any(axis=0), above.argmax(axis=0), -1)
 
 
-def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
+def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> GrowthCase:
     """The case, with the end as the scenario that its plan is made for."""
     # Several cases are made: few splits of the brokers among topics that are apart are compared in each.
     # Months are held against mean rates: the week would be carried along, and replayed by each score, for nothing; and
@@ -140,7 +140,7 @@ def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
     sized = problem.size_bytes > 0
     ppm[sized] = then.size_bytes[sized] * (_MILLION / problem.size_bytes[sized])
     ahead = replace(ahead, problem=replace(problem, scenario_names=(f"in {months} months",), scenario_ppm=ppm[None, :]))
-    return Case(name, of, added, ahead, problem.disk_limit_bytes, network_limits(spec), months)
+    return GrowthCase(name, of, added, ahead, problem.disk_limit_bytes, network_limits(spec), months)
 
 
 def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
@@ -155,7 +155,7 @@ def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
     return tuple(found.values())
 
 
-def _counts(spec: Spec, base: Case, of: BrokerClass) -> tuple[int, ...]:
+def _counts(spec: Spec, base: GrowthCase, of: BrokerClass) -> tuple[int, ...]:
     """How many to try: what all bytes and traffic take at the least, one more, and the next full rounds of racks."""
     problem = base.forecast.problem
     least = max(at_least(spec, base, of), 1)
@@ -167,7 +167,7 @@ def _counts(spec: Spec, base: Case, of: BrokerClass) -> tuple[int, ...]:
     return tuple(sorted(n for n in {least, least + 1, full, full + racks} if n <= most))
 
 
-def at_least(spec: Spec, base: Case, of: BrokerClass) -> int:
+def at_least(spec: Spec, base: GrowthCase, of: BrokerClass) -> int:
     """The fewest brokers of a class with which no total is above what all brokers may hold together."""
     problem = base.forecast.problem
     disk = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes)
@@ -207,12 +207,12 @@ def free_ids(taken: set[int]) -> Iterator[int]:
     yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
 
 
-def run(cases: Iterable[Case]) -> list[Row]:
+def run(cases: Iterable[GrowthCase]) -> list[Row]:
     """Every case's row, in this process."""
     return [evaluate(case) for case in cases]
 
 
-def chosen(cases: Sequence[Case], rows: Sequence[Row]) -> dict[str, str]:
+def chosen(cases: Sequence[GrowthCase], rows: Sequence[Row]) -> dict[str, str]:
     """Of each class the case with the fewest brokers that lasts all months; fewer bytes first where as many do."""
     found: dict[str, str] = {}
     pairs = sorted(zip(cases, rows, strict=True), key=lambda pair: pair[0].added)

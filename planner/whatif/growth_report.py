@@ -26,8 +26,8 @@ from planner.plan.document.whatif_types import (
     GrowthSection,
     GrowthTopicRow,
 )
-from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
-from planner.whatif.growth_cases import COPIED, MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
+from planner.report.view import Column, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
+from planner.whatif.growth_cases import COPIED, MOST_TIMES, PLANNED, GrowthCase, Row, at_least, chosen, classes_of
 
 FORMAT_VERSION = "1.0"
 _NEVER = FirstLimit(month=None, broker=None, limit=None)
@@ -46,7 +46,7 @@ class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
     first_step: str | None
 
 
-def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthDocument:
+def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthDocument:
     """Everything that is shown; the arguments of `section`."""
     return GrowthDocument(
         **structs.asdict(section(spec, cases, now, rows)),
@@ -56,7 +56,7 @@ def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -
     )
 
 
-def section(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthSection:
+def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthSection:
     """What a plan says of growth: `now` is the row of today's assignment, `rows` those of the cases, in order."""
     base, best = cases[0], chosen(cases, rows)
     options = (_option(case, row, best) for case, row in zip(cases, rows, strict=True) if case.broker_class)
@@ -89,7 +89,7 @@ def _first_step(spec: Spec, planned: Row) -> str:
     )
 
 
-def _lasting(case: Case, name: Literal["today", "as planned"], row: Row) -> GrowthAssignmentRow:
+def _lasting(case: GrowthCase, name: Literal["today", "as planned"], row: Row) -> GrowthAssignmentRow:
     """When an assignment reaches its first limit, on which broker, and what is copied for it."""
     return GrowthAssignmentRow(
         **structs.asdict(_first_limit(case, row)),
@@ -99,7 +99,7 @@ def _lasting(case: Case, name: Literal["today", "as planned"], row: Row) -> Grow
     )
 
 
-def _first_limit(case: Case, row: Row) -> FirstLimit:
+def _first_limit(case: GrowthCase, row: Row) -> FirstLimit:
     """The first month in which a broker reaches a limit; none where there is no plan."""
     ids = case.forecast.problem.broker_ids.tolist()
     reached = [
@@ -114,7 +114,7 @@ def _first_limit(case: Case, row: Row) -> FirstLimit:
     return FirstLimit(month=month, broker=ids[at], limit=limit)
 
 
-def _broker_rows(case: Case, now: Row, planned: Row) -> Iterator[GrowthBrokerRow]:
+def _broker_rows(case: GrowthCase, now: Row, planned: Row) -> Iterator[GrowthBrokerRow]:
     """Each broker's limits and loads; -1 in the case's arrays stands for no limit, or no rack."""
     problem = case.forecast.problem
     for at, broker in enumerate(problem.broker_ids.tolist()):
@@ -137,7 +137,7 @@ def _load(row: Row, at: int) -> GrowthLoad:
     return convert({name: None if value < 0 else value for name, value in found.items()}, GrowthLoad)
 
 
-def _option(case: Case, row: Row, best: Mapping[str, str]) -> GrowthOptionRow:
+def _option(case: GrowthCase, row: Row, best: Mapping[str, str]) -> GrowthOptionRow:
     planned = row["feasible"]
     fullest = None
     if planned:
@@ -182,7 +182,7 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
         )
 
 
-def _notes(spec: Spec, base: Case) -> Iterator[str]:
+def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
     """What the numbers rest on."""
     problem = base.forecast.problem
     if not spec.growth.rates:
@@ -230,10 +230,10 @@ def view(document: GrowthDocument) -> View:
     return View(f"{document.cluster}: growth", (shown_of(document),), (document.first_step or "",))
 
 
-def shown_of(found: GrowthSection) -> Section:
+def shown_of(found: GrowthSection) -> ViewSection:
     """How long each assignment lasts, when each broker is full, brokers that would help, and what grows."""
     tables = (_brokers(found), _options(found), _topics(found))
-    return Section("", told(Lines(tuple(_verdicts(found))), *tables, Lines(found.notes, quiet=True)))
+    return ViewSection("", told(Lines(tuple(_verdicts(found))), *tables, Lines(found.notes, quiet=True)))
 
 
 def _verdicts(found: GrowthSection) -> Iterator[str]:

@@ -30,7 +30,7 @@ from planner.model.load_history import (
 from planner.model.problem import FloatArray, LongArray
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOUR, Drawing, Mark
-from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
+from planner.report.view import Column, Facts, Lines, Name, Quantity, Table, View, ViewSection, told
 
 _TOPICS_SHOWN, _HOURS_SHOWN, _UNTRUSTED_SHOWN = 10, 5, 10
 _LONGEST_TOPIC = 60
@@ -149,7 +149,7 @@ def _hour_rows(column: pa.ChunkedArray) -> FloatArray:
 def view(of: LoadSummary) -> View:
     """What `planner load --show` prints."""
     history, hours, topics = blocks(of)
-    return View("Load profile", (Section("", told(history[0], hours, topics, *history[1:])),))
+    return View("Load profile", (ViewSection("", told(history[0], hours, topics, *history[1:])),))
 
 
 def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table[LoadedTopic]]:
@@ -269,12 +269,12 @@ def page(rows: pa.Table, about: About) -> bytes:
         drawings += [("growth", _trends(known))] if known else []
         drawn = {name: plot_svg.finished(name, drawing) for name, drawing in drawings}
     facts, hours, topics = blocks(of)
-    sections = [Section("History", facts, "history")]
+    sections = [ViewSection("History", facts, "history")]
     for name, title, table in (("week", "Busiest hours", hours), ("topics", "Busiest topics", topics)):
         named = replace(table, title=title.lower())
-        sections += [Section(title, (named,), name, name)] if name in drawn else []
+        sections += [ViewSection(title, (named,), name, name)] if name in drawn else []
     if known:
-        sections.append(Section("Growth", (_trend_table(known),), "growth", "growth"))
+        sections.append(ViewSection("Growth", (_trend_table(known),), "growth", "growth"))
     return html.view_page(View("Load profile", tuple(sections)), drawn)
 
 

@@ -27,8 +27,8 @@ from planner.plan.document.plan_types import (
     RestartStepRow,
     TopicPartitions,
 )
-from planner.report.view import Column, Joined, Lines, Name, Section, Sentence, Table, Value, View, told
-from planner.whatif.cluster_states import FACTS, Rows, outcome, stages
+from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
+from planner.whatif.cluster_states import FACTS, PartitionStates, outcome, stages
 from planner.whatif.failures_report import Subject, notes
 
 _TOPICS_SHOWN, _PARTITIONS_SHOWN = 5, 6
@@ -103,7 +103,7 @@ class Judge:
     """What restarts do to partitions (N,); `unstated` (N,): min.insync.replicas isn't known. Brokers are indices."""
 
     problem: Problem
-    rows: Rows
+    rows: PartitionStates
     unstated: BoolArray
 
     @cached_property
@@ -216,7 +216,7 @@ def view(document: RestartDocument) -> View:
         Lines(tuple(_felt(document))),
         Lines(document.notes, quiet=True),
     )
-    return View(f"{document.cluster}: restart", (Section("", blocks),))
+    return View(f"{document.cluster}: restart", (ViewSection("", blocks),))
 
 
 def _verdict(document: RestartDocument) -> str:

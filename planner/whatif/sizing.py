@@ -26,7 +26,7 @@ from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import SIZED
-from planner.whatif.growth_cases import COPIED, Case, Row, case_of, copied, free_ids
+from planner.whatif.growth_cases import COPIED, GrowthCase, Row, case_of, copied, free_ids
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class _Question:
     """
 
     wish: Sizing
-    case: Case
+    case: GrowthCase
     problem: Problem
     sizes: LongArray
     bytes_in: LongArray

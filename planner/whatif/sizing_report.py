@@ -14,7 +14,7 @@ from planner.model.spec import Spec
 from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, SizesDocument
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOUR, Drawing, Mark
-from planner.report.view import Column, Lines, Quantity, Section, Table, View, told
+from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
 from planner.whatif.growth_cases import Row
 from planner.whatif.growth_report import outgrown_by
 from planner.whatif.sizing import Combination, asked, spec_of
@@ -119,7 +119,7 @@ def view(document: SizesDocument) -> View:
         _horizons_table(document),
         Lines(document.notes, quiet=True),
     )
-    return View(f"{document.cluster}: sizes", (Section("", blocks),))
+    return View(f"{document.cluster}: sizes", (ViewSection("", blocks),))
 
 
 def _until(month: int) -> str:
@@ -240,8 +240,8 @@ def page(document: SizesDocument) -> bytes:
     first = told(Lines(tuple(_verdicts(document))), _horizons_table(document), Lines(document.notes, quiet=True))
     clusters = replace(_sizes_table(document), title="every cluster", most=None)
     sections = (
-        Section("Result", first, "result"),
-        Section("Clusters", (clusters,), "clusters", "front" if held else ""),
+        ViewSection("Result", first, "result"),
+        ViewSection("Clusters", (clusters,), "clusters", "front" if held else ""),
     )
     return html.view_page(View(f"{document.cluster}: sizes", sections), drawn)
 

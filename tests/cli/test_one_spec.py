@@ -20,7 +20,7 @@ from planner.model.errors import SpecError
 from planner.model.file_reading import resource
 from planner.plan.document import codec
 from planner.report import markdown
-from planner.report.view import Column, Lines, Section, Table, View
+from planner.report.view import Column, Lines, Table, View, ViewSection
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif import growth_cases as growth
@@ -208,8 +208,8 @@ def test_an_assignor_of_ones_own_is_found_beside_the_spec(tmp_path):
 def test_pages_share_the_space_that_there_is():
     """Each is cut at a line's end; what a short one leaves is for the next, and what is left out is told."""
     long = Lines([f"line {number} {'x' * 90}" for number in range(2_000)])
-    pages = (View("Short", (Section("", (Lines(("a", "b")),)),), source="planner a"),
-             View("Long", (Section("", (long,)),), source="planner b"))  # fmt: skip
+    pages = (View("Short", (ViewSection("", (Lines(("a", "b")),)),), source="planner a"),
+             View("Long", (ViewSection("", (long,)),), source="planner b"))  # fmt: skip
     short, folded = markdown.report(typed(small()), pages).split("<details>\n<summary>")[8:10]
 
     assert "Short</summary>\n\n- a\n- b\n\n</details>\n\n" == short
@@ -223,7 +223,7 @@ def test_pages_share_the_space_that_there_is():
 def test_no_page_makes_a_report_too_long(document):
     """Three pages of a megabyte each, beside a plan of any size."""
     rows = Table("row", range(150_000), (Column("row", lambda _: "row"),))
-    pages = [View(name, (Section("", (rows,)),), source="planner x") for name in ("One", "Two", "Three")]
+    pages = [View(name, (ViewSection("", (rows,)),), source="planner x") for name in ("One", "Two", "Three")]
     written = markdown.report(typed(document()), pages)
 
     assert len(written.encode()) <= markdown.MOST_BYTES

@@ -15,7 +15,7 @@ from planner.inputs.spec.reading import load
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.plan.document.partition_types import BatchRow
-from planner.whatif.cluster_states import FACTS, Rows, outcome, stages
+from planner.whatif.cluster_states import FACTS, PartitionStates, outcome, stages
 from planner.whatif.failing_brokers import BROKERS, failed_slots, scenarios
 
 pytestmark = pytest.mark.kafka
@@ -33,7 +33,7 @@ def names(problem: Problem) -> list[str]:
     return [f"{topic}-{number}" for topic, number in zip(topics, problem.partition_ids, strict=True)]
 
 
-def foretold(problem: Problem, rows: Rows, *failed: int) -> tuple[dict[str, int], dict[str, list[int]]]:
+def foretold(problem: Problem, rows: PartitionStates, *failed: int) -> tuple[dict[str, int], dict[str, list[int]]]:
     """Every partition's leader, -1 for none, and the ISR of those that have one, when these brokers fail."""
     ids = problem.broker_ids.tolist()
     slots = failed_slots(rows.replicas, scenarios(problem, BROKERS, 1, 0).domains, [ids.index(each) for each in failed])
@@ -52,7 +52,7 @@ def seen(operator: Operator) -> tuple[dict[str, int], dict[str, list[int]]]:
     return leaders, {name: isr for name, isr in operator.isrs().items() if leaders.get(name, -1) >= 0}
 
 
-def assert_foretold(operator: Operator, problem: Problem, rows: Rows, *failed: int) -> None:
+def assert_foretold(operator: Operator, problem: Problem, rows: PartitionStates, *failed: int) -> None:
     """The cluster comes to what was foretold, exactly."""
     expected = foretold(problem, rows, *failed)
     operator.await_true(lambda: expected == seen(operator), f"what was foretold of brokers {failed}: {expected}")

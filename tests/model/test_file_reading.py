@@ -9,9 +9,9 @@ import pytest
 from folders import ROOT
 
 from planner.model import file_reading
-from planner.model.file_reading import Kind, UnreadableError, json_value, read_bytes
+from planner.model.file_reading import FileKind, UnreadableError, json_value, read_bytes
 
-KIND = Kind("a test's file", 10)
+KIND = FileKind("a test's file", 10)
 
 
 def test_a_file_up_to_its_limit_is_read(tmp_path: Path) -> None:
@@ -80,6 +80,6 @@ def test_json_is_read() -> None:
 def test_every_limit_is_said_in_the_docs() -> None:
     """Whoever meets one finds it there."""
     page = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
-    kinds = [value for value in vars(file_reading).values() if isinstance(value, Kind)]
+    kinds = [value for value in vars(file_reading).values() if isinstance(value, FileKind)]
     assert kinds
     assert [] == [kind.name for kind in kinds if f"{kind.most_bytes // 2**20:,} MiB" not in page]

@@ -19,7 +19,7 @@ from test_totals import plan_of, wishes
 
 from planner.approval import plan_diff
 from planner.cli import fleet, one_spec, review
-from planner.cli.fleet import FleetPlan, Job
+from planner.cli.fleet import FleetJob, FleetPlan
 from planner.cli.one_spec import rendered_files
 from planner.export.terraform_external import described
 from planner.model.spec import ReportSections, Spec
@@ -51,7 +51,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by its name."""
     console = Console(file=StringIO(), width=200)
     terminal.show_plan(typed(plan), console, detail="everything")
-    row = fleet.summary(FleetPlan(Job(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
+    row = fleet.summary(FleetPlan(FleetJob(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
     terminal.show(fleet.view([row]), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(typed(nothing), typed(plan))

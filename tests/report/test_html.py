@@ -15,7 +15,7 @@ from plan_documents import document, typed
 from report_documents import small, with_alternatives, with_disks
 
 from planner.report import html
-from planner.report.view import Column, Facts, Joined, Lines, Name, Quantity, Section, Strong, Table, View
+from planner.report.view import Column, Facts, Joined, Lines, Name, Quantity, Strong, Table, View, ViewSection
 
 
 def test_every_text_is_escaped_once() -> None:
@@ -70,7 +70,7 @@ def rows(root, table) -> list[list[str]]:
 
 def shown(*blocks):
     """The main part of a page of one section with these blocks."""
-    source = html.view_page(View("v", (Section("s", blocks, "s"),), source="plan.json"), {})
+    source = html.view_page(View("v", (ViewSection("s", blocks, "s"),), source="plan.json"), {})
     return html5lib.HTMLParser(strict=True).parse(source).find(f".//{HTML}main")
 
 
@@ -275,7 +275,7 @@ def test_pages_of_other_commands_are_sections_of_their_own():
     """Their tables are tables, and HTML in them is text."""
     table = Table("row", [("a@b", 1)], (Column("broker", lambda row: Name(row[0]), numeric=False),))
     lines = Lines((Joined(("said of ", Name("<script>alert(1)</script>"))),))
-    page = View("What breaks", (Section(Name("group <1>"), (lines, table)),), source="planner failures")
+    page = View("What breaks", (ViewSection(Name("group <1>"), (lines, table)),), source="planner failures")
     source = html.files(typed(small()), (page,))["report.html"].decode()
     root = html5lib.HTMLParser(strict=True).parse(source)
     section = by_id(root, "page-1")
@@ -294,7 +294,9 @@ def test_a_page_too_long_is_cut_and_says_so():
     table = Table("member", range(5_000), (Column("number", str),))
     lines = Lines([f"line {number} {'x' * 90}" for number in range(20_000)])
     long = View(
-        "All", (Section("", (lines, table)), *(Section(f"group {n}", ()) for n in range(99))), source="planner x"
+        "All",
+        (ViewSection("", (lines, table)), *(ViewSection(f"group {n}", ()) for n in range(99))),
+        source="planner x",
     )
     source = html.files(typed(small()), (long,))["report.html"].decode()
 

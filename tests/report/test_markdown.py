@@ -17,7 +17,7 @@ from report_documents import huge, small, with_alternatives, with_disks, with_tr
 from planner.model.generated_text import markdown_code, markdown_text
 from planner.report import markdown
 from planner.report.markdown import Room
-from planner.report.view import Column, Facts, Lines, Name, Section, Strong, Table, View
+from planner.report.view import Column, Facts, Lines, Name, Strong, Table, View, ViewSection
 
 
 def table(count: int = 2, title: str = "") -> Table[int]:
@@ -32,9 +32,9 @@ def table(count: int = 2, title: str = "") -> Table[int]:
 def test_a_page_has_headings_lists_and_tables() -> None:
     """First what must be read first; a table's heading is its own where it has a title."""
     sections = (
-        Section(Name("g*"), (Lines(("said_",)), Lines(("a paragraph",), bulleted=False))),
-        Section("Not shown", (table(title="Numbers"),)),
-        Section("", (Facts((("Runs in", "2 batches"),)),)),
+        ViewSection(Name("g*"), (Lines(("said_",)), Lines(("a paragraph",), bulleted=False))),
+        ViewSection("Not shown", (table(title="Numbers"),)),
+        ViewSection("", (Facts((("Runs in", "2 batches"),)),)),
     )
     page = markdown.render(View("c: title", sections, ("FIRST STEP", "")))
 
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_counted() -> None:
     assert "999,996 numbers left out here: see plan.json." == by_bytes.splitlines()[-1]
     assert "7 numbers left out here: see plan.json." == by_rows.splitlines()[-1]
     lines = Lines([f"line {number}" for number in range(9)], "line")
-    shown = list(markdown.body([Section("", (lines,), "lines")], "plan.json", {"lines": Room(25)}))
+    shown = list(markdown.body([ViewSection("", (lines,), "lines")], "plan.json", {"lines": Room(25)}))
     assert ["- line 0\n- line 1\n- 7 lines left out here: see plan.json."] == shown
 
 
@@ -68,13 +68,13 @@ def test_what_is_folded_says_how_much_it_is() -> None:
     """A table of a room that is folded, and a section; the blank lines make their content Markdown."""
     folded = "<details>\n<summary>Numbers (2 numbers)</summary>\n\n| Name"
     assert markdown.table(table(title="Numbers"), "x", Room(folded=True)).startswith(folded)
-    (section,) = markdown.body([Section("All (1)", (Lines(("a",)),), folded=True)], "x")
+    (section,) = markdown.body([ViewSection("All (1)", (Lines(("a",)),), folded=True)], "x")
     assert "<details>\n<summary>All (1)</summary>\n\n- a\n\n</details>" == section
 
 
 def test_only_what_has_a_room_is_shown_where_rooms_are_given() -> None:
     """By the name of a table, or of a list's section."""
-    sections = [Section("A", (Lines(("a",)), table()), "a"), Section("B", (Lines(("b",)),), "b")]
+    sections = [ViewSection("A", (Lines(("a",)), table()), "a"), ViewSection("B", (Lines(("b",)),), "b")]
     assert ["**A**", "- a"] == list(markdown.body(sections, "x", {"a": Room()}))
 
 

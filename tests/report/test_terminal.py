@@ -16,7 +16,7 @@ from rich.console import Console
 
 from planner.report import terminal
 from planner.report.terminal import Detail
-from planner.report.view import Column, Facts, Lines, Name, Section, Table, Value, View
+from planner.report.view import Column, Facts, Lines, Name, Table, Value, View, ViewSection
 
 
 def lines_of(
@@ -25,7 +25,7 @@ def lines_of(
     """The lines of a view of these blocks."""
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=is_terminal, color_system=None)
-    terminal.show(View("", (Section("", blocks),)), console)
+    terminal.show(View("", (ViewSection("", blocks),)), console)
     return screen.getvalue().splitlines()
 
 

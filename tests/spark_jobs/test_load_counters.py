@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.inputs.load.metric_files import MEASURE_SCHEMA, Measure
+from planner.inputs.load.metric_files import MEASURE_SCHEMA, Measurement
 from planner.inputs.load.profile_statistics import SOURCES
 from spark_jobs import load_profile
 
@@ -18,12 +18,14 @@ HOUR = 3600
 START = 498_216 * HOUR
 
 
-def frame(spark: Any, measures: Iterable[Measure]) -> Any:
+def frame(spark: Any, measures: Iterable[Measurement]) -> Any:
     """Measures as Spark has them."""
     return spark.createDataFrame(pa.Table.from_pylist([each._asdict() for each in measures], MEASURE_SCHEMA))
 
 
-def rates(spark: Any, measures: Iterable[Measure]) -> dict[tuple[str, int, int], tuple[int | None, int | None, str]]:
+def rates(
+    spark: Any, measures: Iterable[Measurement]
+) -> dict[tuple[str, int, int], tuple[int | None, int | None, str]]:
     """(topic, partition, hour of the history) to bytes in and out a second, and the source."""
     rows = load_profile.samples_of_counters(frame(spark, measures)).collect()
     return {
@@ -36,9 +38,9 @@ def rates(spark: Any, measures: Iterable[Measure]) -> dict[tuple[str, int, int],
     }
 
 
-def counter(kind: str, steps: Iterable[tuple[int, float]], partition: int = -1, broker: str = "1") -> list[Measure]:
+def counter(kind: str, steps: Iterable[tuple[int, float]], partition: int = -1, broker: str = "1") -> list[Measurement]:
     """A counter of topic `a`: (second of the history, value)."""
-    return [Measure(kind, "a", partition, broker, START + at, value) for at, value in steps]  # type: ignore[arg-type]
+    return [Measurement(kind, "a", partition, broker, START + at, value) for at, value in steps]  # type: ignore[arg-type]
 
 
 def test_a_topics_rate_is_shared_by_offsets(spark: Any) -> None:

@@ -14,10 +14,10 @@ from properties import examples
 from planner.plan import bound_json
 from planner.strategies.lagrangian_bound import (
     GRAIN,
+    BoundFacts,
     Branch,
     Case,
     Certificate,
-    Facts,
     Part,
     Prices,
     at_edges,
@@ -25,7 +25,7 @@ from planner.strategies.lagrangian_bound import (
     none_priced,
 )
 
-TWO_RACKS = Facts(
+TWO_RACKS = BoundFacts(
     measure="bytes",
     broker_ids=np.array([1, 2, 3, 4]),
     racks=np.array([0, 0, 1, 1]),
@@ -42,7 +42,7 @@ TWO_RACKS = Facts(
 )
 
 
-def choices(facts: Facts, row: int) -> list[tuple[int, ...]]:
+def choices(facts: BoundFacts, row: int) -> list[tuple[int, ...]]:
     """Every set of brokers that the racks let a row have."""
     factor = int(facts.factors[row])
     found = []
@@ -53,7 +53,7 @@ def choices(facts: Facts, row: int) -> list[tuple[int, ...]]:
     return found
 
 
-def cost(facts: Facts, plan: tuple[tuple[int, ...], ...]) -> int:
+def cost(facts: BoundFacts, plan: tuple[tuple[int, ...], ...]) -> int:
     """What a plan moves."""
     homes = [set(row[row >= 0].tolist()) for row in facts.home]
     return sum(
@@ -61,7 +61,7 @@ def cost(facts: Facts, plan: tuple[tuple[int, ...], ...]) -> int:
     )
 
 
-def cheapest(facts: Facts, fits: dict[str, np.ndarray]) -> int | None:
+def cheapest(facts: BoundFacts, fits: dict[str, np.ndarray]) -> int | None:
     """The least that any plan within the windows moves, by trying all of them."""
     best = None
     for plan in product(*(choices(facts, row) for row in range(len(facts.factors)))):
@@ -91,7 +91,7 @@ def windows(shape: tuple[int, ...], most: int) -> st.SearchStrategy[np.ndarray]:
     return st.lists(ends, min_size=count, max_size=count).map(lambda pairs: np.array(pairs).T.reshape(2, *shape))
 
 
-def certificate(facts: Facts, priced: list[np.ndarray], fits: dict[str, np.ndarray]) -> Certificate:
+def certificate(facts: BoundFacts, priced: list[np.ndarray], fits: dict[str, np.ndarray]) -> Certificate:
     """Prices of cells, brokers and bytes on those windows."""
     tables = [at_edges(each, fits[name]) for each, name in zip(priced, ("cells", "brokers", "disk"), strict=True)]
     return Certificate(facts, Prices(tables[0], tables[1], (tables[2],)))

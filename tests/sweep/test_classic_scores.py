@@ -21,7 +21,7 @@ from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
 from planner.strategies.kafka_classic import draws
 from planner.sweep import classic_scores
-from planner.sweep.candidates import Candidates, Run
+from planner.sweep.candidates import CandidateRun, Candidates
 from planner.sweep.evaluate import evaluated
 
 
@@ -52,7 +52,7 @@ def test_common_leaders_are_in_no_table() -> None:
         for basis in map(ScoringBasis.of, (plain, together))
     ]
     assert [(True, True), (False, False)] == usable
-    rows = evaluated(together, Candidates((Run("kafka_classic", 8, together.balance, first_seed=1),)))
+    rows = evaluated(together, Candidates((CandidateRun("kafka_classic", 8, together.balance, first_seed=1),)))
     judged = [len(check(together, kafka_classic.assign(together, seed))) for seed in range(1, 9)]
     assert judged == rows["violations"].to_pylist()
     assert {0, 4} == set(judged)

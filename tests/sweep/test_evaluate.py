@@ -20,7 +20,7 @@ from planner.model.spec import Changes, Growth, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import digest
 from planner.sweep import evaluate
-from planner.sweep.candidates import ASKED, STRATEGIES, Candidates, Run, candidates
+from planner.sweep.candidates import ASKED, STRATEGIES, CandidateRun, Candidates, candidates
 from planner.sweep.evaluate import planned_for, propose, run
 from planner.sweep.sweep_result import SCORE_SCHEMA
 
@@ -143,7 +143,9 @@ DEALT = ("unchanged", "optimum", "kafka_striped", "kafka_classic")
 
 def sweep(*counts: int) -> Candidates:
     """A sweep with so many candidates of each of DEALT."""
-    return Candidates(tuple(Run(name, count, Balance()) for name, count in zip(DEALT, counts, strict=True) if count))
+    return Candidates(
+        tuple(CandidateRun(name, count, Balance()) for name, count in zip(DEALT, counts, strict=True) if count)
+    )
 
 
 sweeps = st.lists(st.tuples(st.builds(sweep, *[st.integers(0, 40)] * 4), st.booleans()), min_size=1, max_size=4)
@@ -185,7 +187,9 @@ def test_few_tasks_make_the_tables_of_a_sweep(tasks: int) -> None:
 
 def test_a_billion_numbers_are_never_laid_out() -> None:
     """Only as many as are evaluated at once."""
-    every = Candidates((Run("kafka_classic", 10**9, Balance()), Run("kafka_striped", 10**9, Balance())))
+    every = Candidates(
+        (CandidateRun("kafka_classic", 10**9, Balance()), CandidateRun("kafka_striped", 10**9, Balance()))
+    )
     for has_tables in (True, False):
         sizes = {len(next(iter(evaluate.blocks([each])))[1]) for each in evaluate.pieces([(every, has_tables)], 3, 16)}
         assert max(sizes) <= 16_384

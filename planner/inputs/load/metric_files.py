@@ -19,8 +19,8 @@ from planner.inputs.importers import log_dirs_describe
 from planner.inputs.load.profile_statistics import END_OF_TIME
 from planner.model.errors import PlannerError
 
-Kind = Literal["bytes_in", "bytes_out", "offset", "size"]
-FileKind = Literal["query_range", "export", "exposition", "offsets", "log_dirs"]
+MeasureKind = Literal["bytes_in", "bytes_out", "offset", "size"]
+MetricsFormat = Literal["query_range", "export", "exposition", "offsets", "log_dirs"]
 
 # `partition` is -1 for a topic's measure; `broker` tells apart who measured, whatever the label is called.
 MEASURE_SCHEMA = pa.schema(
@@ -35,10 +35,10 @@ MEASURE_SCHEMA = pa.schema(
 )
 
 
-class Measure(NamedTuple):
+class Measurement(NamedTuple):
     """One value; see MEASURE_SCHEMA."""
 
-    kind: Kind
+    kind: MeasureKind
     topic: str
     partition: int
     broker: str
@@ -58,7 +58,7 @@ _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
 _STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d)Z?")
 
 
-def file_kind(head: str) -> FileKind | None:
+def file_kind(head: str) -> MetricsFormat | None:
     """The kind of file that begins with `head`; None if it is no metric file."""
     text = head.lstrip()
     if text.startswith("{") and '"metric"' in text and '"timestamps"' in text:
@@ -84,7 +84,7 @@ def captured_at(name: str) -> int | None:
         return None
 
 
-def measures(kind: FileKind, text: str, file: str) -> Iterator[Measure]:
+def measures(kind: MetricsFormat, text: str, file: str) -> Iterator[Measurement]:
     """Every value of a file, or of a line of an export. PlannerError where it can't be read as what it is."""
     match kind:
         case "query_range":
@@ -98,7 +98,7 @@ def measures(kind: FileKind, text: str, file: str) -> Iterator[Measure]:
         case "log_dirs":
             at = _stamp(file)
             for each in log_dirs_describe.places(text, file).replicas:
-                yield Measure("size", each.topic, each.partition, str(each.broker), at, each.size_bytes)
+                yield Measurement("size", each.topic, each.partition, str(each.broker), at, each.size_bytes)
 
 
 def _json(text: str, file: str) -> Any:
@@ -122,7 +122,7 @@ def _stamp(file: str) -> int:
 _NO_SERIES = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 
 
-def _query_range(answer: Any, file: str) -> Iterator[Measure]:
+def _query_range(answer: Any, file: str) -> Iterator[Measurement]:
     try:
         if answer.get("status") == "error":
             raise PlannerError(
@@ -142,7 +142,7 @@ def _query_range(answer: Any, file: str) -> Iterator[Measure]:
         ) from None
 
 
-def _exported(series: Any, file: str) -> Iterator[Measure]:
+def _exported(series: Any, file: str) -> Iterator[Measurement]:
     try:
         if named := _named(series["metric"]):
             for each in zip(series["timestamps"], series["values"], strict=True):
@@ -165,7 +165,7 @@ def _sample(pair: Sequence[Any], labels: Mapping[str, str], file: str) -> tuple[
         ) from None
 
 
-def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:
+def _exposed(text: str, captured: int, file: str) -> Iterator[Measurement]:
     # What a broker itself serves doesn't say which one it is: the file does, by all of its path but the time.
     source = {_BROKER_LABELS[0]: _STAMP.sub("", file)}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -190,7 +190,7 @@ def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:
             yield from _measured(named, at, value)
 
 
-def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measure]:
+def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measurement]:
     for number, line in enumerate(lines, start=1):
         found = _OFFSET_LINE.fullmatch(line.strip())
         if not found:
@@ -200,11 +200,11 @@ def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measure]:
                     "allowed: what kafka-get-offsets.sh prints"
                 )
         elif found["offset"]:
-            yield Measure("offset", found["topic"], int(found["partition"]), "", at, float(found["offset"]))
+            yield Measurement("offset", found["topic"], int(found["partition"]), "", at, float(found["offset"]))
 
 
 # Makes a measure of a series, which it knows, at a time and with a value.
-_Series = Callable[[int, float], Measure]
+_Series = Callable[[int, float], Measurement]
 
 
 def _named(labels: Mapping[str, str]) -> _Series | None:
@@ -217,14 +217,14 @@ def _named(labels: Mapping[str, str]) -> _Series | None:
     broker = next((labels[each] for each in _BROKER_LABELS if labels.get(each)), "")
     # Without rules, the exporter puts the attribute before the bean's name: `…BrokerTopicMetrics_Count{name=…}`.
     if of_topic := _TOPIC_METRIC.search(name.replace("brokertopicmetricscount", "brokertopicmetrics")):
-        return partial(Measure, "bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
+        return partial(Measurement, "bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
     of_log = _LOG_METRIC.search(name)
     if not of_log or not _PARTITION.fullmatch(labels.get("partition", "")):
         return None
-    return partial(Measure, "size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
+    return partial(Measurement, "size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
 
 
-def _measured(named: _Series, at: float, value: float) -> Iterator[Measure]:
+def _measured(named: _Series, at: float, value: float) -> Iterator[Measurement]:
     """The measure, at -1 for an invalid time; nothing for NaN, with which Prometheus marks the end of a series."""
     if math.isfinite(value):
         yield named(int(at) if 0 <= at < END_OF_TIME else -1, value)

@@ -373,7 +373,7 @@ def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...], not
     return _Topics(document, with_sizes(assignment, sizes), Sizes(True, unsized), inputs, findings, notes)
 
 
-def _read(path: Path, where: Finding, kind: file_reading.Kind) -> bytes:
+def _read(path: Path, where: Finding, kind: file_reading.FileKind) -> bytes:
     """A file's bytes; SpecError at the place that names the file."""
     try:
         file_reading.require_text_name(path)

@@ -140,7 +140,7 @@ def read_text(path: Path, written: str) -> tuple[str, InputRow]:
     return text, InputRow(written, hashlib.sha256(data).hexdigest())
 
 
-def _read(path: Path, kind: file_reading.Kind, *, piped: bool = False) -> tuple[bytes, str]:
+def _read(path: Path, kind: file_reading.FileKind, *, piped: bool = False) -> tuple[bytes, str]:
     """A file's bytes, and the text that they are."""
     file_reading.require_text_name(path)
     data = file_reading.read_bytes(path, kind, piped=piped)

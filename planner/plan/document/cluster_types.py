@@ -9,7 +9,7 @@ from planner.model.recorded import (
     Count,
     LogDirLoad,
     LogDirMoveRow,
-    Name,
+    NameText,
     NotNegative,
     Percentage,
     Positive,
@@ -305,7 +305,7 @@ class MonthOfGrowthRow(Section, frozen=True, kw_only=True):
 class HoursSection(Section, frozen=True, kw_only=True):
     """The hours of the week of the cluster's load profile, judged for the plan."""
 
-    time_zone: Annotated[Name, doc("The cluster's time zone, in which hours are named.")]
+    time_zone: Annotated[NameText, doc("The cluster's time zone, in which hours are named.")]
     planned: Annotated[tuple[PlannedHourRow, ...], doc("The hours that were planned for, the most loaded first.")]
     today: Annotated[HoursState, doc("As it is today.")]
     plan: Annotated[HoursState, doc("With this plan.")]

@@ -8,7 +8,7 @@ from msgspec import Meta
 from planner.model.recorded import (
     LARGEST,
     Count,
-    Name,
+    NameText,
     NotNegative,
     Number,
     Positive,
@@ -161,7 +161,7 @@ class CandidateFigures(Section, frozen=True, kw_only=True):
     """A candidate's figures, as far as every row about a candidate has them."""
 
     label: Annotated[
-        Name,
+        NameText,
         doc(
             "What the row is: do nothing, this plan, all at once over budget, Kafka --generate, or the best or "
             "median of its placements."

@@ -13,11 +13,11 @@ from planner.model.recorded import (
     BrokerId,
     Count,
     InputRow,
-    Name,
+    NameText,
     PartitionId,
     Positive,
     Section,
-    Sentence,
+    SentenceText,
     Sha256,
     TopicName,
     doc,
@@ -73,10 +73,10 @@ class Plan(Section, frozen=True, kw_only=True):
     format_version: Annotated[Literal["2.0"], doc("Version of this format; a planner reads its own only.")]
     plan_id: Annotated[Sha256, doc("SHA-256 of the canonical JSON of this document without plan_id.")]
     planner_version: Annotated[
-        Name, doc("Version of the planner that made the plan; it derives the same files from it again.")
+        NameText, doc("Version of the planner that made the plan; it derives the same files from it again.")
     ]
     headline: Annotated[
-        Name,
+        NameText,
         doc("What every output begins with: what the plan moves, or that it is only a first step and what is left."),
     ]
     cluster: Annotated[ClusterSection, doc("The cluster.")]
@@ -150,9 +150,9 @@ class Plan(Section, frozen=True, kw_only=True):
     candidates: Annotated[CandidatesSection, doc("The sweep that the plan was chosen from.")]
     limits: Annotated[tuple[LimitRow, ...], doc("The limits of the YAML and of disks; what is written keeps all.")]
     risks: Annotated[RisksSection, doc("Which writes are refused while the plan runs.")]
-    warnings: Annotated[tuple[Sentence, ...], doc("What a reviewer should know.")]
+    warnings: Annotated[tuple[SentenceText, ...], doc("What a reviewer should know.")]
     unsafe: Annotated[
-        tuple[Sentence, ...] | None, doc("Why it can't be applied safely; such a plan is shown, and never written.")
+        tuple[SentenceText, ...] | None, doc("Why it can't be applied safely; such a plan is shown, and never written.")
     ] = None
     failures: Annotated[
         FailuresSection | None,
@@ -233,7 +233,7 @@ class RestartStepRow(Section, frozen=True, kw_only=True):
     number: Annotated[Positive, doc("Its place in the order.")]
     rack: Annotated[str | None, doc("Rack of these brokers; null where a broker has none.")]
     brokers: Annotated[tuple[BrokerId, ...], doc("The brokers that restart together.")]
-    apart: Annotated[Sentence | None, doc("Why the rack's brokers don't all restart together; null where they do.")]
+    apart: Annotated[SentenceText | None, doc("Why the rack's brokers don't all restart together; null where they do.")]
     leaders_moved: Annotated[Count, doc("Partitions that another broker leads during the step.")]
     writes_refused: Annotated[
         Partitions, doc("Partitions that refuse writes with acks=all during the step, not today; offline ones too.")
@@ -269,7 +269,7 @@ class RestartDocument(Section, frozen=True, kw_only=True):
         tuple[TopicName, ...], doc("Topics whose min.insync.replicas no input states: 1, Kafka's default, counts.")
     ]
     steps: Annotated[tuple[RestartStepRow, ...], doc("The steps, in order.")]
-    notes: Annotated[tuple[Sentence, ...], doc("What the figures rest on.")]
+    notes: Annotated[tuple[SentenceText, ...], doc("What the figures rest on.")]
 
     def identified(self) -> Self:
         """The same with its id."""

@@ -11,7 +11,7 @@ from planner.model.recorded import (
     Number,
     PartitionId,
     Section,
-    Sentence,
+    SentenceText,
     TopicName,
     TopicPartition,
     doc,
@@ -130,7 +130,7 @@ class FailuresSection(Section, frozen=True, kw_only=True):
     scenarios: Annotated[
         tuple[FailureRow, ...], doc("Every single broker and rack that can fail, where those were asked for.")
     ]
-    notes: Annotated[tuple[Sentence, ...], doc("What the numbers rest on.")]
+    notes: Annotated[tuple[SentenceText, ...], doc("What the numbers rest on.")]
 
 
 class FirstLimit(Section, frozen=True, kw_only=True):
@@ -246,7 +246,7 @@ class SizesDocument(Section, frozen=True, kw_only=True):
     sizes: Annotated[tuple[SizeRow, ...], doc("Every cluster that could be bought, in the order of the YAML.")]
     chosen: Annotated[Count | None, doc("The one with the lowest price that holds; null where none does.")]
     horizons: Annotated[tuple[HorizonRow, ...], doc("The cheapest cluster for each number of months.")]
-    notes: Annotated[tuple[Sentence, ...], doc("What the numbers rest on.")]
+    notes: Annotated[tuple[SentenceText, ...], doc("What the numbers rest on.")]
 
 
 class GrowthTopicRow(Section, frozen=True, kw_only=True):
@@ -268,7 +268,7 @@ class GrowthSection(Section, frozen=True, kw_only=True):
     classes: Annotated[tuple[BrokerClassRow, ...], doc("Classes of brokers that could be added.")]
     options: Annotated[tuple[GrowthOptionRow, ...], doc("Plans with more brokers of a class.")]
     topics: Annotated[tuple[GrowthTopicRow, ...], doc("Every topic, by name.")]
-    notes: Annotated[tuple[Sentence, ...], doc("What the numbers rest on.")]
+    notes: Annotated[tuple[SentenceText, ...], doc("What the numbers rest on.")]
 
 
 class OwnedRow(Section, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ class Layout:
     group_racks, group_sizes (G,) rack and number of brokers of each group
     fixed_cells (T, Bt) replicas held by rows that may not move
     forbidden (T, Bt)  True where no replica of a topic may come, by `placement` or to what is cordoned; None: nowhere
-    kinds (M,)        row of `lagrangian_bound.Facts.least` and `most` for each
+    kinds (M,)        row of `lagrangian_bound.BoundFacts.least` and `most` for each
     """
 
     rows: IntArray

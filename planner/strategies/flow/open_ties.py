@@ -141,7 +141,7 @@ def touching_fewest(ties: OpenTies, *, exactly: bool) -> tuple[LongArray, bool]:
     lacking = ties.lacking(units, more)
     if not lacking.any():
         return units, True
-    program = Program.of_face(ties, ties.within(ties.face, units, lacking))
+    program = TieProgram.of_face(ties, ties.within(ties.face, units, lacking))
     fewer, proven = program.touching_fewer()
     return units if fewer is None else fewer, proven
 
@@ -180,7 +180,7 @@ def _all_or_none(ties: OpenTies, part: BoolArray) -> tuple[LongArray | None, boo
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class TieProgram:
     """The flows of a face as an integer program: its free arcs (n), then the rows that could stay (m), 1 if touched.
 
     at (n,)         the free arcs
@@ -197,7 +197,7 @@ class Program:
     most: LongArray
 
     @staticmethod
-    def of_face(ties: OpenTies, face: Face) -> Program:
+    def of_face(ties: OpenTies, face: Face) -> TieProgram:
         """What goes into each node goes out of it, and a row is touched unless each of its replicas is kept."""
         at = np.flatnonzero(face.free)
         balance = _balance(face, at)
@@ -209,7 +209,7 @@ class Program:
         rows = scipy.sparse.bmat([[balance, None], [kept, touched]], format="csr")
         held = balance @ face.units[at]
         most = np.concatenate([held, np.full(len(keeps), len(at))])
-        return Program(ties, face, at, open_rows, rows, np.concatenate([held, ones]), most)
+        return TieProgram(ties, face, at, open_rows, rows, np.concatenate([held, ones]), most)
 
     @property
     def is_row(self) -> LongArray:

@@ -31,7 +31,7 @@ from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.flow.min_cost_flow import Face, face_of
-from planner.strategies.flow.open_ties import SHARED, Arrivals, OpenTies, Program, touching_fewest
+from planner.strategies.flow.open_ties import SHARED, Arrivals, OpenTies, TieProgram, touching_fewest
 from planner.strategies.flow.placement import Placed, deal, place
 from planner.strategies.work_limits import ARRIVAL_STEPS, PROGRAM_ARCS, TOUCHED_SHARES
 
@@ -110,7 +110,7 @@ class _Face:
             return units, fewest
         if np.count_nonzero(as_few.free) > PROGRAM_ARCS:
             return units, False
-        more_even, even = Program.of_face(ties, as_few).more_even(arrivals, ties.touched(touching), squares)
+        more_even, even = TieProgram.of_face(ties, as_few).more_even(arrivals, ties.touched(touching), squares)
         return units if more_even is None else more_even[: len(units)], fewest and even
 
     def _open_ties(self) -> OpenTies:

@@ -21,7 +21,7 @@ from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
 from planner.strategies.flow.second_objectives import leaders_today
-from planner.strategies.load_windows.local_search_state import Placement, further, going, of_layout
+from planner.strategies.load_windows.local_search_state import SearchPlacement, further, going, of_layout
 from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
 # Gains below this are none.
@@ -83,7 +83,7 @@ def settled(
     # Doubled, or an empty partition would cost as much as one of a byte.
     costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
     search = of_layout(layout, widened(layout, wanted, placed), costs, None)
-    placement = Placement(search, on_brokers(layout, placed.chosen))
+    placement = SearchPlacement(search, on_brokers(layout, placed.chosen))
     settle(placement, (after := after_flows(problem, by)))
     # Exchanges of copies for copies change nothing of what is proven; bytes across racks that come first may.
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width), placed.ties_proven and after.copies_only
@@ -94,7 +94,7 @@ def after_flows(problem: Problem, by: Ties) -> Ties:
     return by if problem.aims[:1] == ("cross_rack_bytes",) else replace(by, copies_only=True)
 
 
-def settle(placement: Placement, by: Ties) -> None:
+def settle(placement: SearchPlacement, by: Ties) -> None:
     """Make every exchange within a topic that costs nothing and gains by the ties."""
     for _ in range(TIE_ROUNDS):
         gainful, any_gain = _gainful(placement, by), False
@@ -108,7 +108,7 @@ def settle(placement: Placement, by: Ties) -> None:
             return
 
 
-def _gainful(placement: Placement, by: Ties) -> BoolArray:
+def _gainful(placement: SearchPlacement, by: Ties) -> BoolArray:
     """(Bt, Bt): True for two brokers where any row gains by going from one to the other: without, no exchange does."""
     brokers = np.arange(placement.on.shape[1])
     gainful = np.zeros((len(brokers), len(brokers)), dtype=bool)
@@ -127,7 +127,7 @@ def _worth(aims: Sequence[str], aim: str) -> float:
     return _FIRST if aims[0] == aim else _LAST
 
 
-def _drain(placement: Placement, here: int, there: int, by: Ties) -> list[int]:
+def _drain(placement: SearchPlacement, here: int, there: int, by: Ties) -> list[int]:
     """The gainful exchanges of two brokers, best with best; the rows that changed places."""
     out, back = _exchanges(placement, here, there, by)
     moved = list[int]()
@@ -145,7 +145,7 @@ def _drain(placement: Placement, here: int, there: int, by: Ties) -> list[int]:
     return moved
 
 
-def _exchanges(placement: Placement, here: int, there: int, by: Ties) -> tuple[IntArray, IntArray]:
+def _exchanges(placement: SearchPlacement, here: int, there: int, by: Ties) -> tuple[IntArray, IntArray]:
     """Rows that leave `here` and those that come back, of the same topic and for the same bytes and replicas.
 
     Among rows with the same costs, the ones that gain most are paired first, so no pair is looked at twice.
@@ -175,7 +175,7 @@ class _Side:
     gains: FloatArray
 
     @staticmethod
-    def of(placement: Placement, here: int, there: int, by: Ties) -> _Side:
+    def of(placement: SearchPlacement, here: int, there: int, by: Ties) -> _Side:
         """All that may go from `here` to `there`."""
         search, rows = placement.search, going(placement, here, np.array([there])).rows
         gains = _gains(placement, rows, np.full_like(rows, here), np.full_like(rows, there), by)
@@ -206,7 +206,12 @@ class _Side:
 
 
 def _gains(
-    placement: Placement, rows: IntArray, here: IntArray, there: IntArray, by: Ties, copied: IntArray | None = None
+    placement: SearchPlacement,
+    rows: IntArray,
+    here: IntArray,
+    there: IntArray,
+    by: Ties,
+    copied: IntArray | None = None,
 ) -> FloatArray:
     """(K,): what each row gains by going from one broker to another, _NEVER where it has to stay.
 
@@ -228,7 +233,7 @@ def _gains(
     return gains
 
 
-def _value(placement: Placement, rows: IntArray, brokers: IntArray, by: Ties) -> FloatArray:
+def _value(placement: SearchPlacement, rows: IntArray, brokers: IntArray, by: Ties) -> FloatArray:
     """(K,): the worth of having each of these rows on one of these brokers."""
     search = placement.search
     copied = np.where(search.levels[rows, brokers] > 0, by.size_bytes[rows], 0)

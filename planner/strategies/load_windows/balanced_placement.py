@@ -33,7 +33,7 @@ from planner.strategies.load_windows.allowed_plans import allowed, closed, reach
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.local_search import polish, repair
-from planner.strategies.load_windows.local_search_state import MostOutside, Placement, of_layout
+from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, of_layout
 from planner.strategies.load_windows.proof import (
     Best,
     Bound,
@@ -132,7 +132,7 @@ def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> 
 
 def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
     """The placement repaired until it is no more outside than it may, and made cheaper; None where it isn't."""
-    placement = Placement(task.search, on.copy())
+    placement = SearchPlacement(task.search, on.copy())
     if not placement.settled():
         repair(placement, nearly=True)
     if not placement.settled():
@@ -312,9 +312,9 @@ def _at_edges(task: Task, plan: PlacedPlan, prices: LongArray, bound: Bound | No
         ],
         axis=1,
     )
-    close = Placement(replace(task.search, load_windows=narrow), plan.placement.on.copy())
+    close = SearchPlacement(replace(task.search, load_windows=narrow), plan.placement.on.copy())
     repair(close, prices / GRAIN)
-    placement = Placement(task.search, close.on)
+    placement = SearchPlacement(task.search, close.on)
     repair(placement, prices / GRAIN, nearly=True)
     polish(placement, 0 if bound is None else bound.least)
     return PlacedPlan.of(placement)
@@ -331,7 +331,7 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
 
 
 def _finished(
-    task: Task, placement: Placement, prices: LongArray | None, bound: Bound | None, *, nearly: bool = False
+    task: Task, placement: SearchPlacement, prices: LongArray | None, bound: Bound | None, *, nearly: bool = False
 ) -> PlacedPlan:
     """The placement brought into the windows at these prices, and polished as far as the bound lets it be.
 
@@ -347,7 +347,7 @@ def _finished(
 _ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR))
 
 
-def _for_nothing(task: Task, by_counts: Placement) -> Evened:
+def _for_nothing(task: Task, by_counts: SearchPlacement) -> Evened:
     """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
     search, pinned = task.search, task.layout.pinned
     if pinned is not None:
@@ -355,13 +355,17 @@ def _for_nothing(task: Task, by_counts: Placement) -> Evened:
         free = ~pinned.any(axis=1, keepdims=True)
         allowed: BoolArray = np.broadcast_to(free, pinned.shape)
         search = replace(search, allowed=allowed if search.allowed is None else allowed & search.allowed)
-    placement = Placement(search, by_counts.on)
+    placement = SearchPlacement(search, by_counts.on)
     repair(placement, for_nothing=True)
     return _evened(task, placement, Certificate(task.about, lagrangian_bound.none_priced(task.about)))
 
 
 def _evened(
-    task: Task, placement: Placement, certificate: Certificate, begun: Best | None = None, of_loads: Case | None = None
+    task: Task,
+    placement: SearchPlacement,
+    certificate: Certificate,
+    begun: Best | None = None,
+    of_loads: Case | None = None,
 ) -> Evened:
     outside = int(placement.outside().sum())
     return Evened(chosen_of(task, placement), certificate, outside, placement.cost, begun, of_loads)
@@ -372,7 +376,7 @@ def _is_large(task: Task) -> bool:
     return len(task.layout.rows) * len(task.layout.targets) > LARGE_PLACEMENT
 
 
-def _is_far(task: Task, placement: Placement) -> bool:
+def _is_far(task: Task, placement: SearchPlacement) -> bool:
     """True where more of all bytes is outside of its windows than exchanges of replicas alone bring into them.
 
     Other loads than bytes on disk count as many bytes as they are worth.

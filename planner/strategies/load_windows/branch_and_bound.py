@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
-from planner.strategies.lagrangian_bound import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
+from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Branch, Case, Certificate, Part, Prices, at_edges
 from planner.strategies.load_windows.share_program import Decision, Duals, Fits, ShareProgram, as_decided, is_split
 from planner.strategies.work_limits import (
     BRANCHES_TRIED,
@@ -232,7 +232,7 @@ class _Search:
         heappush(self._open, (worse, -len(node.decisions), next(self._order), node))
 
 
-def branchings(about: Facts, fits: Fits, base: Certificate, effort: Effort) -> Iterator[Branched]:
+def branchings(about: BoundFacts, fits: Fits, base: Certificate, effort: Effort) -> Iterator[Branched]:
     """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
     programs are too large. At its end the effort may be spent.
     """
@@ -261,7 +261,7 @@ def branchings(about: Facts, fits: Fits, base: Certificate, effort: Effort) -> I
             return
 
 
-def _placed(about: Facts, searches: Sequence[_Search], smallest: float, effort: Effort) -> FloatArray | None:
+def _placed(about: BoundFacts, searches: Sequence[_Search], smallest: float, effort: Effort) -> FloatArray | None:
     """The shares (M, Bt) of all parts; None where some part has none. With no case at all only what costs next to
     nothing is worth its time.
     """
@@ -275,7 +275,7 @@ def _placed(about: Facts, searches: Sequence[_Search], smallest: float, effort: 
     return shares
 
 
-def _parts(about: Facts) -> list[tuple[int, ...]]:
+def _parts(about: BoundFacts) -> list[tuple[int, ...]]:
     """Each rack by itself where every row has as many replicas there as it must, else all racks."""
     racks = range(about.least.shape[1])
     if (about.least[about.kinds] == about.most[about.kinds]).all():
@@ -283,7 +283,7 @@ def _parts(about: Facts) -> list[tuple[int, ...]]:
     return [tuple(racks)]
 
 
-def _sizes(about: Facts, fits: Fits) -> FloatArray:
+def _sizes(about: BoundFacts, fits: Fits) -> FloatArray:
     """(M,): how large a row's loads are beside the narrowest window of them."""
     widths = np.maximum((fits.loads[:, 1] - fits.loads[:, 0]).min(axis=1), 1)
     sizes: FloatArray = (about.loads / widths[:, None]).max(axis=0)

@@ -22,10 +22,10 @@ from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.lagrangian_bound import (
+    BoundFacts,
     Branch,
     Case,
     Certificate,
-    Facts,
     Lows,
     Outside,
     Part,
@@ -167,7 +167,7 @@ def _with_proofs(question: Question, found: BestPosition, certificate: Certifica
 
 
 def _least_replicas(
-    question: Question, found: BestPosition, about: Facts, most: Allowed, held: Anywhere
+    question: Question, found: BestPosition, about: BoundFacts, most: Allowed, held: Anywhere
 ) -> Iterator[Starting]:
     """Prices at which flows with the least excess prove that there is none with less, wherever windows begin."""
     if most.replicas <= most.certain:
@@ -197,7 +197,7 @@ def _starts(question: Question, found: BestPosition, held: Anywhere) -> Iterator
         yield source.placed, held
 
 
-def _of_excess(layout: Layout, placed: Placed, about: Facts) -> lagrangian_bound.Prices:
+def _of_excess(layout: Layout, placed: Placed, about: BoundFacts) -> lagrangian_bound.Prices:
     """The prices of the flow with the least excess, whatever it costs."""
     full = placed.network.layout
     free = replace(full, keep_costs=np.zeros_like(full.keep_costs), enter_costs=np.zeros_like(full.enter_costs))

@@ -37,7 +37,7 @@ class Program:
     most: FloatArray | LongArray
 
 
-class Rows:
+class ProgramRows:
     """The rows of a program, gathered block by block."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
     columns = _Columns.of(layout)
     unit = layout.copy_bytes.sum() / len(layout.rows)
     worth = loads.weights * loads.scales[:, None] / unit
-    rows = Rows()
+    rows = ProgramRows()
     _add_rows(rows, layout, columns)
     for kind in range(len(worth)):
         _add_arrivals(rows, layout, columns, worth, kind)
@@ -185,7 +185,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
     return rows.program(costs, most)
 
 
-def _add_rows(rows: Rows, layout: Layout, columns: _Columns) -> None:
+def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
     """Every row has its replicas, and in each rack as many as the rack rule lets it have."""
     (kept, slots), (entering, racks), starts = columns.keep, columns.enter, columns.starts(0)
     keep, enter = np.arange(starts[1]), np.arange(starts[1], starts[2])
@@ -199,7 +199,7 @@ def _add_rows(rows: Rows, layout: Layout, columns: _Columns) -> None:
     rows.add(bounds, (at, np.concatenate([keep, enter]), 1.0))
 
 
-def _add_arrivals(rows: Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
+def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
     """What enters a rack arrives on its brokers: as a count, and as bytes that fit that count."""
     (entering, racks), (topics, brokers), starts = columns.enter, columns.cells, columns.starts(len(worth))
     count = layout.most.shape[1]
@@ -218,7 +218,7 @@ def _add_arrivals(rows: Rows, layout: Layout, columns: _Columns, worth: FloatArr
     rows.add(np.stack([-endless, zeros]), (each, arriving, 1.0), (each, counts, -most[topics]))
 
 
-def _add_windows(rows: Rows, layout: Layout, columns: _Columns, wanted: Windows) -> None:
+def _add_windows(rows: ProgramRows, layout: Layout, columns: _Columns, wanted: Windows) -> None:
     """The windows of counts, of each (topic, broker) and of each broker."""
     (kept, slots), (topics, brokers), starts = columns.keep, columns.cells, columns.starts(0)
     keep, arriving = np.arange(starts[1]), np.arange(starts[2], starts[3])
@@ -229,7 +229,12 @@ def _add_windows(rows: Rows, layout: Layout, columns: _Columns, wanted: Windows)
 
 
 def _add_loads(
-    rows: Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int, window: tuple[FloatArray, IntArray]
+    rows: ProgramRows,
+    layout: Layout,
+    columns: _Columns,
+    worth: FloatArray,
+    kind: int,
+    window: tuple[FloatArray, IntArray],
 ) -> None:
     """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of what is below and above it."""
     (kept, slots), (_, brokers), starts = columns.keep, columns.cells, columns.starts(len(worth))

@@ -20,7 +20,7 @@ from planner.strategies.load_windows.local_search_state import (
     Ends,
     Moving,
     Pairs,
-    Placement,
+    SearchPlacement,
     can_exchange,
     coming,
     further,
@@ -70,7 +70,7 @@ class _Aim(NamedTuple):
 
 
 def repair(
-    placement: Placement,
+    placement: SearchPlacement,
     prices: FloatArray | None = None,
     *,
     for_nothing: bool = False,
@@ -92,7 +92,7 @@ def repair(
             return
 
 
-def polish(placement: Placement, enough: int = 0) -> None:
+def polish(placement: SearchPlacement, enough: int = 0) -> None:
     """Take what costs less and leaves no load further outside its window, until the placement costs no more than
     `enough`.
     """
@@ -101,7 +101,7 @@ def polish(placement: Placement, enough: int = 0) -> None:
             return
 
 
-def _mend(placement: Placement, aim: _Aim, fruitless: _Fruitless) -> None:
+def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
     """The broker furthest outside first, until none can be helped."""
     stuck = np.zeros(placement.on.shape[1], dtype=bool)
     while True:
@@ -116,7 +116,7 @@ def _mend(placement: Placement, aim: _Aim, fruitless: _Fruitless) -> None:
         stuck[helpers] = False
 
 
-def _help(placement: Placement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
+def _help(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
     """Exchanges for a broker, made: the best with its first partners, or else with its others; who helped."""
     for partners in _partners(placement, broker):
         pairs = {other: (min(broker, other), max(broker, other)) for other in partners}
@@ -138,7 +138,7 @@ def _help(placement: Placement, broker: int, aim: _Aim, fruitless: _Fruitless) -
     return []
 
 
-def _take(placement: Placement, broker: int, found: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
+def _take(placement: SearchPlacement, broker: int, found: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
     """Make the best of these exchanges, and further ones while the broker is so far outside that they are small beside
     that; the partners.
     """
@@ -154,7 +154,7 @@ def _take(placement: Placement, broker: int, found: list[tuple[_Exchange, int]],
     return helpers
 
 
-def _gains_still(placement: Placement, brokers: tuple[int, int], exchange: _Exchange, aim: _Aim) -> bool:
+def _gains_still(placement: SearchPlacement, brokers: tuple[int, int], exchange: _Exchange, aim: _Aim) -> bool:
     """True where an exchange that was found before others were made is possible and gains."""
     (here, there), first = brokers, np.zeros(1, dtype=np.int64)
     if not can_exchange(placement, here, there, exchange.there, exchange.back):
@@ -165,7 +165,7 @@ def _gains_still(placement: Placement, brokers: tuple[int, int], exchange: _Exch
     return isinstance(found, _Exchange)
 
 
-def _partners(placement: Placement, broker: int) -> Iterator[list[int]]:
+def _partners(placement: SearchPlacement, broker: int) -> Iterator[list[int]]:
     """Other brokers, those with the most room first: few, then the rest."""
     search = placement.search
     low, high = search.load_windows.transpose(1, 0, 2)
@@ -178,14 +178,14 @@ def _partners(placement: Placement, broker: int) -> Iterator[list[int]]:
     yield order[FIRST_PARTNERS:]
 
 
-def _apply(placement: Placement, here: int, there: int, exchange: _Exchange) -> None:
+def _apply(placement: SearchPlacement, here: int, there: int, exchange: _Exchange) -> None:
     if exchange.there >= 0:
         placement.move(exchange.there, here, there)
     if exchange.back >= 0:
         placement.move(exchange.back, there, here)
 
 
-def _best(placement: Placement, here: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
+def _best(placement: SearchPlacement, here: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
     """The exchange with each of the partners (K,) that gains the most; where none gains a byte, the weight from which
     one may.
     """
@@ -202,7 +202,7 @@ def _best(placement: Placement, here: int, partners: IntArray, aim: _Aim) -> lis
 
 
 def _gainful(
-    placement: Placement, brokers: tuple[int, IntArray], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
+    placement: SearchPlacement, brokers: tuple[int, IntArray], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
 ) -> list[_Exchange | float]:
     """The best of each partner's exchanges; where none gains a byte, the weight from which one may."""
     (here, partners), (out, back), (at, of, by) = brokers, moving, pairs
@@ -236,7 +236,7 @@ def _best_of(
     return _EXACT * float(((1 - gain[nearer]) / -beyond[nearer]).min(initial=np.inf))
 
 
-def _cheapen(placement: Placement, enough: int) -> bool:
+def _cheapen(placement: SearchPlacement, enough: int) -> bool:
     """All exchanges that save bytes, until they have saved enough; True where there were any.
 
     Each sends some row to where it costs less, so only those rows are tried, each with all that could come back. In
@@ -256,7 +256,7 @@ def _cheapen(placement: Placement, enough: int) -> bool:
     return saved > 0
 
 
-def _is_possible(placement: Placement, here: int, there: int, exchange: _Exchange) -> bool:
+def _is_possible(placement: SearchPlacement, here: int, there: int, exchange: _Exchange) -> bool:
     """True where an exchange that was found before others keeps every count, and takes no load further outside."""
     if not can_exchange(placement, here, there, exchange.there, exchange.back):
         return False
@@ -265,7 +265,7 @@ def _is_possible(placement: Placement, here: int, there: int, exchange: _Exchang
     return not outward(placement, (here, there), np.stack([-shifted, shifted]))[0]
 
 
-def _dearer_than_elsewhere(placement: Placement) -> tuple[IntArray, IntArray, IntArray]:
+def _dearer_than_elsewhere(placement: SearchPlacement) -> tuple[IntArray, IntArray, IntArray]:
     """Rows, the brokers they are on, and those where they would cost less, (K,) each, by brokers and then rows."""
     search, on = placement.search, placement.on
     dearest = (on * search.levels).max(axis=1, initial=0)
@@ -279,7 +279,7 @@ def _dearer_than_elsewhere(placement: Placement) -> tuple[IntArray, IntArray, In
     return rows[order], here[order], there[order]
 
 
-def _saving(placement: Placement, here: int, there: int, rows: IntArray, at_once: int) -> list[_Exchange]:
+def _saving(placement: SearchPlacement, here: int, there: int, rows: IntArray, at_once: int) -> list[_Exchange]:
     """Exchanges that send one of these rows there, save bytes and take no load further outside: those that save the
     most of all, as many as are made at once, no row in two of them.
     """

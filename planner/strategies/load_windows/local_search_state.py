@@ -40,7 +40,7 @@ class Moving(NamedTuple):
     loads: LongArray
 
     @staticmethod
-    def of(placement: Placement, rows: IntArray, source: int | IntArray, target: int | IntArray) -> Moving:
+    def of(placement: SearchPlacement, rows: IntArray, source: int | IntArray, target: int | IntArray) -> Moving:
         """The rows (K,) with what moving them means; brokers are of all rows or one each."""
         search = placement.search
         steps = search.levels[rows, target].astype(np.int64) - search.levels[rows, source]
@@ -48,7 +48,7 @@ class Moving(NamedTuple):
         return Moving(np.append(rows, -1), np.append(search.costs[rows] * steps, 0), loads)
 
 
-def going(placement: Placement, here: int, partners: IntArray) -> Ends:
+def going(placement: SearchPlacement, here: int, partners: IntArray) -> Ends:
     """Rows that may go from here to each of the partners (K,), as far as racks and other replicas let them."""
     search, rows = placement.search, np.flatnonzero(placement.on[:, here])
     free = ~placement.on[np.ix_(rows, partners)]
@@ -60,7 +60,7 @@ def going(placement: Placement, here: int, partners: IntArray) -> Ends:
     return Ends(rows[may], to[may])
 
 
-def coming(placement: Placement, here: int, partners: IntArray) -> Ends:
+def coming(placement: SearchPlacement, here: int, partners: IntArray) -> Ends:
     """Rows that may come here from each of the partners (K,)."""
     search, free = placement.search, ~placement.on[:, here]
     if search.allowed is not None:
@@ -70,7 +70,7 @@ def coming(placement: Placement, here: int, partners: IntArray) -> Ends:
     return Ends(rows[may], of[may])
 
 
-def pairings(placement: Placement, here: int, partners: IntArray, out: Ends, back: Ends) -> Pairs:
+def pairings(placement: SearchPlacement, here: int, partners: IntArray, out: Ends, back: Ends) -> Pairs:
     """Rows that may go to a partner and back from it, by partners: all of one topic, those of two topics with room, and
     those alone where there is room. Of two topics with many rows, some.
     """
@@ -94,7 +94,7 @@ def pairings(placement: Placement, here: int, partners: IntArray, out: Ends, bac
     return Pairs(gone, came, by)
 
 
-def can_exchange(placement: Placement, here: int, there: int, out: int, back: int) -> bool:
+def can_exchange(placement: SearchPlacement, here: int, there: int, out: int, back: int) -> bool:
     """True where these rows, -1 for none, may go there and back with every count in its window."""
     for row, source, target in ((out, here, there), (back, there, here)):
         if row >= 0 and (not placement.on[row, source] or placement.on[row, target]):
@@ -120,14 +120,14 @@ def _alike(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
     return at, np.repeat(first, counts) + within
 
 
-def _roomy(placement: Placement, source: int | IntArray, target: int | IntArray, rows: IntArray) -> IntArray:
+def _roomy(placement: SearchPlacement, source: int | IntArray, target: int | IntArray, rows: IntArray) -> IntArray:
     """Places of the rows whose topics may have one replica less here and one more there."""
     topics, (low, high) = placement.search.topics[rows], placement.search.cell_windows
     fewer = placement.cells[topics, source] > low[topics, source]
     return np.flatnonzero(fewer & (placement.cells[topics, target] < high[topics, target]))
 
 
-def _broker_room(placement: Placement, source: int | IntArray, target: int | IntArray) -> BoolArray:
+def _broker_room(placement: SearchPlacement, source: int | IntArray, target: int | IntArray) -> BoolArray:
     low, high = placement.search.broker_windows
     room: BoolArray = (placement.held[source] > low[source]) & (placement.held[target] < high[target])
     return room
@@ -201,7 +201,7 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
 
 
 @dataclass(eq=False)
-class Placement:
+class SearchPlacement:
     """Where rows lie, `on` (M, B), with what follows from it; changed by every move.
 
     in_rack (M, R) of each row · load (D, B) · cells (T, B) and held (B,) counts · changes (B,) moves so far
@@ -228,9 +228,9 @@ class Placement:
         # Columns are what is looked at.
         self.on = np.asfortranarray(self.on)
 
-    def copy(self) -> Placement:
+    def copy(self) -> SearchPlacement:
         """The same, to be changed by itself."""
-        return Placement(self.search, self.on.copy())
+        return SearchPlacement(self.search, self.on.copy())
 
     @property
     def cost(self) -> int:
@@ -275,7 +275,7 @@ class Placement:
 Brokers = Sequence[int] | IntArray
 
 
-def outward(placement: Placement, brokers: Brokers, shifts: LongArray) -> BoolArray:
+def outward(placement: SearchPlacement, brokers: Brokers, shifts: LongArray) -> BoolArray:
     """(K,): True where shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than may be.
 
     Nothing more of any load may; or, where so much may be outside in all, more than that, or one broker further.
@@ -296,14 +296,14 @@ def outward(placement: Placement, brokers: Brokers, shifts: LongArray) -> BoolAr
     return worse
 
 
-def further(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+def further(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
     """By how much each shift takes a broker's load further outside its window; negative: nearer."""
     found = _beyond(placement, load, broker, shifts)
     found -= _below_and_above(placement.search.load_windows[load], placement.load[load].copy())[broker]
     return found
 
 
-def _beyond(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+def _beyond(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
     """How far outside its window each shift takes a broker's load."""
     return _below_and_above(placement.search.load_windows[load][:, broker], placement.load[load, broker] + shifts)
 

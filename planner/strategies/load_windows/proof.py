@@ -16,10 +16,10 @@ from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
-from planner.strategies.lagrangian_bound import GRAIN, Certificate, Facts, Prices
+from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices
 from planner.strategies.load_windows.allowed_plans import within
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.local_search_state import Placement, SearchState
+from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
 from planner.strategies.work_limits import Effort
 
 # Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
@@ -28,12 +28,12 @@ _STEEPEST = 3
 _MOST, _MOST_BITS = 1 << 60, GRAIN.bit_length() - 1
 
 
-def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> Facts:
+def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> BoundFacts:
     """The facts of a layout, in its own order of brokers."""
     rule = rack_rule(problem)
     in_bytes = bool(layout.copy_bytes.any())
     costs = layout.copy_bytes if in_bytes else (~layout.new).astype(np.int64)
-    return Facts(
+    return BoundFacts(
         measure="bytes" if in_bytes else "replicas",
         broker_ids=problem.broker_ids[layout.targets],
         racks=layout.racks,
@@ -52,7 +52,7 @@ def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> Facts:
 
 
 def proof(
-    about: Facts,
+    about: BoundFacts,
     layout: Layout,
     placed: Placed,
     loads: tuple[LongArray, LongArray] | None = None,
@@ -108,25 +108,25 @@ class Task:
     layout: Layout
     wanted: Windows
     loads: ByteLoads
-    about: Facts
+    about: BoundFacts
     search: SearchState
     effort: Effort | None
     most: Allowed | None
 
-    def placement(self, chosen: IntArray) -> Placement:
+    def placement(self, chosen: IntArray) -> SearchPlacement:
         """Rows of replicas (M, W), as brokers of the problem, where they can be searched from."""
-        return Placement(self.search, on_brokers(self.layout, chosen))
+        return SearchPlacement(self.search, on_brokers(self.layout, chosen))
 
 
 class PlacedPlan(NamedTuple):
     """A placement with the bytes outside its windows, and what it costs."""
 
-    placement: Placement
+    placement: SearchPlacement
     outside: int
     cost: int
 
     @classmethod
-    def of(cls, placement: Placement) -> Self:
+    def of(cls, placement: SearchPlacement) -> Self:
         """The placement as it is now."""
         return cls(placement, int(placement.outside().sum()), placement.cost)
 
@@ -198,6 +198,6 @@ def of_proof(task: Task, proven: Certificate) -> Bound:
     return Bound(proven, lagrangian_bound.least(proven if task.most is None else within(proven, task.most)))
 
 
-def chosen_of(task: Task, placement: Placement) -> IntArray:
+def chosen_of(task: Task, placement: SearchPlacement) -> IntArray:
     """Replicas of the rows (M, W), as brokers of the problem."""
     return matrix(task.layout, np.stack(np.nonzero(placement.on)), task.problem.width)

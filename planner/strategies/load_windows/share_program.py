@@ -22,9 +22,9 @@ from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRIC
 from planner.scoring.windows import OPEN_BYTES, Windows
 from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.flow.placement import on_brokers, place
-from planner.strategies.lagrangian_bound import Facts
+from planner.strategies.lagrangian_bound import BoundFacts
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.load_windows.linear_program import Program, Rows, solve
+from planner.strategies.load_windows.linear_program import Program, ProgramRows, solve
 from planner.strategies.work_limits import (
     FRACTION_COLUMNS,
     FRACTION_COLUMNS_IN_ALL,
@@ -87,7 +87,7 @@ class ShareProgram:
     `decidable` rows never leave it without a solution.
     """
 
-    def __init__(self, about: Facts, fits: Fits, racks: tuple[int, ...], decidable: IntArray) -> None:
+    def __init__(self, about: BoundFacts, fits: Fits, racks: tuple[int, ...], decidable: IntArray) -> None:
         self.at: IntArray = np.flatnonzero(np.isin(about.racks, racks))
         self._about, self._fits, self._racks = about, fits, racks
         self._unit = max(1.0, float(about.costs.mean()))
@@ -307,7 +307,7 @@ def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[P
     costs[at, layout.home[at, slots]] = layout.keep_costs[at, slots]
     unit, units = max(1.0, float(costs.mean())), np.maximum(loads.weights.mean(axis=1), 1e-9)
     by_topic, in_all = bounds(layout, wanted)
-    every, table = np.arange(len(rows)), Rows()
+    every, table = np.arange(len(rows)), ProgramRows()
     table.add(np.stack([layout.factors] * 2), (rows, every, 1.0))
     racks = np.stack([layout.least, layout.most])
     table.add(racks, (rows * racks.shape[2] + layout.racks[brokers], every, 1.0))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.inputs.load import metric_files
-from planner.inputs.load.metric_files import Measure
+from planner.inputs.load.metric_files import Measurement
 from planner.model.errors import PlannerError
 
 # 20 November 2026, 10:00 UTC.
@@ -33,7 +33,7 @@ def test_usual_names_of_the_exporter_are_known(labels: dict[str, str]) -> None:
     """Bytes in of a topic, by each of the names that common configurations give them."""
     text = query_range({"metric": {**labels, "instance": "kafka-1:7071"}, "values": [[AT, "12.5"]]})
 
-    assert [Measure("bytes_in", "a", -1, "kafka-1:7071", AT, 12.5)] == list(
+    assert [Measurement("bytes_in", "a", -1, "kafka-1:7071", AT, 12.5)] == list(
         metric_files.measures("query_range", text, "f.json")
     )
 
@@ -62,9 +62,10 @@ def test_an_export_is_read_line_by_line() -> None:
     metric = {"__name__": "kafka_log_log_logendoffset", "topic": "a", "partition": "3", "pod": "kafka-0"}
     line = json.dumps({"metric": metric, "values": [5, None, 9], "timestamps": [AT * 1000, 0, (AT + 60) * 1000]})
 
-    assert [Measure("offset", "a", 3, "kafka-0", AT, 5), Measure("offset", "a", 3, "kafka-0", AT + 60, 9)] == list(
-        metric_files.measures("export", line, "f.jsonl")
-    )
+    assert [
+        Measurement("offset", "a", 3, "kafka-0", AT, 5),
+        Measurement("offset", "a", 3, "kafka-0", AT + 60, 9),
+    ] == list(metric_files.measures("export", line, "f.jsonl"))
 
 
 def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
@@ -77,8 +78,8 @@ def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
     )
 
     assert [
-        Measure("size", "a", 0, "kafka-1/.prom", AT, 42),
-        Measure("size", "b", 1, "kafka-1/.prom", AT + 5, 1000),
+        Measurement("size", "a", 0, "kafka-1/.prom", AT, 42),
+        Measurement("size", "b", 1, "kafka-1/.prom", AT + 5, 1000),
     ] == list(metric_files.measures("exposition", text, "kafka-1/20261120T100000Z.prom"))
 
 
@@ -98,7 +99,7 @@ def test_offsets_as_the_tool_prints_them() -> None:
     """A partition without a leader has no offset."""
     text = "a:0:17\na.b-c:12:9\na:1:\n"
 
-    assert [Measure("offset", "a", 0, "", AT, 17), Measure("offset", "a.b-c", 12, "", AT, 9)] == list(
+    assert [Measurement("offset", "a", 0, "", AT, 17), Measurement("offset", "a.b-c", 12, "", AT, 9)] == list(
         metric_files.measures("offsets", text, "offsets-2026-11-20T10:00:00Z.txt")
     )
 
@@ -110,7 +111,7 @@ def test_sizes_as_the_tool_prints_them() -> None:
         {"version": 1, "brokers": [{"broker": 7, "logDirs": [{"logDir": "/d", "partitions": [replica]}]}]}
     )
 
-    assert [Measure("size", "a-b", 1, "7", AT, 5)] == list(
+    assert [Measurement("size", "a-b", 1, "7", AT, 5)] == list(
         metric_files.measures("log_dirs", text, "x/log-dirs_2026-11-20_10-00-00.json")
     )
 
@@ -133,7 +134,9 @@ def test_sizes_as_the_tool_prints_them() -> None:
         ("export", "[]", "f.json", "a line isn't a series of an export"),
     ],
 )
-def test_what_cannot_be_read_is_refused(kind: metric_files.FileKind, text: str, file: str, why: str | None) -> None:
+def test_what_cannot_be_read_is_refused(
+    kind: metric_files.MetricsFormat, text: str, file: str, why: str | None
+) -> None:
     """One error that names the file; a series of something else is passed over."""
     if why is None:
         assert [] == list(metric_files.measures(kind, text, file))
@@ -178,7 +181,7 @@ def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
         ("offsets", "a:9999999999:1", "isn't topic:partition:offset"),
     ],
 )
-def test_what_is_no_value_is_refused(kind: metric_files.FileKind, text: str, why: str) -> None:
+def test_what_is_no_value_is_refused(kind: metric_files.MetricsFormat, text: str, why: str) -> None:
     """With the file's name."""
     with pytest.raises(PlannerError) as caught:
         list(metric_files.measures(kind, text, "m-20261120T100000Z"))

@@ -19,7 +19,7 @@ from planner.scoring.score import ScoringBasis, score, topic_tallies
 from planner.strategies.flow import tie_breaks
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.tie_breaks import Ties, settle, ties
-from planner.strategies.load_windows.local_search_state import Placement, SearchState
+from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
 from planner.strategies.optimum import solve
 
 NO_WINDOWS = balance_of("none", "none", "none")
@@ -49,7 +49,7 @@ def settled(of: SearchState, brokers: list[int], by: Ties) -> list[int]:
     """Where one replica of each row lies in the end."""
     on = np.zeros(of.levels.shape, dtype=bool)
     on[np.arange(len(brokers)), brokers] = True
-    placement = Placement(of, on)
+    placement = SearchPlacement(of, on)
     settle(placement, by)
     return [int(broker) for broker in placement.on.argmax(axis=1)]
 
@@ -136,7 +136,7 @@ def test_pairs_of_brokers_that_are_passed_over_have_nothing_to_exchange(
         sizes = np.full(rows, 10)
         of_rows = Ties(leaders, racks, np.arange(brokers) % 2, sizes, 1.0, 0.01, None, per_touched, copies_only)
         begun = random.permuted(np.tile(np.arange(brokers) < 2, (rows, 1)), axis=1)
-        quick, close = Placement(of, begun.copy()), Placement(of, begun.copy())
+        quick, close = SearchPlacement(of, begun.copy()), SearchPlacement(of, begun.copy())
         settle(quick, of_rows)
         with monkeypatch.context() as patched:
             patched.setattr(tie_breaks, "_gainful", lambda placement, _: np.ones((placement.on.shape[1],) * 2, bool))

@@ -18,7 +18,7 @@ from planner.scoring.score import ScoringBasis, score
 from planner.strategies import lagrangian_bound, optimum
 from planner.strategies.load_windows import balanced_placement
 from planner.strategies.load_windows.local_search import polish
-from planner.strategies.load_windows.local_search_state import MostOutside, Placement, SearchState, outward
+from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState, outward
 from planner.strategies.optimum import solve
 
 SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
@@ -118,7 +118,7 @@ HOME = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
 def test_as_much_may_be_outside_as_is_allowed(most: MostOutside | None, cost: int) -> None:
     """Row 0 goes home: both rows stay there only where that is neither too much in all nor too much of one broker."""
     on = np.array([[False, True, False], [True, False, False]])
-    placement = Placement(search([15, 3], [[0, 1, 1], [0, 1, 1]], most), on)
+    placement = SearchPlacement(search([15, 3], [[0, 1, 1], [0, 1, 1]], most), on)
     polish(placement)
     assert placement.cost == cost
 
@@ -126,22 +126,22 @@ def test_as_much_may_be_outside_as_is_allowed(most: MostOutside | None, cost: in
 def test_outward_counts_all_brokers_together() -> None:
     """Without a budget each load may be no further outside in sum; with one the sum of all is what counts."""
     on = np.array([[True, False, False], [False, True, False], [False, True, False]])
-    here = Placement(search([14, 8, 6], HOME, None), on)
+    here = SearchPlacement(search([14, 8, 6], HOME, None), on)
     shifts = np.array([[[-4, -5, 3]], [[4, 5, -3]]])
     assert [False, True, False] == outward(here, (0, 1), shifts).tolist()
-    roomy = Placement(search([14, 8, 6], HOME, MostOutside(9, np.array([9]))), on)
+    roomy = SearchPlacement(search([14, 8, 6], HOME, MostOutside(9, np.array([9]))), on)
     assert [False, False, False] == outward(roomy, (0, 1), shifts).tolist()
-    close = Placement(search([14, 8, 6], HOME, MostOutside(9, np.array([8]))), on)
+    close = SearchPlacement(search([14, 8, 6], HOME, MostOutside(9, np.array([8]))), on)
     assert [False, True, False] == outward(close, (0, 1), shifts).tolist()
 
 
 def test_settled_is_within_what_may_be_outside() -> None:
     """Within the windows, or as much outside as is allowed."""
     on = np.array([[True, False, False], [False, True, False], [False, True, False]])
-    assert not Placement(search([14, 8, 6], HOME, None), on).settled()
-    assert Placement(search([14, 8, 6], HOME, MostOutside(8, np.array([4]))), on).settled()
-    assert not Placement(search([14, 8, 6], HOME, MostOutside(7, np.array([4]))), on).settled()
-    assert not Placement(search([14, 8, 6], HOME, MostOutside(8, np.array([3]))), on).settled()
+    assert not SearchPlacement(search([14, 8, 6], HOME, None), on).settled()
+    assert SearchPlacement(search([14, 8, 6], HOME, MostOutside(8, np.array([4]))), on).settled()
+    assert not SearchPlacement(search([14, 8, 6], HOME, MostOutside(7, np.array([4]))), on).settled()
+    assert not SearchPlacement(search([14, 8, 6], HOME, MostOutside(8, np.array([3]))), on).settled()
 
 
 def test_the_least_outside_and_then_the_fewest_bytes() -> None:

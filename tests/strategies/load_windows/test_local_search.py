@@ -23,23 +23,23 @@ from planner.strategies.flow.placement import on_brokers, place, widened
 from planner.strategies.load_windows import local_search
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.local_search import polish, repair
-from planner.strategies.load_windows.local_search_state import Placement, SearchState, of_layout
+from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState, of_layout
 
 DISKS = st.sampled_from((0.0, 2.0, 10.0, 50.0))
 
 
-def started(problem: Problem) -> Placement:
+def started(problem: Problem) -> SearchPlacement:
     """The cheapest placement of a problem's counts, to be brought into its windows of bytes."""
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     placed = place(problem, layout, wanted)
     within = widened(layout, wanted, placed)
     loads = byte_loads(problem, layout, wanted)
     search = of_layout(layout, within, layout.size_bytes, loads)
-    return Placement(search, on_brokers(layout, placed.chosen))
+    return SearchPlacement(search, on_brokers(layout, placed.chosen))
 
 
 @st.composite
-def placements(draw: st.DrawFn, **options: object) -> tuple[Placement, Placement]:
+def placements(draw: st.DrawFn, **options: object) -> tuple[SearchPlacement, SearchPlacement]:
     """The same placement twice, of partitions with unlike sizes and traffic, with windows of both."""
     problem = draw(problems(**options))
     seed = draw(st.integers(0, 1000))
@@ -51,7 +51,7 @@ def placements(draw: st.DrawFn, **options: object) -> tuple[Placement, Placement
     return started(sized), started(sized)
 
 
-def promises(placement: Placement, replicas: np.ndarray) -> None:
+def promises(placement: SearchPlacement, replicas: np.ndarray) -> None:
     """Every row has its replicas (M,), racks and counts are within their windows, and sums are what they should be."""
     search = placement.search
     assert replicas.tolist() == placement.on.sum(axis=1).tolist()
@@ -60,14 +60,14 @@ def promises(placement: Placement, replicas: np.ndarray) -> None:
     for counts, (low, high) in ((placement.cells, search.cell_windows), (placement.held, search.broker_windows)):
         assert (counts >= low).all()
         assert (counts <= high).all()
-    again = Placement(search, placement.on.copy())
+    again = SearchPlacement(search, placement.on.copy())
     for name in ("in_rack", "load", "cells", "held"):
         assert getattr(again, name).tolist() == getattr(placement, name).tolist()
 
 
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
-def test_counts_and_racks_are_kept(pair: tuple[Placement, Placement]) -> None:
+def test_counts_and_racks_are_kept(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
     """Whatever is exchanged, no count leaves its window, no rack holds more or less of a row than it may."""
     placement, _ = pair
     replicas = placement.on.sum(axis=1)
@@ -78,7 +78,7 @@ def test_counts_and_racks_are_kept(pair: tuple[Placement, Placement]) -> None:
 
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
-def test_polishing_never_costs_and_never_breaks(pair: tuple[Placement, Placement]) -> None:
+def test_polishing_never_costs_and_never_breaks(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
     """Polished placements cost no more, and all brokers together are no further outside their windows."""
     placement, _ = pair
     repair(placement, np.zeros(placement.load.shape))
@@ -90,7 +90,7 @@ def test_polishing_never_costs_and_never_breaks(pair: tuple[Placement, Placement
 
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
-def test_several_exchanges_at_once_keep_the_same_promises(pair: tuple[Placement, Placement]) -> None:
+def test_several_exchanges_at_once_keep_the_same_promises(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
     """As large placements are polished: no count leaves its window, no load goes further out, and nothing is left."""
     placement, _ = pair
     repair(placement, np.zeros(placement.load.shape))
@@ -115,7 +115,7 @@ def test_enough_is_enough() -> None:
     assert [24, 12, 0] == costs
 
 
-def far_from_home(pairs: int) -> Placement:
+def far_from_home(pairs: int) -> SearchPlacement:
     """So many pairs of rows of one topic, each row of 2 bytes where the other one is at home."""
     rows = 2 * pairs
     home = np.arange(rows) % 2
@@ -135,12 +135,12 @@ def far_from_home(pairs: int) -> Placement:
         cell_windows=np.array([[[pairs, pairs]], [[pairs, pairs]]], dtype=np.int64),
         broker_windows=np.array([[pairs, pairs], [pairs, pairs]], dtype=np.int64),
     )
-    return Placement(search, levels.astype(bool))
+    return SearchPlacement(search, levels.astype(bool))
 
 
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
-def test_for_nothing_costs_nothing(pair: tuple[Placement, Placement]) -> None:
+def test_for_nothing_costs_nothing(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
     """Where bytes come first, evenness is mended only by replicas that cost no more where they go."""
     placement, before = pair
     repair(placement, np.zeros(placement.load.shape), for_nothing=True)
@@ -151,7 +151,7 @@ def test_for_nothing_costs_nothing(pair: tuple[Placement, Placement]) -> None:
 
 @examples(40)
 @given(placements(brokers=6, topics=3, partitions=6))
-def test_deterministic(pair: tuple[Placement, Placement]) -> None:
+def test_deterministic(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
     """Equal placements are repaired and polished alike."""
     for placement in pair:
         repair(placement, np.zeros(placement.load.shape))
@@ -190,7 +190,7 @@ def test_a_broker_too_empty_is_filled_at_the_least_cost() -> None:
     assert (6, [14, 11, 6]) == (placement.cost, placement.load[0].tolist())
 
 
-def crossed(weights: list[int]) -> Placement:
+def crossed(weights: list[int]) -> SearchPlacement:
     """Two rows of a topic, each of which lies where the other is at home; a broker holds 3 to 5 bytes."""
     search = SearchState(
         topics=np.zeros(2, dtype=np.int64),
@@ -206,7 +206,7 @@ def crossed(weights: list[int]) -> Placement:
         cell_windows=np.ones((2, 1, 2), dtype=np.int64),
         broker_windows=np.ones((2, 2), dtype=np.int64),
     )
-    return Placement(search, np.eye(2, dtype=bool))
+    return SearchPlacement(search, np.eye(2, dtype=bool))
 
 
 def test_two_rows_go_home() -> None:

@@ -11,7 +11,7 @@ import pytest
 from planner.strategies.load_windows import local_search_state
 from planner.strategies.load_windows.local_search_state import (
     Moving,
-    Placement,
+    SearchPlacement,
     SearchState,
     can_exchange,
     coming,
@@ -23,7 +23,7 @@ from planner.strategies.load_windows.local_search_state import (
 ON = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
 
 
-def placement(**rest: Any) -> Placement:
+def placement(**rest: Any) -> SearchPlacement:
     """The board: rows 0 and 1 hold one replica in each rack, rows 2 and 3 one in rack 0; wide windows."""
     search = SearchState(
         topics=np.array([0, 0, 1, 1]),
@@ -39,10 +39,10 @@ def placement(**rest: Any) -> Placement:
         cell_windows=np.array([np.zeros((2, 3)), np.full((2, 3), 9)], dtype=np.int64),
         broker_windows=np.array([[0, 0, 0], [9, 9, 9]]),
     )
-    return Placement(replace(search, **rest), np.array(ON, dtype=bool))
+    return SearchPlacement(replace(search, **rest), np.array(ON, dtype=bool))
 
 
-def gone(of: Placement, here: int, there: int) -> list[int]:
+def gone(of: SearchPlacement, here: int, there: int) -> list[int]:
     """The rows that may go from one broker to one other."""
     return going(of, here, np.array([there])).rows.tolist()
 
@@ -72,7 +72,7 @@ def test_what_moving_means() -> None:
     assert [-5, 0] == Moving.of(placement(), np.array([1]), 0, 1).costs.tolist()
 
 
-def all_pairs(of: Placement, *partners: int) -> list[list[tuple[int, int]]]:
+def all_pairs(of: SearchPlacement, *partners: int) -> list[list[tuple[int, int]]]:
     """For each partner, what may leave broker 0 for it and come back, in order, as rows, -1 for none."""
     to = np.array(partners or (1,))
     out, back = going(of, 0, to), coming(of, 0, to)
@@ -177,7 +177,7 @@ def test_exchanges_that_counts_forbid() -> None:
 def test_a_row_that_is_there_already_does_not_go() -> None:
     """Row 0 has a replica on either broker of the rack."""
     search = placement(most=np.full((4, 2), 2), least=np.zeros((4, 2), dtype=np.int64)).search
-    both = Placement(search, np.array([[1, 1, 0], *ON[1:]], dtype=bool))
+    both = SearchPlacement(search, np.array([[1, 1, 0], *ON[1:]], dtype=bool))
     assert (False, True) == (can_exchange(both, 0, 1, 0, -1), can_exchange(both, 0, 1, 2, -1))
 
 

@@ -21,7 +21,7 @@ from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
-from planner.strategies.lagrangian_bound import GRAIN, Certificate, Facts, Prices, at_edges, none_priced
+from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices, at_edges, none_priced
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.proof import facts, in_units
 from planner.strategies.optimum import solve
@@ -151,7 +151,7 @@ def test_wider_windows_have_lower_bounds(problem: Problem) -> None:
 def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
     """An exabyte a partition, at prices that no machine word holds the sums of."""
     size = 10**18
-    about = Facts(
+    about = BoundFacts(
         measure="bytes",
         broker_ids=np.array([1, 2]),
         racks=np.array([0, 0]),
@@ -173,7 +173,7 @@ def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
 
 def test_nothing_that_may_move() -> None:
     """A certificate about no partition at all is read back as such."""
-    empty = Facts(
+    empty = BoundFacts(
         "bytes",
         *(np.array([1]), np.array([0]), np.zeros((1, 1)), np.zeros((1, 1))),
         *(np.zeros(0, dtype=np.int64) for _ in range(3)),
