@@ -97,14 +97,14 @@ def spec(partitions: int = PARTITIONS) -> Spec:
 
 def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
     """The Markdown, a line as soon as it is measured; of all clusters every so many."""
-    wish = spec(partitions)
-    wanted = sizing.combinations(wish)[::every]
+    asked = spec(partitions)
+    wanted = sizing.combinations(asked)[::every]
     yield f"## Clusters that could be bought for {partitions:,} partitions"
     yield ""
     yield from head(_COLUMNS)
     first = None
     for workers in WORKERS:
-        run = apart(through_spark, wish, wanted, workers)
+        run = apart(through_spark, asked, wanted, workers)
         first = first or run
         yield Figures("sizes", {name: value for name, value in asdict(run).items() if name != "rows"})
         yield row(_cells(run, first))
@@ -114,12 +114,12 @@ def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
     yield "What binds first: " + ", ".join(f"{limit} {count}" for limit, count in sorted(limits.items())) + "."
 
 
-def through_spark(wish: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
+def through_spark(asked: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
     """The clusters' rows from a local Spark session with so many workers, opened and closed here."""
     # Not above, so that the other benchmarks need no pyspark.
     from spark_jobs import whatif
 
-    rows, cost = on_spark(workers, lambda spark: whatif.sizes(spark, wish, wanted))
+    rows, cost = on_spark(workers, lambda spark: whatif.sizes(spark, asked, wanted))
     return Sized(len(rows), workers, **asdict(cost), rows=tuple(rows))
 
 

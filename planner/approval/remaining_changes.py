@@ -337,7 +337,7 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
 
     An added broker that holds replicas by now is no longer new; one that leaves and holds nothing is no longer there.
     """
-    wish, known = plan.changes, {row.id for row in plan.brokers}
+    asked, known = plan.changes, {row.id for row in plan.brokers}
     resizes = any(len(change.before) != len(change.after) for change in rest.changes)
     stated, left = _stated(plan), {topic for topic, _ in rest.made}
     return Changes(
@@ -346,10 +346,10 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
             for row in plan.brokers
             if row.role == "added" and row.id not in holding
         ),
-        remove_brokers=tuple(broker for broker in wish.remove_brokers if broker in holding),
-        replace_brokers=tuple((int(old), new) for old, new in wish.replace_brokers.items() if int(old) in holding),
-        set_racks=tuple((int(broker), rack) for broker, rack in wish.set_racks.items() if int(broker) in known),
-        set_replication_factor=wish.set_replication_factor if resizes else (),
+        remove_brokers=tuple(broker for broker in asked.remove_brokers if broker in holding),
+        replace_brokers=tuple((int(old), new) for old, new in asked.replace_brokers.items() if int(old) in holding),
+        set_racks=tuple((int(broker), rack) for broker, rack in asked.set_racks.items() if int(broker) in known),
+        set_replication_factor=asked.set_replication_factor if resizes else (),
         new_partitions=tuple(
             NewPartitions(
                 new.topic,
@@ -362,6 +362,6 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
             for new in plan.new_topics
             if new.topic in left
         ),
-        demote_brokers=wish.demote_brokers or (),
-        rebalance=wish.rebalance,
+        demote_brokers=asked.demote_brokers or (),
+        rebalance=asked.rebalance,
     )

@@ -121,47 +121,47 @@ _WHOLE = 1_000_000
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=FILE)
+@click.argument("path", metavar="SPEC", type=FILE)
 @click.option(
     "--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="Months to look ahead."
 )
 @engine_options(IN_PROCESS)
 @format_option
-def growth(spec: Path, months: int, engine: EngineOptions, form: Format) -> int:
+def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
     """Show when brokers of SPEC reach a limit.
 
     Today and as planned, and how many more brokers would help.
     """
     spark_wanted = on_spark(engine, otherwise=False)
-    wish = reading.load(spec)
-    rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
-    if not wish.cluster.sizes_known and not rated:
+    spec = reading.load(path)
+    rated = any(part.bytes_in_per_sec for topic in spec.cluster.topics for part in topic.partitions)
+    if not spec.cluster.sizes_known and not rated:
         raise PlannerError(
-            f"{spec}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
+            f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
-    cases = growth_cases.cases(wish, months)
+    cases = growth_cases.cases(spec, months)
     rows = computed(
         engine,
         spark_wanted,
         lambda whatif, spark: whatif.growth(spark, cases, partitions=engine.partitions),
         lambda: growth_cases.run(cases),
     )
-    found = growth_report.document(wish, cases, growth_cases.as_it_is(cases[0]), rows)
+    found = growth_report.document(spec, cases, growth_cases.as_it_is(cases[0]), rows)
     show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
     return 0
 
 
 def write_row(path: Path, number: int, out: Path) -> None:
     """Write a copy of a spec that asks for one cluster of the table. SetupError where there is no such number."""
-    wish = reading.load(path)
-    wanted = sizing.combinations(wish)
+    spec = reading.load(path)
+    wanted = sizing.combinations(spec)
     if number > len(wanted):
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
     require_beside(out, path)
-    require_unread("--output", out, reading.files_read(path, wish))
+    require_unread("--output", out, reading.files_read(path, spec))
     title = f"Written by planner size for {printable(path.name)}: the brokers of one row are under changes."
     require_unchanged(out, f"planner size of {path}", title)
-    of, used = wanted[number - 1], sizing.asked(wish).disk_used_ppm
+    of, used = wanted[number - 1], sizing.asked(spec).disk_used_ppm
     share = None if used == _WHOLE else f"{exact(used / 10_000)}%"
     try:
         text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share, title)
@@ -171,13 +171,13 @@ def write_row(path: Path, number: int, out: Path) -> None:
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=FILE)
+@click.argument("path", metavar="SPEC", type=FILE)
 @click.option("--row", type=click.IntRange(min=1), help="Write a SPEC for the cluster with this number to --output.")
 @click.option("-o", "--output", "out", type=FILE, help="SPEC to write.")
 @click.option("--html", "page", type=FILE, help="Page with a plot to write, too.")
 @engine_options(f"spark for {MANY} clusters or more, else local")
 @format_option
-def size(spec: Path, row: int | None, out: Path | None, page: Path | None, engine: EngineOptions, form: Format) -> int:
+def size(path: Path, row: int | None, out: Path | None, page: Path | None, engine: EngineOptions, form: Format) -> int:
     """Show which brokers to buy for SPEC, and how many.
 
     Plans every class and number of brokers that sizing allows, and holds each against growth and failures.
@@ -185,24 +185,24 @@ def size(spec: Path, row: int | None, out: Path | None, page: Path | None, engin
     if (row is None) != (out is None):
         raise click.UsageError("--row and --output go together")
     if row is not None and out is not None:
-        write_row(spec, row, out)
+        write_row(path, row, out)
         echo_line(f"{out}: next: planner whatif {out}", err=True)
         return 0
-    wish = reading.load(spec)
+    spec = reading.load(path)
     if page:
-        require_unread("--html", page, reading.files_read(spec, wish), PAGE)
-    wanted = sizing.combinations(wish)
+        require_unread("--html", page, reading.files_read(path, spec), PAGE)
+    wanted = sizing.combinations(spec)
     rows = computed(
         engine,
         on_spark(engine, otherwise=len(wanted) >= MANY),
-        lambda whatif, spark: whatif.sizes(spark, wish, wanted, partitions=engine.partitions),
-        lambda: sizing.run(wish, wanted),
+        lambda whatif, spark: whatif.sizes(spark, spec, wanted, partitions=engine.partitions),
+        lambda: sizing.run(spec, wanted),
     )
-    found = sizing_report.document(wish, wanted, sizing.as_it_is(wish), rows)
+    found = sizing_report.document(spec, wanted, sizing.as_it_is(spec), rows)
     if page:
         replace_file(page, sizing_report.page(found))
     show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))
     if found.chosen is not None:
-        name = f"{spec.stem}-{found.chosen}.yaml"
-        echo_line(f"next: planner size {spec} --row {found.chosen} -o {spec.parent / name}", err=True)
+        name = f"{path.stem}-{found.chosen}.yaml"
+        echo_line(f"next: planner size {path} --row {found.chosen} -o {path.parent / name}", err=True)
     return 0

@@ -37,25 +37,25 @@ class ConsumersOptions:
 
 def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
     """The document for a spec. SpecError or PlannerError if the spec or an option is wrong."""
-    wish = reading.load(path)
-    if not wish.consumers:
+    spec = reading.load(path)
+    if not spec.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     plan = None if options.plan is None else plan_file.read(options.plan)
-    if plan is not None and not plan_file.of_same_files(plan, wish):
+    if plan is not None and not plan_file.of_same_files(plan, spec):
         said = f"made from other files than {path} and its state are now; make the plan again"
         raise StalePlanError(f"{options.plan}: {said}")
     replicas = None if plan is None else consumers_report.replicas_of(plan)
-    with importable(path.resolve().parent, wish.consumers):
-        groups = group_events.resolve(wish.consumers, wish.cluster.topics)
+    with importable(path.resolve().parent, spec.consumers):
+        groups = group_events.resolve(spec.consumers, spec.cluster.topics)
         known = {group.name for group in groups}
         for name in options.groups:
             if name not in known:
                 guess = did_you_mean(name, known)
                 raise PlannerError(f"--group {name} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
         groups = tuple(group for group in groups if not options.groups or group.name in options.groups)
-        question = ConsumersQuestion(wish, groups, _partition_counts(wish, options.grown), options.keys, replicas)
+        question = ConsumersQuestion(spec, groups, _partition_counts(spec, options.grown), options.keys, replicas)
         document = consumers_report.document(question, (headline.first_step(plan) if plan else "") or None)
-        return structs.replace(document, sweep=_swept(wish, groups, options)) if options.sweep else document
+        return structs.replace(document, sweep=_swept(spec, groups, options)) if options.sweep else document
 
 
 def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[str, int]:

@@ -50,15 +50,15 @@ def _spec_of(path: Path) -> Path:
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     """The spec with its plan. One `found` beside it is left out, with a note, if it was made from other files."""
-    wish, made = reading.load(path), plan_file.read(plan)
-    if plan_file.of_same_files(made, wish):
-        return Subject.of(wish, made)
+    spec, made = reading.load(path), plan_file.read(plan)
+    if plan_file.of_same_files(made, spec):
+        return Subject.of(spec, made)
     if found is None:
         raise StalePlanError(f"{plan}: made from other files than {path} and its state are now; make the plan again")
     note = (
         f"{found.name} was made from other files than there are now: today alone; planner whatif {path.name} renews it"
     )
-    return Subject.of(wish, None, (note,))
+    return Subject.of(spec, None, (note,))
 
 
 class _Kind(click.ParamType[str]):
@@ -154,12 +154,12 @@ def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=FILE)
+@click.argument("path", metavar="SPEC", type=FILE)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write, with a playbook.")
 @click.option("--at-most", type=click.IntRange(min=1), help="Brokers in a step at most. [default: those of a rack]")
 @format_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if a step refuses writes or has no leader.")
-def restart(spec: Path, out: Path | None, at_most: int | None, form: Format, detailed_exitcode: bool) -> int:
+def restart(path: Path, out: Path | None, at_most: int | None, form: Format, detailed_exitcode: bool) -> int:
     """Show in which order to restart the brokers of SPEC.
 
     Rack by rack: brokers restart together where no partition falls below its min.insync.replicas by that. Of each step
@@ -168,12 +168,12 @@ def restart(spec: Path, out: Path | None, at_most: int | None, form: Format, det
     The folder has a playbook that restarts the brokers by your own tasks, waits until all is in sync again, and elects
     the preferred leaders.
     """
-    wish = reading.load(spec)
+    spec = reading.load(path)
     if out is not None:
         output_folder.check(out, output_folder.RESTART)
-    made = restart_steps.document(wish, at_most)
+    made = restart_steps.document(spec, at_most)
     if out is not None:
-        output_folder.write(out, folder_check.with_sums(rendered(made, restart_steps.states(wish))), say)
+        output_folder.write(out, folder_check.with_sums(rendered(made, restart_steps.states(spec))), say)
     show_found(form, lambda: codec.as_json(made), lambda: restart_steps.view(made))
     if out is not None:
         tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"

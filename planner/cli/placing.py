@@ -91,9 +91,9 @@ def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
     are none. SpecError or ImportStateError if the file is neither.
     """
     if _is_spec(path):
-        wish = reading.load(path)
-        brokers = tuple(sorted((each.id, each.rack) for each in wish.cluster.brokers))
-        return wish.cluster.topics, brokers, wish.rack_aware
+        spec = reading.load(path)
+        brokers = tuple(sorted((each.id, each.rack) for each in spec.cluster.brokers))
+        return spec.cluster.topics, brokers, spec.rack_aware
     merged = merge([read_file(each, each.as_posix()).part for each in files_in(path)])
     return merged.assignment.topics, tuple((each.id, each.rack) for each in merged.brokers), True
 

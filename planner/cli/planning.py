@@ -143,7 +143,7 @@ def warm() -> int:
 
 @click.command()
 @click.argument("reassignment", type=output.PATH)
-@click.argument("spec", type=output.FILE)
+@click.argument("path", metavar="SPEC", type=output.FILE)
 @click.option(
     "--out",
     type=output.FOLDER,
@@ -155,7 +155,7 @@ def warm() -> int:
 @output.reads_plan
 @output.shows_refused
 def adopt(
-    reassignment: Path, spec: Path, out: Path | None, form: Format, detail: Detail | None, detailed_exitcode: bool
+    reassignment: Path, path: Path, out: Path | None, form: Format, detail: Detail | None, detailed_exitcode: bool
 ) -> int:
     """Make a plan of a REASSIGNMENT that another tool made.
 
@@ -166,10 +166,10 @@ def adopt(
     code 1; one that is beyond a limit with exit code 3. The report says how much more than necessary it copies.
     """
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
-    wish = reading.load(spec)
+    spec = reading.load(path)
     output_folder.check(folder)
-    made = adopted_plan.adopted(adopted_plan.read(reassignment), wish, spec.as_posix())
-    planned = one_spec.with_sections(spec, wish, made.planned)
+    made = adopted_plan.adopted(adopted_plan.read(reassignment), spec, path.as_posix())
+    planned = one_spec.with_sections(path, spec, made.planned)
     plan = planned.plan
     files = one_spec.files_of(plan, one_spec.of_making(planned, made.rows))
     output.show(plan, form, detail, folder, len(workflow.write(folder, files, output.say)))
@@ -177,16 +177,14 @@ def adopt(
 
 
 @click.command()
-@click.argument("spec", metavar="SPEC", type=output.FILE)
+@click.argument("path", metavar="SPEC", type=output.FILE)
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
 @click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
-@click.option(
-    "-o", "--output", "out", type=output.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]"
-)
+@click.option("-o", "--output", "out", type=output.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
 @output.format_option
 @output.detail_options
 @output.shows_refused
-def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
+def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
     """Plan to free disk space on a broker of SPEC with the fewest bytes.
 
     --for says how much less the broker holds afterwards, at least; not what it may hold. Of all plans that free as
@@ -195,15 +193,15 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
 
     A SPEC of its own is written, with the most that the broker may hold as capacity.max_disk, and its plan beside it.
     """
-    wish, beside = reading.load(spec), out or spec.with_name(f"{spec.stem}-drain-{broker}{spec.suffix}")
-    workflow.require_beside(beside, spec)
-    output_folder.require_unread("--output", beside, reading.files_read(spec, wish))
-    most = _left(wish, broker, amount, spec)
-    title = f"Written by planner drain for {printable(spec.name)}: all that broker {broker} may hold is its max_disk."
-    workflow.require_unchanged(beside, f"planner drain --broker {broker} of {spec}", title)
+    spec, beside = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
+    workflow.require_beside(beside, path)
+    output_folder.require_unread("--output", beside, reading.files_read(path, spec))
+    most = _left(spec, broker, amount, path)
+    title = f"Written by planner drain for {printable(path.name)}: all that broker {broker} may hold is its max_disk."
+    workflow.require_unchanged(beside, f"planner drain --broker {broker} of {path}", title)
     output_folder.check(beside.with_suffix(".plan"))
     found = beside.read_bytes() if beside.exists() else None
-    output_folder.replace_file(beside, drained(spec.read_text("utf-8-sig"), broker, most, title).encode())
+    output_folder.replace_file(beside, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
     options = workflow.WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
     try:
         planned = workflow.whatif(beside, options, Console(stderr=True))
@@ -216,7 +214,7 @@ def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, 
     return 0
 
 
-def _left(wish: Spec, broker: int, amount: str, spec: Path) -> int:
+def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
     """The most bytes that the broker may hold afterwards. SetupError for what can't be freed."""
     what, _, size = amount.partition("=")
     try:
@@ -225,14 +223,14 @@ def _left(wish: Spec, broker: int, amount: str, spec: Path) -> int:
         freed = 0
     if freed <= 0:
         raise SetupError(f"--for {amount}: isn't an amount to free; allowed: disk= and a size, such as disk=200GB")
-    known = [each.id for each in wish.cluster.brokers]
+    known = [each.id for each in spec.cluster.brokers]
     if broker not in known:
         raise SetupError(
-            f"--broker {broker}: isn't in cluster.brokers of {spec}; allowed: {', '.join(map(str, known))}"
+            f"--broker {broker}: isn't in cluster.brokers of {path}; allowed: {', '.join(map(str, known))}"
         )
-    if not wish.cluster.sizes_known:
-        raise SetupError(f"{spec}: no size of a partition is known; allowed: cluster.state.sizes")
-    parts = [part for topic in wish.cluster.topics for part in topic.partitions]
+    if not spec.cluster.sizes_known:
+        raise SetupError(f"{path}: no size of a partition is known; allowed: cluster.state.sizes")
+    parts = [part for topic in spec.cluster.topics for part in topic.partitions]
     held = sum(part.size_bytes for part in parts if broker in part.replicas)
     if freed >= held:
         raise SetupError(

@@ -79,15 +79,15 @@ def unlike_state(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
     return changed, [at for at, each in enumerate(rows) if at not in moved and of_leader(each) != leaders[at]]
 
 
-def changes(wish: Changes) -> ChangesSection:
+def changes(asked: Changes) -> ChangesSection:
     """The `changes` of plan.json, in the YAML's own shape; amounts are without units."""
     return ChangesSection(
-        add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in wish.add_brokers),
-        remove_brokers=wish.remove_brokers,
-        demote_brokers=wish.demote_brokers or None,
-        replace_brokers={str(old): new for old, new in wish.replace_brokers},
-        set_racks={str(broker): rack for broker, rack in wish.set_racks},
-        set_replication_factor=wish.set_replication_factor,
+        add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in asked.add_brokers),
+        remove_brokers=asked.remove_brokers,
+        demote_brokers=asked.demote_brokers or None,
+        replace_brokers={str(old): new for old, new in asked.replace_brokers},
+        set_racks={str(broker): rack for broker, rack in asked.set_racks},
+        set_replication_factor=asked.set_replication_factor,
         create_topics=tuple(
             CreateTopicRow(
                 name=new.topic,
@@ -98,7 +98,7 @@ def changes(wish: Changes) -> ChangesSection:
                 bytes_in=new.bytes_in_per_sec or None,
                 bytes_out=new.bytes_out_per_sec or None,
             )
-            for new in wish.new_partitions
+            for new in asked.new_partitions
             if not new.first
         ),
         add_partitions=tuple(
@@ -109,10 +109,10 @@ def changes(wish: Changes) -> ChangesSection:
                 bytes_in=new.bytes_in_per_sec or None,
                 bytes_out=new.bytes_out_per_sec or None,
             )
-            for new in wish.new_partitions
+            for new in asked.new_partitions
             if new.first
         ),
-        rebalance=wish.rebalance,
+        rebalance=asked.rebalance,
     )
 
 

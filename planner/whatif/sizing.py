@@ -64,9 +64,9 @@ def asked(spec: Spec) -> Sizing:
 
 def combinations(spec: Spec) -> tuple[Combination, ...]:
     """Every combination that `sizing` allows, each cluster once."""
-    wish, found = asked(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
-    for of in wish.classes:
-        for per_rack in range(wish.per_rack[0], wish.per_rack[1] + 1):
+    sizing, found = asked(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
+    for of in sizing.classes:
+        for per_rack in range(sizing.per_rack[0], sizing.per_rack[1] + 1):
             for keeps in (True, False):
                 changed = _changed(spec, (of.disk_bytes, of.network_bytes_per_sec), per_rack, keeps)
                 found.setdefault(changed, Combination(len(found) + 1, of.name, per_rack, keeps, *changed))
@@ -154,7 +154,7 @@ def evaluate(study: SizingStudy, combination: Combination) -> Row:
     if not tried:
         none = Limit(0, None, "too few brokers or racks for the replication factors")
         return {**row, **_lasting((none, None)), **dict.fromkeys(_OF_PLANS)}
-    months = question.wish.months + 1
+    months = question.sizing.months + 1
     first, solved = max(tried, key=lambda each: (each[0][0].month if each[0][0] else months, -each[1]["bytes_moved"]))
     return {**row, **_lasting(first), **solved}
 
@@ -195,7 +195,7 @@ class _Question:
     `case` has the forecast and the limits; `problem` has the busiest hours of the week as scenarios.
     """
 
-    wish: Sizing
+    sizing: Sizing
     case: GrowthCase
     problem: Problem
     sizes: LongArray
@@ -205,20 +205,20 @@ class _Question:
     @classmethod
     def of(cls, study: SizingStudy, combination: Combination) -> Self:
         """The loads of a combination in all months."""
-        wish = asked(study.spec)
-        case = case_of(spec_of(study.spec, combination), "", "", 0, wish.months)
+        sizing = asked(study.spec)
+        case = case_of(spec_of(study.spec, combination), "", "", 0, sizing.months)
         built = replace(without(case.forecast.problem), scenario_names=study.hour_names, scenario_hours=study.hours)
-        months = [case.forecast.at(month) for month in range(wish.months + 1)]
+        months = [case.forecast.at(month) for month in range(sizing.months + 1)]
         sizes = np.stack([each.size_bytes for each in months], axis=1)
         ways = []
         for way, name in enumerate(("bytes_in_per_sec", "bytes_out_per_sec")):
             rates = np.stack([getattr(each, name) for each in months], axis=1)[:, :, None]
             if built.scenario_hours is not None:
-                factors = case.forecast.factors(wish.months)[built.topic_of][:, :, None]
+                factors = case.forecast.factors(sizing.months)[built.topic_of][:, :, None]
                 hours = np.rint(built.scenario_hours[:, way].T[:, None, :] * factors).astype(np.int64)
                 rates = np.concatenate([rates, hours], axis=2)
             ways.append(rates.reshape(len(rates), -1))
-        return cls(wish, case, built, sizes, *ways)
+        return cls(sizing, case, built, sizes, *ways)
 
     def with_end(self) -> Problem:
         """The problem whose windows also hold at the end of all months."""
@@ -229,7 +229,7 @@ class _Question:
     def together(self) -> Limit | None:
         """The first limit that all brokers together reach, whatever the plan."""
         targets, factors = self.problem.targets, self.problem.replication_factors.astype(np.int64)
-        each, count = self.wish.replicas_per_broker, int(targets.sum())
+        each, count = self.sizing.replicas_per_broker, int(targets.sum())
         if each is not None and int(factors.sum()) > each * count:
             return Limit(0, None, "replicas")
         found = []
@@ -238,7 +238,7 @@ class _Question:
             ("network", self.case.network_limit, factors @ self.bytes_in),
             ("network", self.case.network_limit, (factors - 1).clip(0) @ self.bytes_in + self.bytes_out.sum(axis=0)),
         ):
-            above = held.reshape(self.wish.months + 1, -1).max(axis=1) > int(room[targets].sum())
+            above = held.reshape(self.sizing.months + 1, -1).max(axis=1) > int(room[targets].sum())
             if (room[targets] >= 0).all() and above.any():
                 found.append(Limit(int(above.argmax()), None, what))
         return min(found, default=None)
@@ -247,7 +247,7 @@ class _Question:
         """The first limit that an assignment (P, W), led by (P,), reaches, and the largest used part of any limit."""
         problem, found, used = self.problem, list[Limit](), list[float]()
         counts = np.bincount(assignment[assignment >= 0], minlength=len(problem.broker_ids))
-        if self.wish.replicas_per_broker is not None and counts.max(initial=0) > self.wish.replicas_per_broker:
+        if self.sizing.replicas_per_broker is not None and counts.max(initial=0) > self.sizing.replicas_per_broker:
             found.append(Limit(0, int(problem.broker_ids[counts.argmax()]), "replicas"))
         disks = _matrix(assignment, len(problem.broker_ids)) @ self.sizes
         self._held("disk", disks, self.case.disk_limit_bytes, found, used)
@@ -272,10 +272,10 @@ class _Question:
         """Nothing down, and each broker or rack that has to be survived: how it is said, and (B,) the brokers down."""
         problem = self.problem
         yield "", np.zeros(len(problem.broker_ids), dtype=bool)
-        if self.wish.survive == "rack":
+        if self.sizing.survive == "rack":
             for number, rack in enumerate(problem.rack_names):
                 yield f" without rack {rack}", problem.broker_racks == number
-        elif self.wish.survive == "broker":
+        elif self.sizing.survive == "broker":
             for at in np.flatnonzero(problem.targets).tolist():
                 down = np.zeros(len(problem.broker_ids), dtype=bool)
                 down[at] = True
@@ -283,7 +283,7 @@ class _Question:
 
     def _held(self, what: str, loads: LongArray, room: LongArray, found: list[Limit], used: list[float]) -> None:
         """Notes the first month in which loads (B, M or M × H) are above the room (B,), and the largest part used."""
-        highest = loads.reshape(len(loads), self.wish.months + 1, -1).max(axis=2)
+        highest = loads.reshape(len(loads), self.sizing.months + 1, -1).max(axis=2)
         stated = np.flatnonzero(room > 0)
         above = highest[stated] > room[stated, None]
         if len(stated):

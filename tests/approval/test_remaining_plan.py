@@ -142,8 +142,8 @@ def test_partitions_that_only_get_other_leaders_keep_their_racks() -> None:
 def test_partitions_that_are_only_reordered_for_another_keep_their_racks(done: int) -> None:
     """`rebalance: none` leaves x-0 in one rack, and `together` only has it led by the broker that leads y-0."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
-    wish = Changes(add_brokers=(Broker(5, "b"),), replace_brokers=((4, 5),), rebalance="none")
-    spec = spec_of(racks, {"x": [(1, 2)], "y": [(4, 2)]}, changes=wish, together=(("x", "y"),))
+    requested = Changes(add_brokers=(Broker(5, "b"),), replace_brokers=((4, 5),), rebalance="none")
+    spec = spec_of(racks, {"x": [(1, 2)], "y": [(4, 2)]}, changes=requested, together=(("x", "y"),))
     plan = plan_of(replace(spec, execution=Execution(batches=BatchRules(moves_per_broker=1))))
     assert {("x", 0): [2, 1], ("y", 0): [2, 5]} == {(row["topic"], 0): row["replicas"] for row in plan["partitions"]}
 
@@ -155,8 +155,8 @@ def test_partitions_that_are_only_reordered_for_another_keep_their_racks(done: i
 @pytest.mark.parametrize("done", [0, 1])
 def test_the_rest_of_a_first_step_leaves_slots_of_what_waits_for_later(done: int) -> None:
     """The budget pays for x-0 and not for y-0, so that one broker leads both in a later step only."""
-    wish = Changes(remove_brokers=(2,), set_replication_factor=(ReplicationFactorRow("x", 2),), rebalance="none")
-    spec = spec_of(no_racks(1, 2, 3, 4), {"x": [(1,)], "y": [(3, 2)]}, sizes={"x": [10], "y": [90]}, changes=wish)
+    requested = Changes(remove_brokers=(2,), set_replication_factor=(ReplicationFactorRow("x", 2),), rebalance="none")
+    spec = spec_of(no_racks(1, 2, 3, 4), {"x": [(1,)], "y": [(3, 2)]}, sizes={"x": [10], "y": [90]}, changes=requested)
     plan = plan_of(replace(spec, together=(("x", "y"),), budget=Budget(bytes_moved=50)))
     assert not plan["complete"]
     assert [("x", 0)] == [(row["topic"], row["partition"]) for row in plan["partitions"]]

@@ -26,8 +26,8 @@ def reasons(problem: Problem, rows: list[tuple[int, ...]]) -> list[Reason]:
 def test_reason_of_each_kind() -> None:
     """The first reason that applies: the broker leaves, racks, the factor, replicas, leaders."""
     rows = {"a": [(4, 1), (1, 2), (1, 3), (1, 3), (3, 2)], "b": [(1, 3)]}
-    wish = Changes(remove_brokers=(4,), set_replication_factor=(ReplicationFactorRow("b", 1),))
-    problem = problem_of(RACKS, rows, changes=wish)
+    requested = Changes(remove_brokers=(4,), set_replication_factor=(ReplicationFactorRow("b", 1),))
+    problem = problem_of(RACKS, rows, changes=requested)
     found = reasons(problem, [(3, 1), (1, 3), (1, 3), (2, 3), (2, 3), (3,)])
     assert [
         Reason.BROKER_LEAVES,

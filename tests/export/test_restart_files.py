@@ -79,9 +79,9 @@ def site(tmp_path: Path) -> Site:
     racks = {str(broker): rack for broker, rack in RACKS.items()}
     cluster = {"brokers": [*RACKS], "racks": racks, "partitions": partitions, "throttle": None, "polls": 2}
     (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
-    wish = load(tmp_path / "spec.yaml")
+    loaded = load(tmp_path / "spec.yaml")
     output_folder.write(
-        tmp_path / "out", templated_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
+        tmp_path / "out", templated_files.restart_files(restart_steps.document(loaded), restart_steps.states(loaded))
     )
     return Site(tmp_path / "out", bin_dir)
 
@@ -249,8 +249,8 @@ def test_a_changed_file_does_not_run(site: Site) -> None:
 
 def test_the_same_bytes_each_time(site: Site) -> None:
     """And the id is of the content."""
-    wish = load(site.folder.parent / "spec.yaml")
-    again = templated_files.restart_files(restart_steps.document(wish), restart_steps.states(wish))
+    loaded = load(site.folder.parent / "spec.yaml")
+    again = templated_files.restart_files(restart_steps.document(loaded), restart_steps.states(loaded))
     assert {path: (site.folder / path).read_bytes() for path in again} == again
     document = json.loads(again["restart.json"]) | {"restart_id": ""}
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -59,8 +59,8 @@ def imported(operator: Operator, name: str, *words: object) -> dict[str, Any]:
 
 def with_factor(operator: Operator, name: str, document: dict[str, Any], factor: int) -> Path:
     """A spec that gives topic orders another replication factor, and moves nothing else."""
-    wish = {"set_replication_factor": [{"topics": "orders", "replication_factor": factor}], "rebalance": "none"}
-    return changed(operator, f"{name}-{factor}", document, {}, wish)
+    requested = {"set_replication_factor": [{"topics": "orders", "replication_factor": factor}], "rebalance": "none"}
+    return changed(operator, f"{name}-{factor}", document, {}, requested)
 
 
 def configs(plan: Path) -> dict[str, Any]:

@@ -112,8 +112,8 @@ def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> Non
     """A dead broker is named before anything starts; when it is back, the same plan applies."""
     operator.create_topic("orders", [[1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 1]])
     operator.produce("orders", 6, 10)
-    wish = {"set_replication_factor": [{"topics": "orders", "replication_factor": 3}]}
-    plan = operator.plan(wish, execution={"throttle": "100MB/s"})
+    requested = {"set_replication_factor": [{"topics": "orders", "replication_factor": 3}]}
+    plan = operator.plan(requested, execution={"throttle": "100MB/s"})
     operator.lose(6)
     before = operator.replicas()
     assert_refused(operator, plan.playbooks.play("apply"), before, "Not live: broker 6. Nothing was started.")

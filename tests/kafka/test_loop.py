@@ -65,8 +65,8 @@ def test_expansion(operator: Operator) -> None:
 def test_replication_factor(operator: Operator) -> None:
     """Two replicas become three, each topic as a whole in one batch."""
     fill(operator, {"orders": ring([1, 2, 3, 4, 5, 6], 6, 2), "refunds": ring([2, 3, 4, 5, 6, 1], 6, 2)})
-    wish = {"set_replication_factor": [{"topics": "*", "replication_factor": 3}], "rebalance": "none"}
-    plan = operator.plan(wish, execution={"throttle": "50MB/s", "batches": {"bytes": "2MB"}})
+    requested = {"set_replication_factor": [{"topics": "*", "replication_factor": 3}], "rebalance": "none"}
+    plan = operator.plan(requested, execution={"throttle": "50MB/s", "batches": {"bytes": "2MB"}})
 
     assert [{1}, {2}] == sorted(batches_by_topic(plan).values(), key=min)
     roll_back(operator, plan, apply(operator, plan))
@@ -145,8 +145,8 @@ def test_rollback_to_leaders_that_are_not_preferred(operator: Operator) -> None:
 def test_several_batches_for_a_partition(operator: Operator) -> None:
     """A partition that leaves all its brokers takes a batch for each replica, and as many back."""
     fill(operator, {"orders": ring([1, 2], 2, 2)})
-    wish = {"add_brokers": added(operator, 4, 5), "remove_brokers": [1, 2]}
-    plan = operator.plan(wish, brokers=[1, 2], execution={"batches": {"replicas_per_partition": 1}})
+    requested = {"add_brokers": added(operator, 4, 5), "remove_brokers": [1, 2]}
+    plan = operator.plan(requested, brokers=[1, 2], execution={"batches": {"replicas_per_partition": 1}})
 
     assert {"orders": {1, 2}} == batches_by_topic(plan)
     walk(operator, plan)

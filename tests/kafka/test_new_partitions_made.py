@@ -28,11 +28,11 @@ def test_create_and_alter(operator: Operator) -> None:
     operator.create_topic("orders", [[1, 2], [2, 3], [3, 1], [1, 3]])
     operator.produce("orders", 4, 100)
     config = {"min.insync.replicas": 2, "retention.ms": 86_400_000}
-    wish = {
+    requested = {
         "create_topics": [{"name": "refunds.v2", "partitions": 6, "replication_factor": 3, "config": config}],
         "add_partitions": [{"topic": "orders", "partitions": 9}],
     }
-    plan, before = operator.plan(wish), State.of(operator)
+    plan, before = operator.plan(requested), State.of(operator)
 
     assert {} == plan.replicas
     play(plan, "apply", "--check", changes=True)

@@ -64,8 +64,8 @@ def test_tp_re_02(operator: Operator) -> None:
     """One replica becomes two, and Terraform's variables say of the topic what Kafka says."""
     operator.create_topic("tp_re_02", [[2], [1], [2]])
     operator.produce("tp_re_02", 3, 100)
-    wish = {"set_replication_factor": [{"topics": "tp_re_02", "replication_factor": 2}]}
-    plan = operator.plan(wish, brokers=[1, 2])
+    requested = {"set_replication_factor": [{"topics": "tp_re_02", "replication_factor": 2}]}
+    plan = operator.plan(requested, brokers=[1, 2])
     before = apply(operator, plan)
 
     topics = json.loads((plan.folder / "terraform" / "kafka_topics.auto.tfvars.json").read_text())["kafka_topics"]

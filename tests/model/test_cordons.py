@@ -27,9 +27,9 @@ def spec() -> Spec:
 @pytest.mark.parametrize(("most", "expected"), [(None, 2), (1, 1), (7, 2)])
 def test_a_cordoned_broker_leads_no_more_than_it_holds(most: int | None, expected: int) -> None:
     """Or its cap, where that is lower. It is no cap that anybody stated."""
-    wish = with_cordons(spec(), 3)
-    brokers = (*wish.cluster.brokers[:2], replace(wish.cluster.brokers[2], max_leaders=most))
-    problem = build(replace(wish, cluster=replace(wish.cluster, brokers=brokers)))
+    asked = with_cordons(spec(), 3)
+    brokers = (*asked.cluster.brokers[:2], replace(asked.cluster.brokers[2], max_leaders=most))
+    problem = build(replace(asked, cluster=replace(asked.cluster, brokers=brokers)))
     found = most_led(problem)
     assert found is not None
     assert problem.cordoned is not None

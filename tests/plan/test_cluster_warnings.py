@@ -22,10 +22,10 @@ def topic(name: str, replicas: int, least: int | None = None, deleting: bool = F
     return Topic(name, (Partition(0, tuple(range(1, replicas + 1)), 1),), config, deleting)
 
 
-def told(*topics: Topic, defaults: int = 1, **wish: object) -> list[str]:
+def told(*topics: Topic, defaults: int = 1, **requested: object) -> list[str]:
     """The warnings of a cluster whose topics inherit a min.insync.replicas of `defaults`."""
     cluster = Cluster("c", BROKERS, topics, config_defaults=(("min.insync.replicas", str(defaults)),))
-    spec = Spec(cluster, Changes(**wish))  # type: ignore[arg-type]
+    spec = Spec(cluster, Changes(**requested))  # type: ignore[arg-type]
     return list(at_min_isr(spec, build(spec)))
 
 

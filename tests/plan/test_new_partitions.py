@@ -31,10 +31,12 @@ def spec(*new: NewPartitions, **rest: object) -> Spec:
     return spec_of(no_racks(1, 2, 3, 4), ROWS, changes=changes, sweep=Sweep(candidates=30))
 
 
-def planned(wish: Spec) -> dict:
+def planned(requested: Spec) -> dict:
     """The plan of a spec, as people store it."""
-    problem = build_problem.build(wish)
-    return json.loads(json.dumps(plan_documents.planned(wish, problem, run(problem, candidates(problem, wish.sweep)))))
+    problem = build_problem.build(requested)
+    return json.loads(
+        json.dumps(plan_documents.planned(requested, problem, run(problem, candidates(problem, requested.sweep))))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +80,8 @@ def test_nothing_else_of_the_plan_holds_them(plan):
         assert [] == json.loads(files[name])["partitions"]
 
 
-def test_wish_topics_and_terms(plan):
-    """The wish is told in the YAML's shape; topics have their numbers afterwards; what isn't there yet isn't unsafe."""
+def test_changes_topics_and_terms(plan):
+    """Changes are told in the YAML's shape; topics have their numbers afterwards; what isn't there yet isn't unsafe."""
     assert [{"name": "n", "partitions": 3, "replication_factor": 2, "config": {"min.insync.replicas": "2"}}] == plan[
         "changes"
     ]["create_topics"]
@@ -121,8 +123,8 @@ _RULES = [(rule, pick) for rule in ("classic", "striped") for pick in ("best", "
 
 def test_kafka_places_more_partitions_one_way():
     """The classic rule has nothing to draw where a topic grows: start and shift follow from its first leader."""
-    wish = spec(MORE)
-    section = planned(wish)["new_partitions"]
+    requested = spec(MORE)
+    section = planned(requested)["new_partitions"]
 
     assert {"label": "Kafka's classic rule", "placements": 1} == {
         key: section["compared"][1][key] for key in ("label", "placements")
@@ -131,9 +133,9 @@ def test_kafka_places_more_partitions_one_way():
 
 def test_classic_rule_by_hand():
     """Partition 2 of t starts at the broker of partition 0's leader: AdminUtils with start index 0 and shift 0."""
-    wish = spec(MORE)
-    problem = build_problem.build(wish)
-    asked = list(wish.changes.new_partitions)
+    requested = spec(MORE)
+    problem = build_problem.build(requested)
+    asked = list(requested.changes.new_partitions)
     board = new_partitions.Board.of(problem, build_problem.today(problem), asked)
 
     assert [{"t": [(3, 4), (4, 1)]}] == list(new_partitions.classic(board, {"t": [(1, 2), (2, 1)]}, 5))
@@ -142,8 +144,8 @@ def test_classic_rule_by_hand():
 def test_who_leads_what_exists_counts_not_who_should():
     """The plan's own row has the leader spread of its terms, with leaders that no election changes where they are."""
     rows, led = {"t": [[1, 2], [2, 1], [1, 2], [2, 1]]}, {"t": [2, 2, 2, 2]}
-    wish = Changes(new_partitions=(NewPartitions("n", 0, 1, 1),), rebalance="none")
-    found = planned(spec_of(no_racks(1, 2), rows, leaders=led, changes=wish, sweep=Sweep(candidates=30)))
+    requested = Changes(new_partitions=(NewPartitions("n", 0, 1, 1),), rebalance="none")
+    found = planned(spec_of(no_racks(1, 2), rows, leaders=led, changes=requested, sweep=Sweep(candidates=30)))
     spread = next(term["plan"] for term in found["terms"] if term["name"] == "leader_spread")
 
     # Broker 2 leads four, broker 1 the new one.

@@ -149,9 +149,9 @@ def test_choice_names_rule_and_amount() -> None:
 @pytest.mark.slow
 @examples(10)
 @given(specs())
-def test_no_point_is_better_than_the_plan_in_both(wish: Spec) -> None:
+def test_no_point_is_better_than_the_plan_in_both(whole: Spec) -> None:
     """Of the proven points at the balance asked for, none moves fewer bytes; today stands where nothing moves."""
-    asked = replace(wish, sweep=Sweep(30))
+    asked = replace(whole, sweep=Sweep(30))
     done, chosen, proposal = made(asked)
     points = pareto_front.pareto(done, chosen, proposal)
     assert sorted(point.bytes_moved for point in points) == [point.bytes_moved for point in points]

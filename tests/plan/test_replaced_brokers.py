@@ -18,7 +18,7 @@ from planner.strategies.optimum import solve
 
 @st.composite
 def replacing(draw: st.DrawFn, rack_aware: bool) -> Spec:
-    """A spec whose only wish is other brokers in the place of some, in the same racks."""
+    """A spec whose only change is other brokers in the place of some, in the same racks."""
     spec = draw(specs())
     leaving = draw(st.lists(st.sampled_from(spec.cluster.brokers), min_size=1, unique=True))
     joining = tuple(replace(broker, id=50 + at) for at, broker in enumerate(leaving))
@@ -61,7 +61,7 @@ def test_a_replacement_that_has_the_partition_leaves_it_to_another() -> None:
 
 @st.composite
 def reracked(draw: st.DrawFn) -> Spec:
-    """A spec whose only wish is other racks for some brokers; all have one."""
+    """A spec whose only change is other racks for some brokers; all have one."""
     spec = draw(specs())
     rack = st.sampled_from(RACK_NAMES)
     brokers = tuple(replace(broker, rack=draw(rack)) for broker in spec.cluster.brokers)

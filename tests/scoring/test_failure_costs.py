@@ -1,4 +1,4 @@
-"""What single failures cost, as terms of every candidate's score, and the wish to survive them."""
+"""What single failures cost, as terms of every candidate's score, and surviving them."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
 def test_brokers_that_leave_fail_too() -> None:
     """Six partitions on broker 3 today; one of them after a step that pays for one, and five go on lying there."""
     lists, sizes = {"t": [[1], [2], *[[3]] * 6]}, {"t": [1, 1, *[10] * 6]}
-    wish = {"changes": Changes(remove_brokers=(3,)), "balance": balance_of("none", "none", "none")}
-    problem = problem_of(no_racks(1, 2, 3), lists, sizes=sizes, budget=Budget(bytes_moved=12), **wish)
+    requested = {"changes": Changes(remove_brokers=(3,)), "balance": balance_of("none", "none", "none")}
+    problem = problem_of(no_racks(1, 2, 3), lists, sizes=sizes, budget=Budget(bytes_moved=12), **requested)
     step = first_step(problem)
     after = STRATEGIES["optimum"](step, Candidate("optimum", balance=step.balance)).assignment
     today, then = (score.score(ScoringBasis.of(step), each) for each in (problem.replicas, after))

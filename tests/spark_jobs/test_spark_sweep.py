@@ -101,8 +101,8 @@ def test_aims_and_scenarios_go_with_the_problem(spark):
     spec = cases.to_spec(cases.make("no-racks"))
     growth = (Growth("all twice", "*", 2.0),)
     variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
-    wish = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
-    tried = choice.alternatives(replace(spec, sweep=wish))
+    requested = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
+    tried = choice.alternatives(replace(spec, sweep=requested))
     fleet = [Search(each.problem, each.candidates) for each in tried]
 
     assert ["changes", "drained"] == [each.name for each in tried]

@@ -342,10 +342,10 @@ def with_isr(spec: Spec, *in_sync: tuple[int, ...]) -> Spec:
     return replace(spec, cluster=replace(spec.cluster, topics=(replace(topic, partitions=parts),)))
 
 
-def down(rebalance: Rebalance = "none", **wish: Any) -> Problem:
+def down(rebalance: Rebalance = "none", **requested: Any) -> Problem:
     """Broker 4 is in no ISR, though it is the preferred leader of both partitions."""
     rows, leaders = {"t": [(4, 1), (4, 3)]}, {"t": [1, 3]}
-    spec = spec_of(RACKS, rows, leaders=leaders, changes=Changes(rebalance=rebalance, **wish))
+    spec = spec_of(RACKS, rows, leaders=leaders, changes=Changes(rebalance=rebalance, **requested))
     return build(with_isr(spec, (1,), (3,)))
 
 
@@ -383,8 +383,8 @@ def test_nothing_else_to_change_is_nothing_to_elect() -> None:
 
 def test_a_spread_that_is_the_best_possible_is_not_forced() -> None:
     """Three racks become two by `set_racks`: two replicas in one rack are as few as can be then."""
-    wish = Changes(set_racks=((3, "b"),), rebalance="none")
-    problem = build(spec_of({1: "a", 2: "b", 3: "c"}, {"t": [(1, 2, 3)]}, changes=wish))
+    requested = Changes(set_racks=((3, "b"),), rebalance="none")
+    problem = build(spec_of({1: "a", 2: "b", 3: "c"}, {"t": [(1, 2, 3)]}, changes=requested))
     assert not problem.forced.any()
     worse = build(spec_of(RACKS, {"t": [(1, 4)]}, changes=Changes(set_racks=((4, "a"),), rebalance="none")))
     assert worse.forced.all()

@@ -34,7 +34,7 @@ def created(partitions: int, factor: int, name: str = "new", **rest: int) -> New
     return NewPartitions(name, 0, partitions, factor, **rest)
 
 
-def wish(*new: NewPartitions, rebalance: Rebalance = "none", **rest: object) -> Changes:
+def requested(*new: NewPartitions, rebalance: Rebalance = "none", **rest: object) -> Changes:
     """Changes that ask for new partitions."""
     return Changes(new_partitions=new, rebalance=rebalance, **rest)
 
@@ -125,28 +125,28 @@ def test_no_other_strategy_is_more_even_for_as_little(spec: Spec) -> None:
 def test_empty_brokers_are_filled_alike() -> None:
     """Three brokers that are far below their share each get a third: windows alone wouldn't tell one from another."""
     full = {"old": [[1], [2], [3]] * 20}
-    problem = problem_of(no_racks(*range(1, 7)), full, changes=wish(created(6, 1)))
+    problem = problem_of(no_racks(*range(1, 7)), full, changes=requested(created(6, 1)))
     assert [0, 0, 0, 2, 2, 2] == held(problem, solved(problem), problem.is_new)[0]
 
 
 def test_replicas_go_where_the_fewest_are() -> None:
     """Like water: brokers with 5, 2 and 0 replicas come out with 5, 4 and 4."""
     rows = {"old": [[1]] * 5 + [[2]] * 2}
-    problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(6, 1)))
+    problem = problem_of(no_racks(1, 2, 3), rows, changes=requested(created(6, 1)))
     assert [5, 4, 4] == held(problem, solved(problem))[0]
 
 
 def test_leaders_go_where_the_fewest_lead() -> None:
     """Brokers that hold alike but lead unlike: the new partitions' leaders make that up."""
     rows = {"old": [[1, 2], [1, 2], [1, 3], [2, 3]]}
-    problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(5, 3)))
+    problem = problem_of(no_racks(1, 2, 3), rows, changes=requested(created(5, 3)))
     assert [[8, 8, 7], [3, 3, 3]] == held(problem, solved(problem))
 
 
 def test_leaders_go_where_the_fewest_really_lead() -> None:
     """Broker 1 leads what 2 and 3 should, and no election is held: the new partitions are led by the others."""
     rows = {"old": [[1, 2, 3], [2, 3, 1], [3, 1, 2]]}
-    problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(6, 3)), leaders={"old": [1, 1, 1]})
+    problem = problem_of(no_racks(1, 2, 3), rows, changes=requested(created(6, 3)), leaders={"old": [1, 1, 1]})
     after = solved(problem)
     assert [3, 3, 3] == on_all_brokers(problem, after, leaders_after(problem, after))[1].tolist()
 
@@ -154,7 +154,7 @@ def test_leaders_go_where_the_fewest_really_lead() -> None:
 def test_more_partitions_are_even_within_their_topic() -> None:
     """The topic's own partitions count: those of today are on brokers 1 and 2, the new ones go to 3 and 4."""
     rows = {"t": [[1], [2], [1], [2]], "u": [[3], [4], [3], [4]]}
-    problem = problem_of(no_racks(1, 2, 3, 4), rows, changes=wish(NewPartitions("t", 4, 8, 1)), balance=Balance())
+    problem = problem_of(no_racks(1, 2, 3, 4), rows, changes=requested(NewPartitions("t", 4, 8, 1)), balance=Balance())
     after = solved(problem)
     assert [3, 3, 3, 3] == held(problem, after)[0]
     assert [1, 1, 1, 1] == held(problem, after, problem.is_new)[0]
@@ -163,7 +163,7 @@ def test_more_partitions_are_even_within_their_topic() -> None:
 def test_racks_hold_one_replica_each() -> None:
     """With three racks no new partition has two replicas in one, however uneven the cluster is."""
     rows = {"old": [[1, 2, 3]] * 4}
-    problem = problem_of(SIX, rows, changes=wish(created(8, 3)))
+    problem = problem_of(SIX, rows, changes=requested(created(8, 3)))
     after = solved(problem)
     racks = [{SIX[broker] for broker in row} for row in ids_of(problem, after)[:8]]
     assert [{"a", "b", "c"}] * 8 == racks
@@ -173,7 +173,7 @@ def test_racks_hold_one_replica_each() -> None:
 def test_new_partitions_fill_new_brokers() -> None:
     """Where everything may move, new partitions take the place of moves: no byte is copied."""
     rows = {"old": [[1], [2]] * 4}
-    change = wish(created(4, 1), rebalance="all", add_brokers=(Broker(3),))
+    change = requested(created(4, 1), rebalance="all", add_brokers=(Broker(3),))
     problem = problem_of(no_racks(1, 2), rows, changes=change, balance=balance_of(1, 1, "none", "none"))
     after = solved(problem)
     assert (0, [4, 4, 4]) == (score(ScoringBasis.of(problem), after).bytes_moved[0], held(problem, after)[0])
@@ -184,7 +184,7 @@ def test_expected_sizes_count_for_disks_and_not_as_bytes_moved() -> None:
     rows = {"old": [[1], [2], [3], [4]]}
     sizes = {"old": [50, 50, 1, 1]}
     balance = Balance(disk=balance_of("10%").replicas)
-    change = wish(created(2, 1, size_bytes=50))
+    change = requested(created(2, 1, size_bytes=50))
     problem = problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, changes=change, balance=balance)
     after = solved(problem)
     assert [50, 50, 51, 51] == loads(problem, after)[0].tolist()
@@ -194,7 +194,7 @@ def test_expected_sizes_count_for_disks_and_not_as_bytes_moved() -> None:
 def test_excluded_topics_get_more_partitions() -> None:
     """The topic filter says what may move; what is new doesn't."""
     spec = replace(
-        _spec({"t": [[1], [1]]}, wish(NewPartitions("t", 2, 4, 1))),
+        _spec({"t": [[1], [1]]}, requested(NewPartitions("t", 2, 4, 1))),
         topics=replace(_spec({"t": [[1]]}, Changes()).topics, exclude=("t",)),
     )
     problem = build(spec)
@@ -252,5 +252,5 @@ def test_as_even_as_any_placement(filling: Filling) -> None:
 @pytest.mark.parametrize("partitions", [1, 7, 40])
 def test_deterministic(partitions: int) -> None:
     """The same problem gives the same placement."""
-    problem = problem_of(SIX, {"old": [[1, 2, 3]] * 4}, changes=wish(created(partitions, 2)))
+    problem = problem_of(SIX, {"old": [[1, 2, 3]] * 4}, changes=requested(created(partitions, 2)))
     assert solved(problem).tolist() == solved(problem).tolist()

@@ -362,9 +362,9 @@ def budgets() -> st.SearchStrategy[Budget]:
 
 @examples(30)
 @given(specs(rebalance=("all", "all", "leaders", "none")), budgets())
-def test_a_step_fits_its_budget(wish: Spec, budget: Budget) -> None:
+def test_a_step_fits_its_budget(whole: Spec, budget: Budget) -> None:
     """As uneven as may be, what doesn't wait is done within the budget; what waits stays, whatever the strategy."""
-    asked = build(replace(wish, budget=budget))
+    asked = build(replace(whole, budget=budget))
     step = first_step(asked)
     assume(step.deferred is not None)
     placed = STRATEGIES["optimum"](step, Candidate("optimum", balance=balance_of(*["none"] * 7))).assignment
@@ -379,9 +379,9 @@ def test_a_step_fits_its_budget(wish: Spec, budget: Budget) -> None:
 
 @examples(12)
 @given(specs(rebalance=("all", "leaders", "none")), budgets())
-def test_every_step_does_something(wish: Spec, budget: Budget) -> None:
+def test_every_step_does_something(whole: Spec, budget: Budget) -> None:
     """What waits is less than what must change, and everything that costs nothing is done."""
-    asked = build(replace(wish, budget=budget))
+    asked = build(replace(whole, budget=budget))
     step = first_step(asked)
     assume(step.deferred is not None)
     nobody = np.zeros(asked.rows, dtype=bool)

@@ -26,7 +26,7 @@ RACKS = {1: "a", 2: "b", 3: "c"}
 THREE = {"t": [(1, 2), (2, 3), (3, 1), (1, 3)]}
 
 
-def wish(spec: Spec | None = None, *, growth: int = 0, of: BrokerClass = SMALL, **options) -> Spec:
+def to_size(spec: Spec | None = None, *, growth: int = 0, of: BrokerClass = SMALL, **options) -> Spec:
     """Three small brokers in racks of their own, four partitions of 20 bytes, and what may be bought."""
     made = spec or spec_of(RACKS, THREE, sizes=20)
     brokers = tuple(
@@ -42,7 +42,7 @@ def test_every_class_and_number_is_a_combination_once() -> None:
     """Today's brokers of the class count; those of other classes stay or leave. The same cluster isn't there twice."""
     found = [
         (c.number, c.broker_class, c.per_rack, c.keeps, [b.id for b in c.added], c.removed)
-        for c in combinations(wish())
+        for c in combinations(to_size())
     ]
 
     assert [
@@ -57,16 +57,16 @@ def test_every_class_and_number_is_a_combination_once() -> None:
 
 def test_fewer_brokers_and_other_racks_are_combinations_too() -> None:
     """The last ones of a class leave, and brokers in racks that aren't named."""
-    spec = wish(spec_of({**RACKS, 4: "a", 5: "b", 6: "c"}, THREE, sizes=20), per_rack=(1, 1), classes=(SMALL,))
+    spec = to_size(spec_of({**RACKS, 4: "a", 5: "b", 6: "c"}, THREE, sizes=20), per_rack=(1, 1), classes=(SMALL,))
     assert [((), (4, 5, 6))] == [(each.added, each.removed) for each in combinations(spec)]
-    spec = wish(per_rack=(1, 1), classes=(SMALL,), racks=("a", "d"))
+    spec = to_size(per_rack=(1, 1), classes=(SMALL,), racks=("a", "d"))
     (found,) = combinations(spec)
     assert ((2, 3), [(4, "d")]) == (found.removed, [(each.id, each.rack) for each in found.added])
 
 
 def test_changes_of_partitions_stay_and_those_of_brokers_do_not() -> None:
     """The cluster is the combination, whatever `changes` says of brokers."""
-    spec = replace(wish(), changes=Changes(add_brokers=(Broker(9, "a"),), rebalance="none"))
+    spec = replace(to_size(), changes=Changes(add_brokers=(Broker(9, "a"),), rebalance="none"))
     changed = sized_spec(spec, combinations(spec)[3]).changes
     assert ([4, 5, 6], (1, 2, 3), "all") == (
         [b.id for b in changed.add_brokers],
@@ -78,9 +78,9 @@ def test_changes_of_partitions_stay_and_those_of_brokers_do_not() -> None:
 def test_what_cannot_be_sized_is_refused() -> None:
     """Without `sizing`, and with rules that brokers to be bought can't be part of."""
     with pytest.raises(SetupError, match="there is no sizing; allowed: the key sizing"):
-        combinations(replace(wish(), sizing=None))
+        combinations(replace(to_size(), sizing=None))
     with pytest.raises(SetupError, match="can't be sized with placement, leader_racks, apart or together"):
-        combinations(replace(wish(), placement=(PlacementRuleRow("t", "hot", (1, 2), False),)))
+        combinations(replace(to_size(), placement=(PlacementRuleRow("t", "hot", (1, 2), False),)))
 
 
 def row(spec: Spec, number: int):
@@ -90,7 +90,7 @@ def row(spec: Spec, number: int):
 
 def test_a_cluster_that_holds_has_no_limit() -> None:
     """160 bytes in all: 54 on each of three, 27 on each of six."""
-    held = row(wish(), 2)
+    held = row(to_size(), 2)
     assert (True, None, None, None) == (held["holds"], held["month"], held["broker"], held["limit"])
     assert 0 < held["least_bytes"] <= held["bytes_moved"]
     assert 40 == held["used_percent"]  # two replicas of 20 bytes of 100
@@ -98,14 +98,14 @@ def test_a_cluster_that_holds_has_no_limit() -> None:
 
 def test_the_first_limit_is_that_of_the_growth() -> None:
     """60 bytes on a broker, half as many again each month: 90, then 135."""
-    spec = wish(growth=500_000, per_rack=(1, 1), classes=(SMALL,))
+    spec = to_size(growth=500_000, per_rack=(1, 1), classes=(SMALL,))
     assert (False, 2, "disk") == tuple(row(spec, 1)[name] for name in ("holds", "month", "limit"))
     assert (2, "disk") == tuple(sizing.as_it_is(spec)[name] for name in ("month", "limit"))
 
 
 def test_disks_may_be_filled_in_part() -> None:
     """With 50 % of 100 bytes today's 60 are too much, and all together hold too little: there is no plan."""
-    found = row(wish(disk_used_ppm=500_000, per_rack=(1, 1), classes=(SMALL,)), 1)
+    found = row(to_size(disk_used_ppm=500_000, per_rack=(1, 1), classes=(SMALL,)), 1)
     assert (False, 0, None, "disk", None) == tuple(
         found[name] for name in ("holds", "month", "broker", "limit", "bytes_moved")
     )
@@ -113,13 +113,13 @@ def test_disks_may_be_filled_in_part() -> None:
 
 def test_replicas_are_limited() -> None:
     """Eight replicas on three brokers are three on one of them."""
-    assert "replicas" == row(wish(replicas_per_broker=2, per_rack=(1, 1), classes=(SMALL,)), 1)["limit"]
-    assert row(wish(replicas_per_broker=3, per_rack=(1, 1), classes=(SMALL,)), 1)["holds"]
+    assert "replicas" == row(to_size(replicas_per_broker=2, per_rack=(1, 1), classes=(SMALL,)), 1)["limit"]
+    assert row(to_size(replicas_per_broker=3, per_rack=(1, 1), classes=(SMALL,)), 1)["holds"]
 
 
 def test_too_few_brokers_have_no_plan() -> None:
     """Two replicas need two brokers."""
-    spec = wish(spec_of({1: "a"}, {"t": [(1,)]}, sizes=1), per_rack=(1, 1), classes=(SMALL,), racks=("a",))
+    spec = to_size(spec_of({1: "a"}, {"t": [(1,)]}, sizes=1), per_rack=(1, 1), classes=(SMALL,), racks=("a",))
     from planner.model.recorded import ReplicationFactorRow
 
     changes = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),))
@@ -141,20 +141,20 @@ def test_a_rack_that_fails_leaves_the_others_its_traffic() -> None:
     one = {"per_rack": (1, 1), "classes": (BrokerClass("small", 100, 700),)}
     alike = BrokerClass("small", 100, 700)
 
-    assert row(wish(base, of=alike, **one), 1)["holds"]
-    found = row(wish(base, of=alike, survive="rack", **one), 1)
+    assert row(to_size(base, of=alike, **one), 1)["holds"]
+    found = row(to_size(base, of=alike, survive="rack", **one), 1)
     assert (False, 0) == (found["holds"], found["month"])
     assert "network without rack" in found["limit"]
-    assert "network without broker" in row(wish(base, of=alike, survive="broker", **one), 1)["limit"]
+    assert "network without broker" in row(to_size(base, of=alike, survive="broker", **one), 1)["limit"]
 
 
 def test_a_rack_with_all_replicas_takes_partitions_down() -> None:
     """Of two racks one may have both replicas today; no number of brokers changes that without a plan."""
-    spec = wish(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack")
+    spec = to_size(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack")
     assert "partitions offline without rack a" == sizing.as_it_is(spec)["limit"]
-    assert row(wish(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack", per_rack=(2, 2)), 1)[
-        "holds"
-    ]
+    assert row(
+        to_size(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack", per_rack=(2, 2)), 1
+    )["holds"]
 
 
 @examples(60)
@@ -179,7 +179,7 @@ def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> No
         for part, load in zip(topic.partitions, loads, strict=False)
     )
     base = replace(base, cluster=replace(base.cluster, topics=(replace(topic, partitions=parts),)))
-    spec = wish(base, growth=growth, survive=survive, months=4, of=BrokerClass("small", 100, 250))
+    spec = to_size(base, growth=growth, survive=survive, months=4, of=BrokerClass("small", 100, 250))
     found = sizing.as_it_is(spec)
 
     failures = {"none": [()], "broker": [(), (1,), (2,), (3,), (4,)], "rack": [(), (1, 3), (2, 4)]}[survive]
@@ -214,8 +214,8 @@ def test_the_hours_of_the_week_count() -> None:
     worst = max(hours.worst(build(base), base.week, build(base).replicas))
     spread = replace(base, changes=Changes())
     each = BrokerClass("one", None, int(worst * 0.9))
-    mean = wish(replace(spread, week=None), of=each, classes=(each,), per_rack=(4, 4), months=1)
-    busiest = wish(spread, of=each, classes=(each,), per_rack=(4, 4), months=1)
+    mean = to_size(replace(spread, week=None), of=each, classes=(each,), per_rack=(4, 4), months=1)
+    busiest = to_size(spread, of=each, classes=(each,), per_rack=(4, 4), months=1)
     assert sizing.as_it_is(mean)["used_percent"] < sizing.as_it_is(busiest)["used_percent"]
     # Today is the end of the history: all topics are written twice as fast there, also in the hours of the week.
     twice = {topic.name: 2_000_000 for topic in base.cluster.topics}
@@ -227,7 +227,7 @@ def test_the_hours_of_the_week_count() -> None:
 
 def test_rows_are_the_same_in_any_order() -> None:
     """A combination's row depends on nothing else."""
-    spec = wish(growth=100_000)
+    spec = to_size(growth=100_000)
     wanted: list[Combination] = list(combinations(spec))
     assert sizing.run(spec, wanted) == sizing.run(spec, wanted[::-1])[::-1]
 
@@ -238,6 +238,6 @@ def test_spark_gives_the_same_rows(spark, partitions) -> None:
     """With any number of tasks."""
     from spark_jobs import whatif
 
-    spec = wish(growth=100_000, survive="rack")
+    spec = to_size(growth=100_000, survive="rack")
     wanted = combinations(spec)
     assert sizing.run(spec, wanted) == whatif.sizes(spark, spec, wanted, partitions=partitions)

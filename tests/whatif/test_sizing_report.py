@@ -16,7 +16,7 @@ from planner.whatif.sizing import combinations
 SMALL, LARGE = BrokerClass("small", 100), BrokerClass("large", 300)
 
 
-def wish(**options):
+def to_size(**options):
     """Two small brokers, and six clusters that may be bought."""
     base = spec_of({1: "a", 2: "b"}, {"t": [(1, 2)]}, sizes=20)
     brokers = tuple(replace(each, disk_bytes=100) for each in base.cluster.brokers)
@@ -37,7 +37,7 @@ TODAY = {"month": 1, "broker": 2, "limit": "disk"}
 
 def made(*rows, spec=None):
     """The document of six rows."""
-    spec = spec or wish()
+    spec = spec or to_size()
     wanted = combinations(spec)
     assert len(rows) == len(wanted)
     return sizing_report.document(spec, wanted, TODAY, rows)
@@ -103,7 +103,7 @@ def test_what_is_above_a_limit_today_is_said_so(monkeypatch):
 
 def test_unknown_prices_are_unknown():
     """Then the fewest brokers come first, and it is said."""
-    spec = wish()
+    spec = to_size()
     spec = replace(spec, sizing=replace(spec.sizing, prices=(("small", 1050),)))
     document = made(row(1, 1), row(2, 1), row(3), row(4), row(5), row(6), spec=spec)
     assert [21.0, 42.0, None, None, None, None] == [each.price for each in document.sizes]
@@ -132,7 +132,7 @@ def test_the_document_is_json():
 
 def test_without_racks_a_number_is_that_of_all_brokers():
     """And what is above a limit today lasts not at all, rather than until month 0."""
-    spec = wish()
+    spec = to_size()
     bare = tuple(replace(each, rack=None) for each in spec.cluster.brokers)
     rackless = replace(spec, cluster=replace(spec.cluster, brokers=bare))
     counts = [(each.per_rack, len(each.added) - len(each.removed)) for each in combinations(rackless)]

@@ -88,26 +88,26 @@ def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment)
     names = sorted(replicas_after(document, assignment))
     every = target_racks(document)
     for path, rule in apart(document):
-        wishes = dict[tuple[int, tuple[str, ...]], tuple[str, int]]()
+        preferred = dict[tuple[int, tuple[str, ...]], tuple[str, int]]()
         for side, pattern in enumerate(rule.topics if rule.by.startswith("rack") else ()):
             for name in (name for name in names if fnmatchcase(name, pattern)):
                 rules = enumerate(document.get("leader_racks") or ())
                 own = next(((at, item) for at, item in rules if fnmatchcase(name, item["topics"])), None)
                 if own is not None:
-                    wishes.setdefault((side, tuple(own[1]["prefer"])), (name, own[0]))
-        racks = sorted({rack for _, prefer in wishes for rack in prefer})
-        if not wishes or len(every) < len(rule.topics) or len(rule.topics) ** len(racks) > _MOST_WAYS:
+                    preferred.setdefault((side, tuple(own[1]["prefer"])), (name, own[0]))
+        racks = sorted({rack for _, prefer in preferred for rack in prefer})
+        if not preferred or len(every) < len(rule.topics) or len(rule.topics) ** len(racks) > _MOST_WAYS:
             continue
         ways = (dict(zip(racks, each, strict=True)) for each in product(range(len(rule.topics)), repeat=len(racks)))
         if any(
             len(rule.topics) - len(set(side_of.values())) <= len(every - set(racks))
-            and all(any(side_of[rack] == side for rack in prefer) for side, prefer in wishes)
+            and all(any(side_of[rack] == side for rack in prefer) for side, prefer in preferred)
             for side_of in ways
         ):
             continue
-        pairs = sorted(combinations(sorted(wishes), 2), key=lambda pair: not set(pair[0][1]) & set(pair[1][1]))
+        pairs = sorted(combinations(sorted(preferred), 2), key=lambda pair: not set(pair[0][1]) & set(pair[1][1]))
         mine, theirs = next((pair for pair in pairs if pair[0][0] != pair[1][0]), pairs[0])
-        (one, first), (other, second) = wishes[mine], wishes[theirs]
+        (one, first), (other, second) = preferred[mine], preferred[theirs]
         where = " and ".join(place_of(document, ("leader_racks", at)) for at in sorted({first, second}))
         message = f"{one!r} and {other!r} prefer racks by {where} that can't be split between them, as no rack "
         message += f"{'leads' if rule.by.endswith(LEADERS) else 'has'} both"

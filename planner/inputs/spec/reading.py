@@ -339,11 +339,11 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
     if merged is not None and merged.config_defaults:
         written = cluster.get("config_defaults")
         cluster["config_defaults"] = dict(merged.config_defaults) | (written if isinstance(written, dict) else {})
-    found, wish = merged.cordoned if merged is not None else {}, value.get("changes")
+    found, changes = merged.cordoned if merged is not None else {}, value.get("changes")
     # A broker that is to be added may be live, and cordoned until it is.
     places = [(cluster, "brokers")]
-    if isinstance(wish, dict):
-        value["changes"] = dict(wish)
+    if isinstance(changes, dict):
+        value["changes"] = dict(changes)
         places.append((value["changes"], "add_brokers"))
     for section, key in places if found else ():
         if isinstance(rows := section.get(key), list):

@@ -1,4 +1,4 @@
-"""Specs whose wish is wrong, or asks for more than this release does; data for test_schema_errors."""
+"""Specs that ask for what is wrong, or for more than this release does; data for test_schema_errors."""
 
 from __future__ import annotations
 

@@ -197,9 +197,9 @@ CHANGE = "changes: {remove_brokers: [6]}\nsweep: {candidates: 20}\n"
 
 def planned(path: Path) -> dict[str, object]:
     """The plan of a spec without what names its input."""
-    wish = alternatives(load(path))
-    results = [run(each.problem, each.candidates) for each in wish]
-    document = as_json(build.planned(swept(wish, results)).plan)
+    requested = alternatives(load(path))
+    results = [run(each.problem, each.candidates) for each in requested]
+    document = as_json(build.planned(swept(requested, results)).plan)
     return {key: value for key, value in document.items() if key not in ("plan_id", "inputs")}
 
 
