@@ -150,11 +150,9 @@ def test_a_rack_that_fails_leaves_the_others_its_traffic() -> None:
 
 def test_a_rack_with_all_replicas_takes_partitions_down() -> None:
     """Of two racks one may have both replicas today; no number of brokers changes that without a plan."""
-    spec = to_size(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack")
-    assert "partitions offline without rack a" == sizing.as_it_is(spec)["limit"]
-    assert row(
-        to_size(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack", per_rack=(2, 2)), 1
-    )["holds"]
+    base = spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1)
+    assert "partitions offline without rack a" == sizing.as_it_is(to_size(base, survive="rack"))["limit"]
+    assert row(to_size(base, survive="rack", per_rack=(2, 2)), 1)["holds"]
 
 
 @examples(60)
