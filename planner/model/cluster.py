@@ -138,8 +138,9 @@ class Cluster:
 
     `unsized` is how many partitions have no size although others have one; they count as empty. `log_dirs` is what the
     brokers say of theirs, read only where they are to be balanced. `notes` are what the sources of the state disagree
-    about, in sentences. `config_defaults` is what brokers and the cluster set for all topics, under the names that
-    topics have for it. `rates` are those that the YAML states; partitions have them already.
+    about, in sentences; `outgrown` says that topics have outgrown the means of their profile. `config_defaults` is what
+    brokers and the cluster set for all topics, under the names that topics have for it. `rates` are those that the YAML
+    states; partitions have them already.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Cluster:
     unsized: int = 0
     log_dirs: LogDirs = NO_LOG_DIRS
     notes: tuple[str, ...] = ()
+    outgrown: tuple[str, ...] = ()
     config_defaults: Config = ()
     rates: tuple[StatedRateRow, ...] = ()
 

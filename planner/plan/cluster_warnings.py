@@ -68,7 +68,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)
     yield from _cluster_conditions(spec, problem, changed)
-    yield from spec.cluster.notes
+    yield from (*spec.cluster.notes, *spec.cluster.outgrown)
 
 
 def _cordoned(problem: Problem) -> Iterator[str]:

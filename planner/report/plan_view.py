@@ -32,7 +32,9 @@ def sections(plan: Plan, moved: Movement | None = None, folder: str | None = Non
 
 def details(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[ViewSection, ...]:
     """The sections behind the summary. In Markdown those are folded that a decision doesn't need."""
-    new = (Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False),)
+    stay = Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False)
+    made = (cluster_tables.new_partitions(plan), stay, choice_tables.placed_new(plan), cluster_tables.new_lists(plan))
+    log_dirs = (cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan))
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
     # Without a balance asked for, what isn't balanced is no matter for a decision.
     hours = (cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan))
@@ -53,23 +55,8 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
         ViewSection("Worst hours", told(*hours), "hours", plot="hours", folded=True),
         ViewSection("Traffic between racks", told(Lines(verdict.cross_rack(plan), "line")), "rack-traffic"),
         ViewSection("In the scenarios", told(scenarios), "scenarios"),
-        ViewSection(
-            "New partitions",
-            told(
-                cluster_tables.new_partitions(plan),
-                *(new if plan.new_topics else ()),
-                choice_tables.placed_new(plan),
-                cluster_tables.new_lists(plan),
-            ),
-            "new",
-            folded=True,
-        ),
-        ViewSection(
-            "Log dirs",
-            told(cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan)),
-            "of-log-dirs",
-            folded=True,
-        ),
+        ViewSection("New partitions", told(*made) if plan.new_topics else (), "new", folded=True),
+        ViewSection("Log dirs", told(*log_dirs), "of-log-dirs", folded=True),
         ViewSection(_COMPARED, told(choice_tables.compared(plan)), "others", folded=True),
         ViewSection(
             "Every term", told(choice_tables.terms(plan), *([relaxed] if kept else [])), "every-term", folded=True

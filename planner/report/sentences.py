@@ -207,14 +207,12 @@ def reached(row: RelaxedRow) -> str:
     return f"{percent(row.reached)} off share" if row.window in _BYTE_WINDOWS else f"differ by {number(row.reached)}"
 
 
-def missed_in_hours(plan: Plan, rows: Sequence[RelaxedRow]) -> str:
+def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
     """`missed: 20.2 % off share on Monday 09:00 UTC`, of one window's rows; empty where the mean rates miss it too."""
-    hours = [f"on {row.name}" for row in plan.hours.planned] if plan.hours else []
-    found = [(row, hour) for row in rows for hour in hours if row.why.startswith(f"{hour}: ")]
-    if not found or len(found) < len(rows):
+    if not rows or any(row.hour is None for row in rows):
         return ""
-    worst, hour = max(found, key=lambda each: each[0].reached)
-    return f"missed: {reached(worst)} {hour}"
+    worst = max(rows, key=lambda row: row.reached)
+    return f"missed: {reached(worst)} on {worst.hour}"
 
 
 def not_met(plan: Plan) -> tuple[str, ...]:

@@ -261,7 +261,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             shares = f"shares of {_range([unlike.least, unlike.most], unit)}" if unlike else ""
             by_share = ruled or (bool(shares) and (window not in missed or window in by_capacity))
             allowed = sentences.target(getattr(asked, window), by_share=by_share, shares=shares)
-            but = sentences.missed_in_hours(plan, [row for row in relaxed if row.window == window])
+            but = sentences.missed_in_hours([row for row in relaxed if row.window == window])
             but = but or _MISSED * (window in missed)
             if but and shares and not by_share and not getattr(asked, window).endswith("%"):
                 # A spread that fair shares don't allow.

@@ -48,6 +48,7 @@ class RelaxedRow(Section, frozen=True):
         ),
     ]
     why: Annotated[str, doc("Why it is not met.")]
+    hour: Annotated[str | None, doc("The busiest hour in which it is not met; absent for the mean rates.")] = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]
     return (
         *(found for window in cluster for found in _named(problem, window, (None,))),
         *(
-            structs.replace(found, why=f"on {each.name}: {found.why}")
+            structs.replace(found, why=f"on {each.name}: {found.why}", hour=each.name)
             for each, window in hours
             for found in _named(each.problem, window, (None,))
         ),

@@ -201,14 +201,9 @@ def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
         yield f"stored is less than a third or more than 3 times of what rates and retention make, check both: {named}"
     if spec.week and spec.week.planned_for:
         yield "planned here for mean rates: with balance.at: busiest hours, the plan of planner whatif may be another"
-    yield from outgrown_by(spec)
+    yield from spec.cluster.outgrown
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
-
-
-def outgrown_by(spec: Spec) -> Iterator[str]:
-    """The warning that topics have outgrown the means of their profile."""
-    return (note for note in spec.cluster.notes if note.startswith("the profile's rates"))
 
 
 def _unlike_retention(ahead: Forecast) -> Iterator[str]:

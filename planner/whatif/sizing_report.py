@@ -16,7 +16,6 @@ from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOUR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
 from planner.whatif.growth_cases import Row
-from planner.whatif.growth_report import outgrown_by
 from planner.whatif.sizing import Combination, asked, spec_of
 
 FORMAT_VERSION = "1.0"
@@ -107,7 +106,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
             yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
     if spec.week is None or not spec.week.planned_for:
         yield "the network is judged by mean rates; balance.at and cluster.load add the busiest hours of the week"
-    yield from outgrown_by(spec)
+    yield from spec.cluster.outgrown
     yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
 
 

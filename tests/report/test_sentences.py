@@ -12,7 +12,6 @@ from report_documents import GB, broker, huge, small, with_disks
 
 from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.comparison_types import ComparedRow, ParetoRow, ScenarioRow
-from planner.plan.document.plan_types import Plan
 from planner.report import sentences
 from planner.report.sentences import derived, pace
 from planner.scoring.missed_windows import RelaxedRow
@@ -53,17 +52,16 @@ def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
 
 
 def test_a_target_that_hours_miss_is_told_with_the_worst_of_them() -> None:
-    """The mean rates keep it then; where they miss it too, or no hours are planned for, no hour is named."""
-    hours = {"planned": [{"hour": 9, "name": "Monday 09:00"}, {"hour": 20, "name": "Monday 20:00"}]}
-    plan = typed(small(hours=hours))
+    """The mean rates keep it then; where they miss it too, no hour is named."""
 
-    def missed(*whys: tuple[str, float], of: Plan = plan) -> str:
-        rows = [row(RelaxedRow, {"window": "network_out", "why": why, "reached": found}) for why, found in whys]
-        return sentences.missed_in_hours(of, rows)
+    def missed(*hours: tuple[str | None, float]) -> str:
+        return sentences.missed_in_hours(
+            [row(RelaxedRow, {"window": "network_out", "hour": hour, "reached": found}) for hour, found in hours]
+        )
 
-    late, early = ("on Monday 20:00: why", 12.5), ("on Monday 09:00: why", 20.2)
+    late, early = ("Monday 20:00", 12.5), ("Monday 09:00", 20.2)
     assert "missed: 20.2 % off share on Monday 09:00" == missed(late, early)
-    assert "" == missed(late, ("why", 9)) == missed() == missed(late, of=typed(small()))
+    assert "" == missed(late, (None, 9)) == missed()
 
 
 def test_disks_are_shown_where_they_are_stated() -> None:

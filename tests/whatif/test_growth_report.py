@@ -112,7 +112,7 @@ def test_what_is_stored_is_held_against_rates_and_retention():
     assert [True, False, False, True] == notes
     outgrown = "the profile's rates are means over 180 days; …"
     spec = rated(size=1)
-    noted = replace(spec, cluster=replace(spec.cluster, notes=(outgrown, "another")))
+    noted = replace(spec, cluster=replace(spec.cluster, notes=("another",), outgrown=(outgrown,)))
     assert outgrown in told(noted)["notes"]
     assert "another" not in told(noted)["notes"]
 

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
+from planner.model import load_history
 from planner.model.cluster import Partition, PartitionKey, Topic
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, at_end, outgrown, topic_growth, topics_of
+from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, at_end, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.recorded import StatedRateRow
 from planner.model.spec import Rate
@@ -193,7 +194,7 @@ def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | 
 
 
 def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
-    """A plan's warnings about its profile: partitions that it lacks, topics not to be trusted or that outgrew it."""
+    """A plan's warnings about its profile: partitions that it lacks, and topics not to be trusted."""
     lacking = sum(key not in load.partitions for key in _cluster_keys(topics))
     untrusted = [topic.name for topic in topics if topic.name in load.about.findings.untrusted]
     found: list[str] = []
@@ -204,5 +205,10 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     if untrusted:
         shown = ", ".join(untrusted[:3]) + (", …" if len(untrusted) > 3 else "")
         found.append(f"cluster.load has {counted(len(untrusted), 'topic')} not to be trusted: {shown}")
+    return tuple(found)
+
+
+def outgrown(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
+    """A plan's warning where topics are written far faster than the means of their profile."""
     times = {topic.name: load.at_end.get(topic.name, _PPM) / _PPM for topic in topics}
-    return (*found, *outgrown(load.about.span, times))
+    return load_history.outgrown(load.about.span, times)

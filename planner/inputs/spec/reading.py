@@ -3,10 +3,10 @@
 Files are opened here, in `state_files` and by the sources of a load; all else on the input side takes text.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 
 from planner.inputs.importers import consumer_groups, log_dirs_describe
@@ -59,6 +59,7 @@ class _Topics:
     inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    outgrown: tuple[str, ...] = ()
     growth: Monthly = field(default_factory=Monthly)
     week: WeekOfLoad | None = None
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -98,8 +99,8 @@ def load(path: Path) -> Spec:
     document = read_yaml(decode(data, file), file)
     refused, unsupported = schema_findings(document)
     unreadable = {finding.key for finding in document.findings}
-    refused = [finding for finding in refused if finding.key not in unreadable]
-    broken = [*document.findings, *refused, *source_findings(document)]
+    of_schema = (finding for finding in refused if finding.key not in unreadable)
+    broken = [*document.findings, *of_schema, *source_findings(document)]
     topics = _with_load(_topics(document, path.parent, broken), path.parent, broken)
     written, document = document, topics.document
     # What stands inside a key that isn't acted on can't mislead a rule.
@@ -118,13 +119,16 @@ def load(path: Path) -> Spec:
     if findings or topics.assignment is None:
         raise SpecError(findings)
     told = groups.inputs if document.get("report", "consumers") else ()
-    inputs = (InputRow(path.name, hashlib.sha256(data).hexdigest()), *topics.inputs, *told)
-    dirs = _log_dirs(written, path.parent)
+    inputs, dirs = (
+        (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told),
+        _log_dirs(written, path.parent),
+    )
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
-    cluster, traffic = replace(spec.cluster, notes=topics.notes), sections.traffic(document)
+    cluster = replace(spec.cluster, notes=topics.notes, outgrown=topics.outgrown)
+    traffic = sections.traffic(document)
     written_too = {broker.id for broker in added_brokers(document)}
     # A replacement that only changes.replace_brokers names may be live, and cordoned, as well.
     joining = (
@@ -178,8 +182,9 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         topics,
         assignment=cluster_load.loaded(topics.assignment, load, sized=sized),
         sizes=topics.sizes if sized else Sizes(known, unsized if known else 0),
-        inputs=(*topics.inputs, InputRow(name, hashlib.sha256(content).hexdigest())),
+        inputs=(*topics.inputs, InputRow(name, sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
+        outgrown=cluster_load.outgrown(today, load),
         growth=Monthly(load.growth, at_end={name: ppm for name, ppm in load.at_end.items() if name not in rated}),
         week=None if lacks else replace(week, planned_for=sections.at_busiest_hours(document)),
     )
