@@ -44,6 +44,9 @@ from planner.model.load_history import WeekOfLoad
 from planner.model.recorded import InputRow
 from planner.model.spec import DescribedGroup, Monthly, Spec
 
+_OF_DOCUMENT = (*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES)
+_OF_TOPICS = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES)
+
 
 @dataclass(frozen=True)
 class _Topics:
@@ -110,19 +113,15 @@ def load(path: Path) -> Spec:
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
-    of_rules = (*PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES)
-    of_topics = (*TOPIC_RULES, *NEW_TOPIC_RULES, *of_rules)
-    rules = Rules((*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES), (*of_topics, *of_patterns))
+    rules = Rules(_OF_DOCUMENT, (*_OF_TOPICS, *of_patterns))
     findings += rule_findings(document, topics.assignment, misleading, rules)
     if not topics.findings and topics.assignment is not None:
         findings += size_findings(document, topics.sizes)
     if findings or topics.assignment is None:
         raise SpecError(findings)
     told = groups.inputs if document.get("report", "consumers") else ()
-    inputs, dirs = (
-        (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told),
-        _log_dirs(written, path.parent),
-    )
+    inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told)
+    dirs = _log_dirs(written, path.parent)
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)

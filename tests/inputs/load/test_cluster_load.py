@@ -65,7 +65,7 @@ def test_sizes_rates_and_growth_come_from_the_profile(tmp_path: Path) -> None:
     assert ["cluster.load doesn't have 1 partition: they count as idle where the YAML says nothing"] == [
         note for note in found.cluster.notes if "cluster.load" in note
     ]
-    assert any("% faster (orders): planner growth, planner size and months" in note for note in found.cluster.notes)
+    assert any("% faster (orders): planner growth, planner size and months" in note for note in found.cluster.outgrown)
     (rate,) = found.growth.rates
     assert "orders" == rate.topics
     assert rate.ppm == pytest.approx(1_000_000, rel=0.01)
