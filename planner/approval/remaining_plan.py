@@ -65,11 +65,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     made_of = build.outcome(spec, problem, assignment, rest.changes, costs)
     made = Plan(
         **build.asked(spec),
-        resumes=ResumesSection(
-            plan_id=approved.plan_id,
-            partitions_there=rest.there,
-            dropped=rest.dropped,
-        ),
+        resumes=ResumesSection(plan_id=approved.plan_id, partitions_there=rest.there, dropped=rest.dropped),
         # What the approved plan leaves for later steps, this one leaves too.
         complete=waiting is None,
         unfinished=waiting,
@@ -133,9 +129,7 @@ def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceS
     )
     missed = {row.window for row in asked} | {*was.missed}.intersection(stays)
     return structs.replace(
-        was,
-        relaxed=(*wanted, *(row for row in was.relaxed if row.window in stays)),
-        missed=tuple(sorted(missed)),
+        was, relaxed=(*wanted, *(row for row in was.relaxed if row.window in stays)), missed=tuple(sorted(missed))
     )
 
 
@@ -158,10 +152,7 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
     nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
     return {
         "choice": ChoiceSection(rule="asked", value=None, variant=BASE, why=f"what is left of plan {short}"),
-        "compared": (
-            pareto_front.comparison(DO_NOTHING, nothing, goal),
-            pareto_front.comparison(THIS_PLAN, row, goal),
-        ),
+        "compared": (pareto_front.comparison(DO_NOTHING, nothing, goal), pareto_front.comparison(THIS_PLAN, row, goal)),
         "variants": (),
         "pareto": (pareto_front.point(BASE, spec, row, goal, chosen=True),),
         "candidates": pareto_front.searched(problem, {STRATEGY: 1}, row, None),

@@ -9,14 +9,7 @@ import click
 import pyarrow as pa
 from rich.console import Console
 
-from planner.cli.engine import (
-    IN_PROCESS,
-    EngineOptions,
-    computed,
-    engine_options,
-    on_spark,
-    phases_shown,
-)
+from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark, phases_shown
 from planner.cli.output import FILE, Format, echo_line, format_option, show_found
 from planner.cli.workflow import require_beside, require_unchanged
 from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread, require_writable

@@ -180,7 +180,9 @@ def adopt(
 @click.argument("path", metavar="SPEC", type=output.FILE)
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
 @click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
-@click.option("-o", "--output", "out", type=output.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
+@click.option(
+    "-o", "--output", "out", type=output.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]"
+)
 @output.format_option
 @output.detail_options
 @output.shows_refused

@@ -11,15 +11,7 @@ from planner.model.cluster import LEADERS, Broker, Partition, PartitionKey, Topi
 from planner.model.cordons import with_cordons
 from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, binding_hours, hour_name
-from planner.model.problem import (
-    NEVER_LEADS,
-    UNCAPPED,
-    BoolArray,
-    IntArray,
-    LongArray,
-    Problem,
-    misplaced,
-)
+from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
 from planner.model.rack_spread import crowding, uneven_racks
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.model.together import with_slots

@@ -38,10 +38,7 @@ from planner.plan import (
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, ClusterSection
 from planner.plan.document.comparison_types import BalanceSection, BalanceWindows, BoundSection, ScenarioRow
-from planner.plan.document.partition_types import (
-    BatchLimits,
-    ExecutionSection,
-)
+from planner.plan.document.partition_types import BatchLimits, ExecutionSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ApartRow, SpecSection, SpecTopics, ValiditySection
 from planner.scoring import growth_scenarios, independent_check
@@ -266,10 +263,7 @@ def _balance(
         asked=_windows(spec.balance),
         missed=tuple(sorted({each.window for each in as_asked})),
         wanted=_windows(problem.balance),
-        relaxed=(
-            *over_brokers,
-            *log_dirs_section.relaxed(dirs),
-        ),
+        relaxed=(*over_brokers, *log_dirs_section.relaxed(dirs)),
         shares=tuple(unlike_shares(problem)) or None,
     )
 

@@ -24,17 +24,7 @@ from planner.plan.document.plan_types import Plan
 from planner.report import cluster_tables, plan_view, plot_movement, plots, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
-from planner.report.view import (
-    Lines,
-    Table,
-    Value,
-    View,
-    ViewSection,
-    Writer,
-    left_out_here,
-    sort_key,
-    written,
-)
+from planner.report.view import Lines, Table, Value, View, ViewSection, Writer, left_out_here, sort_key, written
 
 # A page opens at once with that many rows; whoever needs all of them has their source.
 MOST_ROWS = 500

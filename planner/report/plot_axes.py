@@ -141,13 +141,7 @@ def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArr
     axes.add_collection(drawn, autolim=False)
 
 
-def names(
-    axes: Axes,
-    points: Sequence[tuple[float, float, str]],
-    *,
-    beside: float = 0,
-    outside: bool = False,
-) -> None:
+def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: float = 0, outside: bool = False) -> None:
     """Texts at (x, y), those right of the middle on the left of their point; none is printed over another.
 
     `beside` is how far from its point a text begins. One that has no room is moved up, at most by three lines, and a

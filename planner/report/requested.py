@@ -102,12 +102,7 @@ def leader_racks(plan: Plan) -> str:
     return "; ".join(printable(text, 120) for text in rules)
 
 
-_HAVE: Mapping[ApartBy, str] = {
-    "broker": "on",
-    "rack": "in",
-    "broker_leaders": "led by",
-    "rack_leaders": "led in",
-}
+_HAVE: Mapping[ApartBy, str] = {"broker": "on", "rack": "in", "broker_leaders": "led by", "rack_leaders": "led in"}
 
 
 def apart(plan: Plan) -> str:

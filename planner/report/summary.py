@@ -96,10 +96,7 @@ def facts(plan: Plan) -> Facts:
         ("Alternative", _needed(plan) if does else ""),
         ("Proof", choice_tables.proof(plan) if verdict.replicas_copied(plan) else choice_tables.proof_in_brokers(plan)),
         ("Kafka's tool", choice_tables.kafkas_tool(plan)),
-        (
-            "Duration",
-            f"{duration}{verdict.busiest(plan)}" if does else "nothing to copy" if plan.new_topics else "",
-        ),
+        ("Duration", f"{duration}{verdict.busiest(plan)}" if does else "nothing to copy" if plan.new_topics else ""),
         *fullest,
         ("Removed", verdict.leaving(plan)),
     )

@@ -146,10 +146,7 @@ def _of_brokers_there(subject: Subject, rows: pa.Table) -> pa.Table:
     ids, stays, known = subject.problem.broker_ids, subject.problem.targets, subject.spec.cluster.brokers
     # A first step may leave replicas on a broker that is to leave.
     held = [row.id for row in subject.plan.brokers if row.after.replicas]
-    absent = {
-        TODAY: np.setdiff1d(ids, [broker.id for broker in known]),
-        PLANNED: np.setdiff1d(ids[~stays], held),
-    }
+    absent = {TODAY: np.setdiff1d(ids, [broker.id for broker in known]), PLANNED: np.setdiff1d(ids[~stays], held)}
     lists, racks = rows["brokers"].combine_chunks(), pc.equal(rows["of"], RACKS).to_numpy()
     of_row, sizes = pc.list_parent_indices(lists).to_numpy(), pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     there = np.ones(len(rows), dtype=bool)

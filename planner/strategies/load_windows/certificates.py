@@ -34,14 +34,7 @@ from planner.strategies.lagrangian_bound import (
     least,
     none_priced,
 )
-from planner.strategies.load_windows.allowed_plans import (
-    OpenWindows,
-    allowed,
-    at_price,
-    closed,
-    reached,
-    within,
-)
+from planner.strategies.load_windows.allowed_plans import OpenWindows, allowed, at_price, closed, reached, within
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.proof import facts, proof
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
