@@ -101,10 +101,10 @@ def probe(executable: Path) -> tuple[int, str] | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return parse_version(done.stderr + done.stdout) if done.returncode == 0 else None
+    return _parse_version(done.stderr + done.stdout) if done.returncode == 0 else None
 
 
-def parse_version(text: str) -> tuple[int, str] | None:
+def _parse_version(text: str) -> tuple[int, str] | None:
     """What `java -version` prints as (major, full version); `1.8.0` counts as 8, as it was named up to Java 8."""
     named = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', text)
     if not named:

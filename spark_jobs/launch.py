@@ -38,7 +38,7 @@ NO_SCRATCH = "the disk of its scratch folder is full, or can't be written; SPARK
 _DIED = "Spark's Java process ended before its work was done ({}); nothing was written"
 
 
-class JvmOutput:
+class _JvmOutput:
     """What the JVM prints: kept until the session is open, then passed on to stderr line by line."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Launch:
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self.stop: Callable[[], None] | None = None
-        self.output = JvmOutput()
+        self.output = _JvmOutput()
 
     def died(self, *, patient: bool = False) -> str:
         """How the JVM ended, nothing while it runs."""

@@ -43,7 +43,7 @@ GAP_SECONDS = 6 * HOUR_SECONDS
 _PARTITION_HOUR = ("topic", "partition", "hour")
 
 
-def increments(measures: DataFrame) -> DataFrame:
+def _increments(measures: DataFrame) -> DataFrame:
     """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps.
 
     A counter that falls began again at 0 and has grown by its new value. A log that shrank has no known growth for that
@@ -81,7 +81,7 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 
-    grown = increments(measures).where("seconds > 0").withColumn("rate", fn.expr("added / seconds"))
+    grown = _increments(measures).where("seconds > 0").withColumn("rate", fn.expr("added / seconds"))
     of_topic = grown.groupBy("topic", "hour").agg(
         *(fn.sum(fn.when(fn.col("kind") == kind, fn.col("rate"))).alias(kind) for kind in ("bytes_in", "bytes_out"))
     )
@@ -128,7 +128,7 @@ def flaws(measures: DataFrame) -> dict[str, int]:
     """Counts of counters that began again, of gaps, and of partitions that moved to other brokers."""
     from pyspark.sql import functions as fn
 
-    counted = increments(measures).agg(fn.sum("resets"), fn.sum("gaps")).first()
+    counted = _increments(measures).agg(fn.sum("resets"), fn.sum("gaps")).first()
     held = measures.where("kind = 'size' AND broker <> ''").groupBy("topic", "partition", "broker")
     stays = held.agg(fn.min("at").alias("first"), fn.max("at").alias("last"))
     firsts = stays.groupBy("topic", "partition").agg(

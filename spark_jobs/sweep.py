@@ -45,7 +45,7 @@ class Done(NamedTuple):
     asked: frozenset[int]
 
 
-class SweepWork(NamedTuple):
+class _SweepWork(NamedTuple):
     """What every task knows: the sweeps, whether each has tables to score from, where all rows go, and what is done."""
 
     sweeps: tuple[tuple[Candidates, bool], ...]
@@ -207,7 +207,7 @@ def _parts(
         return [np.zeros((len(COLUMNS), 0), dtype=np.int64)] * len(fleet)
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
     sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
-    values = [SweepWork(sweeps, tuple(each.scores for each in fleet), done, tasks), *(each.problem for each in fleet)]
+    values = [_SweepWork(sweeps, tuple(each.scores for each in fleet), done, tasks), *(each.problem for each in fleet)]
     tables = carried(spark, values, _evaluated, tasks, progress)
     of_sweep: list[list[pa.Table]] = [[] for _ in fleet]
     for table in tables:
@@ -236,7 +236,7 @@ def _narrowed(column: LongArray) -> pa.Array:
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
     """What one task answers: the rows that each sweep's result keeps of the task's share."""
     without_pandas()
-    job: SweepWork = received[0]
+    job: _SweepWork = received[0]
     for sweep, pieces in groupby(evaluate.pieces(job.sweeps, task, job.tasks, job.done.first), attrgetter("sweep")):
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]
         skipped = ASKED if sweep in job.done.asked else -1

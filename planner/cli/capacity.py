@@ -144,7 +144,7 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
     return 0
 
 
-def write_row(path: Path, number: int, out: Path) -> None:
+def _write_row(path: Path, number: int, out: Path) -> None:
     """Write a copy of a spec that asks for one cluster of the table. SetupError where there is no such number."""
     spec = reading.load(path)
     wanted = sizing.combinations(spec)
@@ -178,7 +178,7 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
     if (row is None) != (out is None):
         raise click.UsageError("--row and --output go together")
     if row is not None and out is not None:
-        write_row(path, row, out)
+        _write_row(path, row, out)
         echo_line(f"{out}: next: planner whatif {out}", err=True)
         return 0
     spec = reading.load(path)

@@ -90,11 +90,12 @@ _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)
 
 def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """The topics and their new partition counts, of `orders=24`."""
-    found = [_TOPIC.fullmatch(value) for value in values]
-    for value, match in zip(values, found, strict=True):
-        if match is None:
+    found = list[tuple[str, int]]()
+    for value in values:
+        if (match := _TOPIC.fullmatch(value)) is None:
             raise click.BadParameter(f"{value!r} isn't a topic and its partitions; allowed: such as orders=24")
-    return tuple((match[1], int(match[2])) for match in found if match)
+        found.append((match[1], int(match[2])))
+    return tuple(found)
 
 
 def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -108,7 +109,7 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 
 
 @click.command()
-@click.argument("spec", type=FILE)
+@click.argument("path", metavar="SPEC", type=FILE)
 @click.option("--plan", type=PATH, help="A plan of SPEC: which partitions change racks.")
 @click.option("--group", "groups", multiple=True, help="Only this group. May be repeated.")
 @click.option(
@@ -124,7 +125,7 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 @click.option("--consumers", callback=_range, metavar="2-12", help="The numbers of consumers that --sweep tries.")
 @engine_options(IN_PROCESS)
 @format_option
-def consumers(spec: Path, form: Format, **options: Any) -> int:
+def consumers(path: Path, form: Format, **options: Any) -> int:
     """Show what each member of SPEC's groups reads.
 
     How even that is, and what moves when a member leaves, a partition is added, or a rack changes.
@@ -133,7 +134,7 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
     """
     if options["consumers"] and not options["sweep"]:
         raise click.UsageError("--consumers says what --sweep tries; allowed: with --sweep")
-    found = answer(spec, ConsumersOptions(**options))
+    found = answer(path, ConsumersOptions(**options))
     # Not by the codec: a key needn't be text.
     show_found(
         form, lambda: to_builtins(found), lambda: consumers_report.view(found, planned=options["plan"] is not None)

@@ -64,7 +64,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
         case "markdown":
             echo_page(workflow.markdown(plan, at, whole=detail == "everything"))
         case _:
-            terminal.show_plan(plan, screen(_UNWRAPPED), at, files, detail or "summary")
+            terminal.show_plan(plan, screen(), at, files, detail or "summary")
     if ended := staleness.expired(plan, datetime.now(UTC)):
         say(f"warning: {ended}: apply.yml refuses it")
 
@@ -102,7 +102,7 @@ def show_view(view: View, form: Literal["text", "markdown"]) -> None:
     if form == "markdown":
         echo_page(markdown.render(view))
     else:
-        terminal.show(view, screen(_UNWRAPPED))
+        terminal.show(view, screen())
 
 
 def echo_json(value: Mapping[str, Any]) -> None:
@@ -125,11 +125,11 @@ def echo_page(text: str) -> None:
     click.echo(page(text), nl=False)
 
 
-def screen(columns: int) -> Console:
-    """A console that is as wide as the terminal, or as wide as given where stdout is a pipe, a file or closed."""
+def screen() -> Console:
+    """A console that is as wide as the terminal; no line is wrapped where stdout is a pipe, a file or closed."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     # Without `emoji=False` a name such as `:fire:` would be printed as a picture.
-    return _Screen(emoji=False, width=None if on_terminal else columns)
+    return _Screen(emoji=False, width=None if on_terminal else _UNWRAPPED)
 
 
 class _Screen(Console):

@@ -59,7 +59,7 @@ def _without_hours(spec: Spec) -> Problem:
         scenario_ppm=_scenario_ppm(spec, topics, topic_of),
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
-        allowed=allowed_brokers(spec, topics, ids),
+        allowed=_allowed_brokers(spec, topics, ids),
         apart=_apart(spec, topics),
         apart_by=tuple(rule.by for rule in spec.apart),
         leader_ranks=_leader_ranks(spec, topics, brokers),
@@ -111,7 +111,7 @@ def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray | None:
     return np.where((found := np.array(sides, dtype=np.int32)) == last, -1, found)
 
 
-def allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
+def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
     """(T, B): the brokers of `ids` (B,) that each topic may use; None without rules.
 
     A topic that no rule of `placement` matches may use all brokers but those of exclusive sets; one that is being

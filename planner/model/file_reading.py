@@ -65,7 +65,7 @@ def require_text_name(path: Path) -> None:
         raise UnreadableError(f"{path.as_posix()!r} isn't a name in UTF-8; allowed: rename the file")
 
 
-def open_file(path: Path, kind: FileKind, *, piped: bool) -> BinaryIO:
+def _open_file(path: Path, kind: FileKind, *, piped: bool) -> BinaryIO:
     """A regular file opened for reading, or a pipe where `piped`; UnreadableError for anything else or too much."""
     try:
         about = path.stat()
@@ -88,22 +88,17 @@ def too_large(path: Path, kind: FileKind, size_bytes: int | None = None) -> Unre
     return UnreadableError(f"{path.as_posix()!r} has {size}; allowed: at most {limit}")
 
 
-def refuse_compressed(head: bytes, path: Path) -> None:
-    """UnreadableError for a gzip file, named for what it is."""
-    if head.startswith(_GZIP):
-        raise UnreadableError(f"{path.as_posix()!r} is compressed with gzip; allowed: the text itself, so unpack it")
-
-
 def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
     """A file's content; UnreadableError where there is none, it isn't a file, or it is too large."""
-    with open_file(path, kind, piped=piped) as handle:
+    with _open_file(path, kind, piped=piped) as handle:
         try:
             data = handle.read(kind.most_bytes + 1)
         except OSError as error:
             raise unreadable(path, error) from None
     if len(data) > kind.most_bytes:
         raise too_large(path, kind)
-    refuse_compressed(data, path)
+    if data.startswith(_GZIP):
+        raise UnreadableError(f"{path.as_posix()!r} is compressed with gzip; allowed: the text itself, so unpack it")
     return data
 
 

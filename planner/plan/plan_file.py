@@ -18,7 +18,7 @@ def read(path: Path) -> Plan:
     """The plan; PlannerError if the file isn't a plan of this format, was changed, or contradicts itself."""
     file, data = file_reading.read_made(path, "plan.json", "a plan")
     plan = codec.decode(data, str(file))
-    wrong = next(contradictions(plan), None)
+    wrong = next(_contradictions(plan), None)
     if wrong is not None:
         raise StalePlanError(f"{file}: {wrong}: the plan was changed after it was made")
     return plan
@@ -30,7 +30,7 @@ def of_same_files(plan: Plan, spec: Spec) -> bool:
     return made == now
 
 
-def contradictions(plan: Plan) -> Iterator[str]:
+def _contradictions(plan: Plan) -> Iterator[str]:
     """A sentence for each contradiction, with its JSON path and what is allowed; types were checked before."""
     count = sum(row.label == THIS_PLAN for row in plan.compared)
     if count != 1:

@@ -98,7 +98,7 @@ def points(plan: Plan) -> Sequence[ParetoRow]:
 def _front(plan: Plan) -> Drawing:
     """What is copied against how far the broker furthest above its share is above it; lower left is better."""
     key, shown = ("bytes_moved", formats.size) if plan.cluster.sizes_known else ("replicas_moved", formats.number)
-    drawn = [*_seeds(plan, key), *_points(plan, key)]
+    drawn = list(_points(plan, key))
     figure, (axes,) = plot_axes.panels(1, 190)
     for at, point in enumerate(drawn):
         look: Any = {"ms": 11 if point.marker == "D" else 6, "mew": 1.8, "mec": COLOUR[point.role], "clip_on": False}
@@ -128,20 +128,17 @@ _FRONT_IN_WORDS = (
 
 
 def _points(plan: Plan, key: str) -> Iterator[_Point]:
+    """Kafka's own placements, which are on no front; then the front's."""
+    for seed in plan.compared:
+        if seed.label not in (THIS_PLAN, DO_NOTHING):
+            name = formats.printable(seed.label, 40)
+            yield _Point(getattr(seed, key), seed.imbalance_percent, name, "^", "out", True, sentences.above(seed))
     for row in points(plan):
         nothing = row.strategy == "unchanged"
         name = THIS_PLAN if row.chosen else DO_NOTHING if nothing else sentences.origin(plan, row)
         role, marker = ("after", "D") if row.chosen else ("quiet", "o")
         told = row.chosen or nothing
         yield _Point(getattr(row, key), row.imbalance_percent, name, marker, role, told, sentences.above(row))
-
-
-def _seeds(plan: Plan, key: str) -> Iterator[_Point]:
-    """Kafka's own placements, which are on no front."""
-    for row in plan.compared:
-        if row.label not in (THIS_PLAN, DO_NOTHING):
-            name = formats.printable(row.label, 40)
-            yield _Point(getattr(row, key), row.imbalance_percent, name, "^", "out", True, sentences.above(row))
 
 
 def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Drawing:

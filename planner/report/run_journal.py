@@ -65,16 +65,11 @@ def document(told_by: Sequence[Entry]) -> dict[str, Any]:
 
 def view(name: str, told_by: Sequence[Entry]) -> View:
     """How the run ended; every entry, its time first; then the figures of the batches, their sum last."""
-    table = Table(
-        name="journal",
-        title="",
-        row="entry",
-        rows=told_by,
-        columns=(
-            Column("Time (UTC)", lambda entry: Name(entry.time), numeric=False),
-            Column("What happened", lambda entry: Sentence(entry.said, _LONGEST), numeric=False),
-        ),
+    columns = (
+        Column[Entry]("Time (UTC)", lambda entry: Name(entry.time), numeric=False),
+        Column[Entry]("What happened", lambda entry: Sentence(entry.said, _LONGEST), numeric=False),
     )
+    table = Table("entry", told_by, columns, "journal")
     ends = [each.said for each in told_by if each.event in ("stopped", "summary")]
     lead = tuple(Sentence(said, _LONGEST) for said in ends or ([_NO_END] if told_by else []))
     nothing = Lines(() if told_by else ("The journal is empty.",))
@@ -90,19 +85,15 @@ _NO_END = (
 
 
 def _figures(rows: Sequence[Figures]) -> Table[Figures]:
-    return Table(
-        name="batches",
-        title="",
-        row="batch",
-        rows=rows,
-        columns=(
-            Column("Batch", lambda each: Name(each.batch), numeric=False),
-            Column("Time planned", lambda each: Quantity(each.planned_seconds or None, SECONDS)),
-            Column("Time taken", lambda each: Quantity(each.seconds, SECONDS)),
-            Column("Bytes planned", lambda each: Quantity(each.planned_bytes or None, "bytes")),
-            Column("Bytes copied", lambda each: Quantity(each.copied_bytes, "bytes")),
-        ),
+    column = Column[Figures]
+    columns = (
+        column("Batch", lambda each: Name(each.batch), numeric=False),
+        column("Time planned", lambda each: Quantity(each.planned_seconds or None, SECONDS)),
+        column("Time taken", lambda each: Quantity(each.seconds, SECONDS)),
+        column("Bytes planned", lambda each: Quantity(each.planned_bytes or None, "bytes")),
+        column("Bytes copied", lambda each: Quantity(each.copied_bytes, "bytes")),
     )
+    return Table("batch", rows, columns, "batches")
 
 
 def _sum(rows: Sequence[Figures]) -> Figures:

@@ -168,7 +168,7 @@ def refused_next(plan: Plan) -> str:
     ]
     over.sort(key=lambda gate: gate.key in AT_LEAST)
     verbs = ["lower " * (gate.key in AT_LEAST) or "raise " * (not at) for at, gate in enumerate(over)]
-    enough = [f"{gate.key} to {_enough(plan, gate)}{_as_today(plan, gate)}" for gate in over]
+    enough = [f"{gate.key} to {_enough(plan, gate)}" for gate in over]
     raised = " and ".join(map("".join, zip(verbs, enough, strict=True)))
     raises = f"{raised}{faster}, or " if raised else ""
     smaller = "".join(
@@ -178,22 +178,19 @@ def refused_next(plan: Plan) -> str:
     return f"nothing was written: {smaller}{raises}ask for less{step}{also}; then run the same command again"
 
 
-def _as_today(plan: Plan, gate: LimitRow) -> str:
-    """That today's cluster is beyond a limit too: no smaller change helps then."""
-    today = next((term.today for term in plan.terms if f"limits.{term.name}" == gate.key), None)
-    exceeded = gate.key.endswith(("_offline", "_refused")) and today is not None and today > gate.limit
-    return f" ({amount(today, '')} today already)" if exceeded else ""
-
-
 def _enough(plan: Plan, gate: LimitRow) -> str:
-    """The limit that this plan would keep, rounded up."""
+    """The limit that this plan would keep, rounded up; and that today's cluster is beyond it too, if it is."""
     if gate.key == "limits.disk_used":
         disk_bytes = next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value
         return f"{-(-1000 * gate.value // disk_bytes) / 10:g} %"
     unit = 60 if gate.key == "limits.eta" else 1
     if gate.key in (*GATES_ON_BYTES, *GATES_ON_RATES):
         unit = 10 ** max(0, len(str(gate.value)) - 3)
-    return gate_amount(gate.key, -(-gate.value // unit) * unit)
+    today = next((term.today for term in plan.terms if f"limits.{term.name}" == gate.key), None)
+    # No smaller change helps then.
+    exceeded = gate.key.endswith(("_offline", "_refused")) and today is not None and today > gate.limit
+    already = f" ({amount(today, '')} today already)" if exceeded else ""
+    return gate_amount(gate.key, -(-gate.value // unit) * unit) + already
 
 
 def copied_back(plan: Plan) -> str:

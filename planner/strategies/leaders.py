@@ -41,7 +41,7 @@ def order(
 
     A broker that replaces another stands where that one does. `led` (P,): who is to lead, -1: any of its replicas.
     """
-    placed = led_by_its_side(problem, placed, wanted)
+    placed = _led_by_its_side(problem, placed, wanted)
     free = problem.may_lead_anew
     leaders = leaders_after(problem, placed)
     able = may_lead(problem, placed, np.arange(problem.rows))
@@ -157,7 +157,7 @@ def _cheapest_of_a_topic(
     return int(sums[at]), int(rows[left[at]]), int(other_rows[right[at]])
 
 
-def led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
+def _led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     """The same replicas (P, W) but for partitions of which `apart` lets none lead: one of theirs changes places with a
     replica of their topic in its rack, which keeps every count, or moves. InfeasibleError where there is no such one.
     """
@@ -171,7 +171,7 @@ def led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntA
     ends = np.searchsorted(problem.topic_of[by_topic], np.arange(len(problem.topic_names) + 1))
     for row in lacking:
         alike = by_topic[ends[problem.topic_of[row]] : ends[problem.topic_of[row] + 1]]
-        ways = ways_to_lead(problem, placed, row, alike[moves[alike]], held, wanted)
+        ways = _ways_to_lead(problem, placed, row, alike[moves[alike]], held, wanted)
         if (best := min(ways, default=None)) is None:
             name = "{}-{}".format(*problem.partition_keys[row])
             raise InfeasibleError(f"apart: no replica of {name} can be moved to where it may be led")
@@ -183,7 +183,7 @@ def led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntA
     return placed
 
 
-def ways_to_lead(
+def _ways_to_lead(
     problem: Problem, placed: IntArray, row: int, alike: LongArray, held: LongArray, wanted: Windows
 ) -> Iterator[tuple[int, int, int, int, int, int]]:
     """How a row gets a replica that may lead it: whether counts change, what is copied more, replicas there, the row

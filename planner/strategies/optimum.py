@@ -227,7 +227,7 @@ def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: Int
     anew = problem.rebalance == "all" and problem.leader_ranks is None and not problem.is_new.any()
     if not anew or layout.replaced.any() or (layout.most[rows, racks] > 1).any():
         return placed
-    around = without_settled(layout, brokers)
+    around = _without_settled(layout, brokers)
     chosen, _ = settled(problem, around, wanted, place(problem, around, wanted))
     found = placed.copy()
     found[layout.rows] = chosen
@@ -248,7 +248,7 @@ def outside_and_copied(problem: Problem, layout: Layout, wanted: Windows, assign
     return outside, copied(problem, layout, assignment[layout.rows])
 
 
-def without_settled(layout: Layout, brokers: IntArray) -> Layout:
+def _without_settled(layout: Layout, brokers: IntArray) -> Layout:
     """The layout without a replica of each row on its broker (M,), -1: it has none, which counts as one that is fixed
     there.
     """

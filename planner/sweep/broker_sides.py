@@ -199,7 +199,7 @@ def improved(problem: Problem, sides: Sequence[int]) -> Splits:
     """One split: the likely one, improved by giving brokers to other sides, and by swapping two brokers' sides, while
     that helps. Not where only leaders are apart: it would no longer have whole racks.
     """
-    best = judged(problem, likely_split(problem, sides))
+    best = judged(problem, _likely_split(problem, sides))
     done = not best.lacking[0] and all(by.endswith(LEADERS) for by in problem.apart_by)
     for _ in range(0 if done else SPLIT_IMPROVEMENTS):
         near = judged(problem, neighbors(problem, best.side_of[0], sides))
@@ -235,7 +235,7 @@ def neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int])
     return near
 
 
-def likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
+def _likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
     """(1, G, Bt): in each rack, brokers for each side by its replicas, those first that hold most of what it has; or of
     all racks whole ones.
     """
@@ -323,7 +323,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         measures.append(problem.size_bytes)
     of_leaders = [at for at, by in enumerate(problem.apart_by) if by.endswith(LEADERS)]
     shares = np.zeros((len(measures) + bool(of_leaders), len(side_of), len(weighing)))
-    for rows, usable, of_side in kinds_of_topics(problem):
+    for rows, usable, of_side in _kinds_of_topics(problem):
         mine = np.repeat(usable[None], len(side_of), axis=0)
         leads = np.ones_like(mine)
         for group, side in enumerate(of_side):
@@ -338,7 +338,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         lacking += np.maximum(most - sizes.sum(axis=1), 0)
         lacking += np.maximum(min(most, len(racks.sizes)) - (sizes > 0).sum(axis=1), 0)
         for at, values in enumerate(measures):
-            shares[at] += shares_of(problem.replication_factors[rows], values[rows], mine * weighing, sizes, racks)
+            shares[at] += _shares_of(problem.replication_factors[rows], values[rows], mine * weighing, sizes, racks)
     uneven = np.zeros((len(side_of), 2), dtype=np.int64)
     if problem.rebalance == "all":
         # Of what a broker would have if all were alike by weight.
@@ -367,7 +367,7 @@ def without_leader(problem: Problem, group: int, elsewhere: BoolArray) -> LongAr
     return found
 
 
-def kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]]:
+def _kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]]:
     """Topics that may use the same brokers in every split: their partitions, the target brokers that rules of placement
     let them use (Bt,), and their side in each group, -1 for none.
     """
@@ -382,7 +382,7 @@ def kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[i
     ]
 
 
-def shares_of(
+def _shares_of(
     factors: IntArray, values: LongArray, weighing: LongArray, sizes: LongArray, racks: RackRule
 ) -> FloatArray:
     """(N, Bt): the fair shares of partitions with these factors and this much in each replica, for brokers of weights

@@ -116,7 +116,7 @@ KAFKA_STRATEGIES = ("kafka_classic", "kafka_striped")
 ASKED = 1
 
 
-class NoPandas:
+class _NoPandas:
     """While it finds modules, there is no pandas."""
 
     @staticmethod
@@ -133,11 +133,11 @@ def without_pandas() -> None:
     Otherwise it imports pandas when it makes its first one, to see whether they are: a third of a second. Whoever needs
     pandas later gets it.
     """
-    sys.meta_path.insert(0, NoPandas)
+    sys.meta_path.insert(0, _NoPandas)
     try:
         pa.array([0])
     finally:
-        sys.meta_path.remove(NoPandas)
+        sys.meta_path.remove(_NoPandas)
 
 
 class _Point(NamedTuple):

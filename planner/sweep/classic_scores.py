@@ -67,7 +67,7 @@ def has_tables(basis: ScoringBasis) -> bool:
 
 
 @lru_cache(maxsize=1)
-def tables_of(basis: ScoringBasis) -> Tables:
+def _tables_of(basis: ScoringBasis) -> Tables:
     """The tables of a problem that `has_tables`; those of the last one are kept."""
     problem = basis.problem
     brokers = int(problem.targets.sum())
@@ -82,7 +82,7 @@ def tables_of(basis: ScoringBasis) -> Tables:
 
 def by_tables(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores:
     """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
-    tables = tables_of(basis)
+    tables = _tables_of(basis)
     pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
     blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
     return score.finish(basis, Tally(*map(np.concatenate, zip(*blocks, strict=True))))
@@ -164,7 +164,7 @@ class ListTables:
 
 
 @dataclass(frozen=True, eq=False)
-class Leading:
+class _Leading:
     """Who leads: `anew` (P,) where it is the first replica; `today` (P,) the target broker that leads now, -1: none,
     where an election counts, -2: where none does; counts and traffic (Bt,) of partitions that keep their leaders;
     sent (P,) what a leader sends.
@@ -184,7 +184,7 @@ class ClassicSums:
     basis: ScoringBasis
     replicas: ReplicaPlaces
     lists: ListTables
-    leading: Leading
+    leading: _Leading
     few_in_sync: int
     # (P,): replicas in one rack from which on its failure is felt.
     felt: IntArray
@@ -193,7 +193,7 @@ class ClassicSums:
 
 
 @lru_cache(maxsize=1)
-def sums_of(basis: ScoringBasis) -> ClassicSums:
+def _sums_of(basis: ScoringBasis) -> ClassicSums:
     """The look-ups of a problem that `has_sums`; those of the last one are kept."""
     problem, wanted = basis.problem, basis.windows.topic_replicas
     factors = problem.replication_factors
@@ -214,7 +214,7 @@ def sums_of(basis: ScoringBasis) -> ClassicSums:
 
 def by_sums(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores:
     """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
-    sums = sums_of(basis)
+    sums = _sums_of(basis)
     tallies = [_tally(sums, *each) for each in zip(starts, shifts, strict=True)]
     return score.finish(basis, Tally(*map(np.stack, zip(*tallies, strict=True))))
 
@@ -361,14 +361,14 @@ def _lists(problem: Problem) -> ListTables:
     )
 
 
-def _leading(problem: Problem) -> Leading:
+def _leading(problem: Problem) -> _Leading:
     number, targets = broker_loads.target_numbers(problem), int(problem.targets.sum())
     anew, leads = problem.may_lead_anew, problem.leaders >= 0
     today = np.where(leads, number[problem.leaders], -1).astype(np.int64)
     sent = sent_by_leader(problem)
     kept = today[~anew & (today >= 0)]
     kept_sent = np.bincount(kept, weights=sent[~anew & (today >= 0)].astype(np.float64), minlength=targets)
-    return Leading(
+    return _Leading(
         anew,
         np.where(anew & ~problem.is_new, today, -2),
         np.bincount(kept, minlength=targets),

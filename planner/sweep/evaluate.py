@@ -197,7 +197,7 @@ def row_of_given(
 _BLOCK, _BLOCK_ONE_BY_ONE = 16_384, 64
 
 
-class Piece(NamedTuple):
+class _Piece(NamedTuple):
     """Some candidates of one of the sweeps, whether they are scored from tables, and how many are evaluated at once."""
 
     sweep: int
@@ -208,7 +208,7 @@ class Piece(NamedTuple):
 
 def pieces(
     sweeps: Sequence[tuple[Candidates, bool]], task: int = 0, tasks: int = 1, done: Sequence[int] = ()
-) -> Iterator[Piece]:
+) -> Iterator[_Piece]:
     """What one of so many tasks evaluates, by sweep. A sweep's bool: its classic placements are scored from tables.
 
     `done` is how many candidates of each sweep, its first ones, are evaluated already.
@@ -229,17 +229,17 @@ def pieces(
             yield each._replace(numbers=mine)
 
 
-def _left(sweeps: Sequence[tuple[Candidates, bool]], done: Sequence[int]) -> Iterator[Piece]:
+def _left(sweeps: Sequence[tuple[Candidates, bool]], done: Sequence[int]) -> Iterator[_Piece]:
     """A piece for every run of every sweep: all that isn't done."""
     for number, (each, has_tables) in enumerate(sweeps):
         for run, end in zip(each.runs, each.ends.tolist(), strict=True):
             numbers = range(max(end - run.count, done[number] if done else 0), end)
             from_tables = has_tables and run.strategy == "kafka_classic"
             at_once = _BLOCK if from_tables else 1 if run.strategy == "optimum" else _BLOCK_ONE_BY_ONE
-            yield Piece(number, numbers, from_tables, at_once)
+            yield _Piece(number, numbers, from_tables, at_once)
 
 
-def blocks(dealt: Iterable[Piece]) -> Iterator[tuple[int, LongArray]]:
+def blocks(dealt: Iterable[_Piece]) -> Iterator[tuple[int, LongArray]]:
     """Pieces cut into numbers (C,) to evaluate at once, each with its sweep."""
     for piece in dealt:
         for at in range(0, len(piece.numbers), piece.at_once):

@@ -16,7 +16,7 @@ import sys
 from planner.cli.output import screen
 
 sys.stdin.readline()  # By now nobody reads stdout.
-console = screen(80)
+console = screen()
 for _ in range(3):
     console.print("a line")
 print("went on", file=sys.stderr)
@@ -45,7 +45,7 @@ def test_a_name_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither in a line nor in a table's cell."""
     table = Table(box=None)
     table.add_row("rack:heart:1")
-    screen(80).print("broker :fire:", table)
+    screen().print("broker :fire:", table)
     lines = map(str.strip, capsys.readouterr().out.splitlines())
     assert ["broker :fire:", "rack:heart:1"] == list(filter(None, lines))
 

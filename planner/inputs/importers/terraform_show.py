@@ -93,7 +93,7 @@ def read_part(text: str, file: str) -> StatePart:
             findings.append(Finding(place, address, f"{found.topic} is declared twice; allowed: each topic once"))
         else:
             targets[found.topic] = found
-    msk = Msk.of(value)
+    msk = _Msk.of(value)
     seen = tuple(msk.brokers(place))
     if findings := [*findings, *(each for each in seen if isinstance(each, Finding))]:
         raise ImportStateError(findings)
@@ -138,7 +138,7 @@ def _of_state(value: Any) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Msk:
+class _Msk:
     """The MSK cluster that Terraform knows: its values, those of its nodes, and the id of each subnet's zone.
 
     Ids and subnets of brokers are told by `aws_msk_broker_nodes` alone, and their racks by the subnets: MSK sets

@@ -289,7 +289,7 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
                 f"{message}, {without}; allowed: a rack for each, or by: {rule.by.replace(unit, 'broker')}",
             )
             continue
-        short = partial(lack_of, racks, {""} if led else every, unit)
+        short = partial(_lack_of, racks, {""} if led else every, unit)
         usable = frozenset().union(*(brokers for side in sides for brokers in side.needs))
         if lack := short(usable, [side.most for side in sides]):
             what, needed, there = lack
@@ -306,7 +306,7 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
                 yield from _pair(document, side, other, short)
 
 
-def lack_of(
+def _lack_of(
     racks: Mapping[int, str | None], every: Set[str | None], by: str, brokers: Set[int], needed: Sequence[int]
 ) -> _Lack | None:
     """What these brokers lack for sides with so many replicas, where no broker, or no rack, has two; `every` rack has

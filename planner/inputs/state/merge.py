@@ -106,7 +106,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     merged = assignment(entries, configs.own, deleting, configs.effective)
     known = [part.sizes for part in parts if part.sizes is not None]
     sizes = largest_sizes(chain.from_iterable(each.items() for each in known)) if known else None
-    brokers, of_brokers = brokers_seen(parts)
+    brokers, of_brokers = _brokers_seen(parts)
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
     of_sizes = _size_notes(merged, ranked[0].file, sizes or {})
     own_notes = (note for part in parts for note in part.notes)
@@ -338,7 +338,7 @@ ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around the
 TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
 
 
-def brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
+def _brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
     """Each broker once, by id, as the source of the highest rank says; and what others say of its rack.
 
     ImportStateError for a rack that can't be written down: Kafka takes any text.

@@ -162,7 +162,7 @@ def _require_distinct_keys(data: bytes, source: str) -> None:
     json.loads(data, object_pairs_hook=checked)
 
 
-class Misfit(NamedTuple):
+class _Misfit(NamedTuple):
     """What doesn't fit: where (`$.batches[3].elect`), the value seen, and what is allowed."""
 
     path: str
@@ -173,12 +173,12 @@ class Misfit(NamedTuple):
         return f"{self.path} is {self.seen}; allowed: {self.allowed}"
 
 
-def misfits(value: Any, kind: type[Section] = Plan) -> Iterator[Misfit]:
+def misfits(value: Any, kind: type[Section] = Plan) -> Iterator[_Misfit]:
     """All the reasons why a JSON value isn't a plan, or of another class, in the order of the types."""
     return _misfits(value, _TYPE_INFO(kind), "$")
 
 
-def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:
+def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[_Misfit]:
     kind = _bare(kind)
     members = [_bare(each) for each in kind.types] if isinstance(kind, types.UnionType) else [kind]
     # True and False are numbers in Python.
@@ -186,7 +186,7 @@ def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:
     found = next((each for each in alike if isinstance(value, JSON_TYPES[type(each)][1])), None)
     match found:
         case None:
-            yield Misfit(path, shown(value), " or ".join(dict.fromkeys(map(_name, members))))
+            yield _Misfit(path, shown(value), " or ".join(dict.fromkeys(map(_name, members))))
         case types.StructType():
             yield from _in_object(value, found, path)
         case types.DictType(key_type=key_type, value_type=value_type):
@@ -195,13 +195,13 @@ def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:
                 yield from _misfits(each, value_type, f"{path}.{_shown_key(key)}")
         case types.VarTupleType(item_type=item_type, min_length=least, max_length=most):
             if allowed := _outside(len(value), least, most):
-                yield Misfit(path, shown(value), f"{allowed} items")
+                yield _Misfit(path, shown(value), f"{allowed} items")
             rows = (row for row in enumerate(value) if not _is_sound_row(row[1], item_type))
             for at, each in rows:
                 yield from _misfits(each, item_type, f"{path}[{at}]")
         case _:
             if allowed := _refused(value, found):
-                yield Misfit(path, shown(value), allowed)
+                yield _Misfit(path, shown(value), allowed)
 
 
 def _is_sound_row(value: Any, kind: types.Type) -> bool:
@@ -238,18 +238,18 @@ def _bare(kind: types.Type) -> types.Type:
     return kind.type if isinstance(kind, types.Metadata) else kind
 
 
-def _in_object(value: dict[str, Any], kind: types.StructType, path: str) -> Iterator[Misfit]:
+def _in_object(value: dict[str, Any], kind: types.StructType, path: str) -> Iterator[_Misfit]:
     known = {field.encode_name: field for field in kind.fields}
     for key in value:
         if key not in known:
-            yield Misfit(f"{path}.{_shown_key(key)}", "unknown", ", ".join(known))
+            yield _Misfit(f"{path}.{_shown_key(key)}", "unknown", ", ".join(known))
     for key, field in known.items():
         if key in value and value[key] is None and not field.required:
-            yield Misfit(f"{path}.{key}", "null", f"{_described(field)}, or no such key")
+            yield _Misfit(f"{path}.{key}", "null", f"{_described(field)}, or no such key")
         elif key in value:
             yield from _misfits(value[key], field.type, f"{path}.{key}")
         elif field.required:
-            yield Misfit(f"{path}.{key}", "missing", _described(field))
+            yield _Misfit(f"{path}.{key}", "missing", _described(field))
 
 
 def _outside(value: float, least: float | None, most: float | None) -> str | None:

@@ -191,13 +191,6 @@ def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray,
     return _shortest(_residual(*_whole(plain, windowed, solved)), len(supplies)) << np.int64(solved.shift)
 
 
-def _distances(network: Arcs, units: LongArray, nodes: int) -> LongArray:
-    """The nodes' prices (nodes,) that prove a flow (K,) of these arcs optimal: the shortest distances in the residual
-    network, which has no negative cycle then, from a source with an arc of cost 0 to every node.
-    """
-    return _shortest(_residual(network, units), nodes)
-
-
 def _residual(network: Arcs, units: LongArray) -> list[IntArray | LongArray]:
     """The arcs on which a flow (K,) could still change: tails, heads, costs."""
     more, less = units < network.capacities, units > network.lows
@@ -378,7 +371,9 @@ def face_of(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow, nodes: in
 
 def _optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
     """The optimal face of a network of which one optimal flow is known, units (K,)."""
-    prices = _distances(arcs, units, nodes)
+    # The prices of nodes that prove the flow optimal: the shortest distances in the residual network, which then has no
+    # negative cycle, from a source with an arc of cost 0 to every node.
+    prices = _shortest(_residual(arcs, units), nodes)
     tight = arcs.costs + prices[arcs.tails] == prices[arcs.heads]
     more, less = tight & (units < arcs.capacities), tight & (units > arcs.lows)
     tails = np.concatenate([arcs.tails[more], arcs.heads[less]])

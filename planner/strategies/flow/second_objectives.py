@@ -41,7 +41,7 @@ _COST_BITS = 30
 
 def leaders_today(problem: Problem) -> IntArray:
     """(P,): the leader of each partition, the preferred one where there is none; or the broker that replaces it."""
-    leaders = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
+    leaders = problem.copied_from
     return taken_over(problem, leaders[:, None])[:, 0]
 
 
@@ -175,7 +175,7 @@ class _Face:
         costs = np.zeros(len(network.arcs.tails), dtype=np.int64)
         if not problem.racks_matter:
             return costs
-        source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])[layout.rows]
+        source = problem.copied_from[layout.rows]
         of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
         of_group[layout.groups] = problem.broker_racks[layout.targets]
         coarse = max(0, int(layout.copy_bytes.max(initial=0)).bit_length() - _COST_BITS)

@@ -56,7 +56,7 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
     aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
     if not aims or not 0 < len(layout.rows) * len(layout.targets) <= TIE_CELLS:
         return None
-    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])[layout.rows]
+    source = problem.copied_from[layout.rows]
     led = leaders_today(problem)[layout.rows]
     leaders = np.where(led >= 0, layout.here[led], -1)
     # A broker that leaves is copied from all the same, at best by one of its own rack.
