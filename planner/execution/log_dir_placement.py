@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -85,7 +85,8 @@ def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
     usable = {broker for broker, dirs in dirs_of.items() if any(log_dir.error is None for log_dir in dirs)}
     before = _loads(((each.broker, each.path), each.size_bytes) for each in lies.values())
     filled = [
-        _fill(spec.log_dirs, broker, dirs_of[broker], held[broker], work) for broker in sorted(held.keys() & usable)
+        _Filled.of(spec.log_dirs, broker, dirs_of[broker], held[broker], work)
+        for broker in sorted(held.keys() & usable)
     ]
     left_out = []
     for broker in sorted(held.keys() - usable):
@@ -155,6 +156,29 @@ class _Filled(NamedTuple):
         """The free replicas with their log dirs."""
         return [(each, self.usable[at]) for each, at in zip(self.free, self.packed.places.tolist(), strict=True)]
 
+    @classmethod
+    def of(
+        cls, tolerance: Tolerance, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float
+    ) -> Self:
+        """A broker's replicas packed into its log dirs."""
+        usable = [log_dir for log_dir in dirs if log_dir.error is None]
+        paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
+        free = [each for each in replicas if each.free and (each.comes or each.home in paths)]
+        others = [each for each in replicas if not (each.free and (each.comes or each.home in paths))]
+        settled = _loads((each.home, each.size_bytes) for each in others)
+        at_rest = np.array([settled[path].size_bytes for path in paths], dtype=np.int64)
+        total = sum(each.size_bytes for each in free) + int(at_rest.sum())
+        # Shares are measured by the log dirs' sizes where all are known.
+        disks = [log_dir.disk_bytes or 1 for log_dir in usable]
+        weights = disks if all(log_dir.disk_bytes for log_dir in usable) else [1] * len(usable)
+        dirs_problem = Dirs(
+            np.array([each.size_bytes for each in free], dtype=np.int64),
+            np.array([paths[each.home] if each.home is not None else -1 for each in free], dtype=np.int64),
+            at_rest,
+            _window(tolerance, total, weights),
+        )
+        return cls(broker, dirs, list(paths), free, others, dirs_problem, pack(dirs_problem, work))
+
 
 def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
     """The log dirs of each broker by path: what it says itself, with the sizes of the YAML, or what the YAML lists.
@@ -204,29 +228,6 @@ def _held(
             )
         )
     return held
-
-
-def _fill(
-    tolerance: Tolerance, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float
-) -> _Filled:
-    """A broker's replicas packed into its log dirs."""
-    usable = [log_dir for log_dir in dirs if log_dir.error is None]
-    paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
-    free = [each for each in replicas if each.free and (each.comes or each.home in paths)]
-    others = [each for each in replicas if not (each.free and (each.comes or each.home in paths))]
-    settled = _loads((each.home, each.size_bytes) for each in others)
-    at_rest = np.array([settled[path].size_bytes for path in paths], dtype=np.int64)
-    total = sum(each.size_bytes for each in free) + int(at_rest.sum())
-    # Shares are measured by the log dirs' sizes where all are known.
-    disks = [log_dir.disk_bytes or 1 for log_dir in usable]
-    weights = disks if all(log_dir.disk_bytes for log_dir in usable) else [1] * len(usable)
-    dirs_problem = Dirs(
-        np.array([each.size_bytes for each in free], dtype=np.int64),
-        np.array([paths[each.home] if each.home is not None else -1 for each in free], dtype=np.int64),
-        at_rest,
-        _window(tolerance, total, weights),
-    )
-    return _Filled(broker, dirs, list(paths), free, others, dirs_problem, pack(dirs_problem, work))
 
 
 def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> LongArray:

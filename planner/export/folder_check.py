@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, Self
 
 from planner.model.errors import SetupError, StalePlanError
 
@@ -88,6 +88,17 @@ class FolderEntry:
     executable: bool
     sha256: str | None
 
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """What is at a path."""
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return cls("link", False, hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest())
+        if not stat.S_ISREG(mode):
+            return cls("device", False, None)
+        with path.open("rb") as file:
+            return cls("file", bool(mode & 0o111), hashlib.file_digest(file, "sha256").hexdigest())
+
 
 def entries(folder: Path) -> dict[str, FolderEntry]:
     """Everything below a folder except folders, by relative POSIX path; a link to a folder is a link.
@@ -105,19 +116,9 @@ def _below(folder: Path, top: Path) -> Iterator[tuple[str, FolderEntry]]:
                 if each.is_dir(follow_symlinks=False):
                     yield from _below(path, top)
                 else:
-                    yield path.relative_to(top).as_posix(), _entry(path)
+                    yield path.relative_to(top).as_posix(), FolderEntry.of(path)
     except OSError as error:
         raise SetupError(f"{error.filename or folder}: can't be read: {error.strerror}") from error
-
-
-def _entry(path: Path) -> FolderEntry:
-    mode = path.lstat().st_mode
-    if stat.S_ISLNK(mode):
-        return FolderEntry("link", False, hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest())
-    if not stat.S_ISREG(mode):
-        return FolderEntry("device", False, None)
-    with path.open("rb") as file:
-        return FolderEntry("file", bool(mode & 0o111), hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def digest(content: bytes) -> str:

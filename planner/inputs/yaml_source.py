@@ -14,6 +14,8 @@ from typing import Any, Self
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from planner.inputs.importers.state_parts import place_of
+from planner.inputs.importers.state_parts import shown as cut
 from planner.model.errors import Finding, Place, SpecError
 
 Path = tuple[str | int, ...]
@@ -112,8 +114,7 @@ def shown(value: object) -> str:
         case list():
             return "a list"
         case _:
-            text = repr(value)
-            return text if len(text) <= 60 else text[:57] + "..."
+            return cut(value)
 
 
 def decode(data: bytes, file: str) -> str:
@@ -123,9 +124,8 @@ def decode(data: bytes, file: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         good = data[: error.start].decode("utf-8")
-        place = Place(file, good.count("\n") + 1, len(good) - good.rfind("\n"))
         message = f"byte 0x{data[error.start]:02x} isn't UTF-8; allowed: text in UTF-8"
-        raise SpecError([Finding(place, "", message)]) from None
+        raise SpecError([Finding(place_of(good, len(good), file), "", message)]) from None
 
 
 def read_yaml(text: str, file: str) -> Document:
@@ -151,9 +151,8 @@ def _compose(text: str, file: str) -> Node:
         spaces = "; allowed: spaces" if "'\\t'" in about else ""
         raise SpecError([Finding(place, "", f"not YAML: {about}{spaces}")]) from None
     except yaml.reader.ReaderError as error:
-        good = text[: error.position]
-        place = Place(file, good.count("\n") + 1, len(good) - good.rfind("\n"))
-        raise SpecError([Finding(place, "", f"not YAML: character {error.character!r} isn't allowed")]) from None
+        message = f"not YAML: character {error.character!r} isn't allowed"
+        raise SpecError([Finding(place_of(text, error.position, file), "", message)]) from None
     except RecursionError:
         raise SpecError([Finding(Place(file), "", f"nested too deeply; allowed: {DEEPEST} levels")]) from None
     if root is None:

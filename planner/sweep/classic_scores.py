@@ -13,6 +13,7 @@ sums over all replicas. Either way the scores are those of `score.score`.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +127,7 @@ def has_sums(basis: ScoringBasis) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class ReplicaPlaces:
+class _ReplicaPlaces:
     """All replicas to place (N,), those of position 0 first, then those of position 1, and so on, by partition.
 
     spans[k] where position k's are, and their partitions, None: all · size, rate_in (N,) bytes, and what is written to
@@ -145,9 +146,35 @@ class ReplicaPlaces:
     kinds: NDArray[np.int8]
     ahead: LongArray | None
 
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        factors, targets = problem.replication_factors, int(problem.targets.sum())
+        brokers = np.flatnonzero(problem.targets)
+        positions = [np.flatnonzero(factors > position) for position in range(int(factors.max()))]
+        row, ends = np.concatenate(positions), np.cumsum([len(each) for each in positions])
+        spans = [(slice(end - len(each), end), each) for each, end in zip(positions, ends.tolist(), strict=True)]
+        source = problem.copied_from
+        here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
+        here[np.arange(problem.rows)[:, None], problem.replicas] = True
+        here[problem.is_new] = True  # nobody copies what is to be made
+        crossing = problem.broker_racks[brokers] != problem.broker_racks[source][:, None]
+        kinds = np.where(here[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
+        place = np.concatenate([np.full(len(each), position) for position, each in enumerate(positions)])
+        return cls(
+            tuple((span, None if len(rows) == problem.rows else rows) for span, rows in spans),
+            problem.size_bytes[row].astype(np.float64),
+            problem.bytes_in_per_sec[row].astype(np.float64),
+            source[row].astype(np.int64),
+            row * targets,
+            problem.topic_of[row].astype(np.int64) * targets,
+            score.digest_keys(row, place),
+            kinds.reshape(-1),
+            None if problem.sizes_ahead is None else problem.sizes_ahead[row],
+        )
+
 
 @dataclass(frozen=True, eq=False)
-class ListTables:
+class _ListTables:
     """Kafka's lists of replicas as look-ups, by (position + partition, shift + round), neither taken modulo anything.
 
     base (P,) where each partition's lists begin · stride a topic's start index times it, and the shift, say which
@@ -161,6 +188,35 @@ class ListTables:
     uneven: BoolArray
     crowded: IntArray
     brokers: LongArray
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        order, racks = kafka_classic.broker_order(problem)
+        number, count = broker_loads.target_numbers(problem), len(order)
+        ids, factors = problem.partition_ids, problem.replication_factors
+        widest = int(factors.max())
+        rounds = max(count - 1, 1)
+        # Start index and partition, and shift and round, add up to less than these.
+        stride, length = count + rounds, 2 * count * (count + rounds)
+        where = np.divmod(np.arange(length), stride)
+        base = (ids % count).astype(np.int64) * stride + ids // count % rounds
+        tables = []
+        for at, factor in enumerate(np.unique(factors).tolist()):
+            base[factors == factor] += at * length
+            lists = kafka_classic.place_rows(order, racks, factor, np.zeros(length, dtype=np.int32), where[0], where[1])
+            tables.append(np.pad(lists, ((0, 0), (0, widest - factor)), constant_values=-1))
+        lists = np.concatenate(tables)
+        every = replace(problem, topic_of=np.zeros(len(lists), dtype=np.int32))
+        inside = np.append(problem.broker_racks, -1)[lists]
+        crowded = [((inside == column[:, None]) & (lists >= 0)).sum(axis=1) for column in inside.T]
+        return cls(
+            base,
+            stride,
+            tuple(np.where(column >= 0, number[column], 0).astype(np.int64) for column in lists.T),
+            uneven_racks(every, lists),
+            np.max(crowded, axis=0).astype(np.int32),
+            np.flatnonzero(problem.targets),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,14 +232,30 @@ class _Leading:
     kept_sent: LongArray
     sent: Floats
 
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        number, targets = broker_loads.target_numbers(problem), int(problem.targets.sum())
+        anew, leads = problem.may_lead_anew, problem.leaders >= 0
+        today = np.where(leads, number[problem.leaders], -1).astype(np.int64)
+        sent = sent_by_leader(problem)
+        kept = today[~anew & (today >= 0)]
+        kept_sent = np.bincount(kept, weights=sent[~anew & (today >= 0)].astype(np.float64), minlength=targets)
+        return cls(
+            anew,
+            np.where(anew & ~problem.is_new, today, -2),
+            np.bincount(kept, minlength=targets),
+            kept_sent.astype(np.int64),
+            sent.astype(np.float64),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class ClassicSums:
     """All that is known of a problem's classic placements before one is drawn."""
 
     basis: ScoringBasis
-    replicas: ReplicaPlaces
-    lists: ListTables
+    replicas: _ReplicaPlaces
+    lists: _ListTables
     leading: _Leading
     few_in_sync: int
     # (P,): replicas in one rack from which on its failure is felt.
@@ -202,9 +274,9 @@ def _sums_of(basis: ScoringBasis) -> ClassicSums:
     most = max(int(np.bincount(problem.topic_of, weights=factors).max()), int(wanted[0].max(initial=0)))
     return ClassicSums(
         basis,
-        _replicas(problem),
-        _lists(problem),
-        _leading(problem),
+        _ReplicaPlaces.of(problem),
+        _ListTables.of(problem),
+        _Leading.of(problem),
         int(((factors < problem.min_insync) & (factors != before)).sum()),
         (factors - np.where(served, problem.min_insync, 1)).astype(np.int32),
         weight(np.arange(most + 1, dtype=np.int64), TOPIC_PRICE),
@@ -305,73 +377,3 @@ def _exposed(sums: ClassicSums, which: LongArray, at: LongArray) -> LongArray:
     for position, (span, rows) in enumerate(known.spans):
         assignment[slice(None) if rows is None else rows, position] = sums.lists.brokers[at[span]]
     return failure_costs.lost_by_group(problem, fragile, assignment, np.zeros_like(problem.topic_of), 1)[0]
-
-
-def _replicas(problem: Problem) -> ReplicaPlaces:
-    factors, targets = problem.replication_factors, int(problem.targets.sum())
-    brokers = np.flatnonzero(problem.targets)
-    positions = [np.flatnonzero(factors > position) for position in range(int(factors.max()))]
-    row, ends = np.concatenate(positions), np.cumsum([len(each) for each in positions])
-    spans = [(slice(end - len(each), end), each) for each, end in zip(positions, ends.tolist(), strict=True)]
-    source = problem.copied_from
-    here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
-    here[np.arange(problem.rows)[:, None], problem.replicas] = True
-    here[problem.is_new] = True  # nobody copies what is to be made
-    crossing = problem.broker_racks[brokers] != problem.broker_racks[source][:, None]
-    kinds = np.where(here[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
-    place = np.concatenate([np.full(len(each), position) for position, each in enumerate(positions)])
-    return ReplicaPlaces(
-        tuple((span, None if len(rows) == problem.rows else rows) for span, rows in spans),
-        problem.size_bytes[row].astype(np.float64),
-        problem.bytes_in_per_sec[row].astype(np.float64),
-        source[row].astype(np.int64),
-        row * targets,
-        problem.topic_of[row].astype(np.int64) * targets,
-        score.digest_keys(row, place),
-        kinds.reshape(-1),
-        None if problem.sizes_ahead is None else problem.sizes_ahead[row],
-    )
-
-
-def _lists(problem: Problem) -> ListTables:
-    order, racks = kafka_classic.broker_order(problem)
-    number, count = broker_loads.target_numbers(problem), len(order)
-    ids, factors, widest = problem.partition_ids, problem.replication_factors, int(problem.replication_factors.max())
-    rounds = max(count - 1, 1)
-    # Start index and partition, and shift and round, add up to less than these.
-    stride, length = count + rounds, 2 * count * (count + rounds)
-    where = np.divmod(np.arange(length), stride)
-    base = (ids % count).astype(np.int64) * stride + ids // count % rounds
-    tables = []
-    for at, factor in enumerate(np.unique(factors).tolist()):
-        base[factors == factor] += at * length
-        lists = kafka_classic.place_rows(order, racks, factor, np.zeros(length, dtype=np.int32), where[0], where[1])
-        tables.append(np.pad(lists, ((0, 0), (0, widest - factor)), constant_values=-1))
-    lists = np.concatenate(tables)
-    every = replace(problem, topic_of=np.zeros(len(lists), dtype=np.int32))
-    inside = np.append(problem.broker_racks, -1)[lists]
-    crowded = [((inside == column[:, None]) & (lists >= 0)).sum(axis=1) for column in inside.T]
-    return ListTables(
-        base,
-        stride,
-        tuple(np.where(column >= 0, number[column], 0).astype(np.int64) for column in lists.T),
-        uneven_racks(every, lists),
-        np.max(crowded, axis=0).astype(np.int32),
-        np.flatnonzero(problem.targets),
-    )
-
-
-def _leading(problem: Problem) -> _Leading:
-    number, targets = broker_loads.target_numbers(problem), int(problem.targets.sum())
-    anew, leads = problem.may_lead_anew, problem.leaders >= 0
-    today = np.where(leads, number[problem.leaders], -1).astype(np.int64)
-    sent = sent_by_leader(problem)
-    kept = today[~anew & (today >= 0)]
-    kept_sent = np.bincount(kept, weights=sent[~anew & (today >= 0)].astype(np.float64), minlength=targets)
-    return _Leading(
-        anew,
-        np.where(anew & ~problem.is_new, today, -2),
-        np.bincount(kept, minlength=targets),
-        kept_sent.astype(np.int64),
-        sent.astype(np.float64),
-    )

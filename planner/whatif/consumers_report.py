@@ -186,7 +186,7 @@ def _assignor(group: Group, name: str, loads: PartitionLoads) -> AssignorRow:
     """The group under another assignor, from its beginning: how even, and what its worst event moves."""
     owners = group_events.assigned(group, name, None)
     other = replace(group, assignor=name, owners=owners, observed=False)
-    happened = [each for each in group_events.events(other, {}, loads) if each.what.endswith((" leaves", " joins"))]
+    happened = group_events.of_members(other, loads)
     return AssignorRow(
         assignor=name,
         spread=spread(owners, loads),

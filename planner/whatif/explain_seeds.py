@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -136,6 +136,16 @@ class _Observed(NamedTuple):
     ids: IntArray
     replicas: IntArray
 
+    @classmethod
+    def of(cls, topic: Topic, replicas: IntArray, brokers: BrokerList) -> Self:
+        """The topic in positions of a list."""
+        by_id = np.argsort(brokers.order)
+        ids = np.array(brokers.order, dtype=np.int64)[by_id]
+        at = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
+        positions = np.where(ids[at] == replicas, by_id[at], -1)
+        positions[(positions < 0).any(axis=1)] = -1
+        return cls(np.array([each.id for each in topic.partitions], dtype=np.int64), positions)
+
 
 def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
     """The brokers in Kafka's order: rack-aware where each has a rack, and without looking at racks."""
@@ -223,7 +233,7 @@ def _best(topic: Topic, lists: Iterable[BrokerList]) -> Explanation:
 
 def _explained(topic: Topic, factor: int, replicas: IntArray, brokers: BrokerList) -> Explanation:
     """What explains a topic, its replicas (P, factor), on one list."""
-    seen = _observed(topic, replicas, brokers)
+    seen = _Observed.of(topic, replicas, brokers)
     nothing = Explanation(topic.name, len(topic.partitions), factor, "none")
     found = _nearest(nothing, seen, brokers)
     if found.verdict == "exact":
@@ -254,16 +264,6 @@ def _nearest(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Expl
     shifts = tuple(np.flatnonzero(agreeing[at] == most).tolist())
     verdict: Verdict = "exact" if most == count else "nearest"
     return replace(nothing, verdict=verdict, brokers=brokers, start_index=int(starts[at]), shifts=shifts)
-
-
-def _observed(topic: Topic, replicas: IntArray, brokers: BrokerList) -> _Observed:
-    """The topic in positions of a list."""
-    by_id = np.argsort(brokers.order)
-    ids = np.array(brokers.order, dtype=np.int64)[by_id]
-    at = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
-    positions = np.where(ids[at] == replicas, by_id[at], -1)
-    positions[(positions < 0).any(axis=1)] = -1
-    return _Observed(np.array([each.id for each in topic.partitions], dtype=np.int64), positions)
 
 
 def _agreeing(seen: _Observed, starts: IntArray, brokers: BrokerList, factor: int) -> IntArray:

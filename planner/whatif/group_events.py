@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from itertools import chain
 from math import lcm
 from typing import Literal
 
@@ -167,7 +168,13 @@ def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tup
     Each member leaves (of a large group, some); one joins; topics get `grown` partitions; all members read all topics,
     where they don't.
     """
-    return tuple(_event(what, group, changed, loads) for what, changed in _happenings(group, grown))
+    happenings = chain(_comings_and_goings(group), _happenings(group, grown))
+    return tuple(_event(what, group, changed, loads) for what, changed in happenings)
+
+
+def of_members(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
+    """Those of the events in which a member leaves or joins."""
+    return tuple(_event(what, group, changed, loads) for what, changed in _comings_and_goings(group))
 
 
 def reassigned(group: Group) -> Group:
@@ -175,8 +182,8 @@ def reassigned(group: Group) -> Group:
     return replace(group, owners=assigned(group, group.assignor, group.owners), observed=False)
 
 
-def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, Group]]:
-    """What may happen, in words, and the group then, with the owners of before."""
+def _comings_and_goings(group: Group) -> Iterator[tuple[str, Group]]:
+    """That a member leaves or joins, in words, and the group then, with the owners of before."""
     leavers, count = list(group.members), len(group.members)
     if count > _MOST_LEAVERS:
         in_order = sorted(group.members)
@@ -187,6 +194,10 @@ def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, G
     if group.members:
         usual = Counter(group.members.values()).most_common(1)[0][0]
         yield "a member joins", _changed(group, {**group.members, f"{max(group.members)}+": usual})
+
+
+def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, Group]]:
+    """What else may happen, in the same way."""
     more = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
     if more:
         told = ", ".join(f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(more.items()))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from planner.model import formats
 from planner.model.formats import counted, number
 from planner.model.load_history import (
+    DAYS,
     HOUR_SECONDS,
     HOURS_OF_WEEK,
     About,
@@ -239,7 +240,6 @@ if TYPE_CHECKING:
 
 # How many topics have a panel with their week, and how many a row with their trend.
 _WEEKS, _TRENDS = 5, 10
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LONGEST_LABEL, _LONGEST_NAME = 36, 60
 # Growth beyond this is drawn at the edge, in percent a month; the table has the number.
 _LEAST_SHOWN, _MOST_SHOWN = -100.0, 1000.0
@@ -346,7 +346,7 @@ def _set_scale(axes: Axes, most: float) -> None:
 
 
 def _name_days(axes: Axes) -> None:
-    plot_axes.under_axis(axes, [(24 * day + 12, name) for day, name in enumerate(_DAYS)])
+    plot_axes.under_axis(axes, [(24 * day + 12, name[:3]) for day, name in enumerate(DAYS)])
 
 
 def _trends(known: Sequence[TopicTrend]) -> Drawing:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from json import JSONDecoder
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from planner.inputs.importers.state_parts import (
     DECODER,
@@ -93,7 +93,7 @@ def places(text: str, file: str) -> LogDirs:
         if not is_id(broker):
             findings.append(Finding(place, f"{key}.broker", f"{broker!r} isn't a broker's id; {_HINT}"))
             continue
-        found = _broker(broker, item, key, place)
+        found = _Broker.of(broker, item, key, place)
         findings += found.findings
         if broker in brokers:
             findings.append(Finding(place, f"{key}.broker", f"{broker} is here twice; allowed: once"))
@@ -111,6 +111,29 @@ class _Broker(NamedTuple):
     replicas: list[ReplicaDir]
     findings: list[Finding]
 
+    @classmethod
+    def of(cls, broker: int, item: Any, key: str, place: Place) -> Self:
+        dirs: dict[str, LogDir] = {}
+        findings: list[Finding] = []
+        settled: dict[PartitionKey, ReplicaDir] = {}
+        moving: dict[PartitionKey, str] = {}
+        for at, entry in enumerate(items(item, "logDirs")):
+            there = f"{key}.logDirs[{at}]"
+            log_dir = _log_dir(entry, there, place)
+            if isinstance(log_dir, Finding):
+                findings.append(log_dir)
+            elif log_dir.path in dirs:
+                message = "is here twice for this broker; allowed: each log dir once"
+                findings.append(Finding(place, f"{there}.logDir", message))
+            else:
+                dirs[log_dir.path] = log_dir
+                findings += _add_replicas(entry, there, place, (broker, log_dir.path), settled, moving)
+        replicas = [
+            replace(replica, path=moving[name], moving=True) if name in moving else replica
+            for name, replica in settled.items()
+        ]
+        return cls(tuple(dirs[path] for path in sorted(dirs)), replicas, findings)
+
 
 def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[str, Any], Place]:
     """The JSON behind the headings, and where it begins."""
@@ -119,29 +142,6 @@ def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[s
     value, end = read_object(text, start, file, read)
     refuse_rest(text, end, file, f"{_HINT} for all brokers at once")
     return value, place_of(text, start, file)
-
-
-def _broker(broker: int, item: Any, key: str, place: Place) -> _Broker:
-    dirs: dict[str, LogDir] = {}
-    findings: list[Finding] = []
-    settled: dict[PartitionKey, ReplicaDir] = {}
-    moving: dict[PartitionKey, str] = {}
-    for at, entry in enumerate(items(item, "logDirs")):
-        there = f"{key}.logDirs[{at}]"
-        log_dir = _log_dir(entry, there, place)
-        if isinstance(log_dir, Finding):
-            findings.append(log_dir)
-        elif log_dir.path in dirs:
-            message = "is here twice for this broker; allowed: each log dir once"
-            findings.append(Finding(place, f"{there}.logDir", message))
-        else:
-            dirs[log_dir.path] = log_dir
-            findings += _add_replicas(entry, there, place, (broker, log_dir.path), settled, moving)
-    replicas = [
-        replace(replica, path=moving[name], moving=True) if name in moving else replica
-        for name, replica in settled.items()
-    ]
-    return _Broker(tuple(dirs[path] for path in sorted(dirs)), replicas, findings)
 
 
 def _add_replicas(

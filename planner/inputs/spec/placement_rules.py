@@ -30,7 +30,7 @@ from planner.inputs.spec.build_spec import (
     target_racks,
     topic_filter,
 )
-from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of, unknown
+from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, excluded_by, listed, place_of, unknown
 from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, Apart, some
@@ -179,8 +179,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
     for need in _needs(document, assignment):
         stuck = [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]
         if stuck:
-            excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
-            other = place_of(document, next(excluded, ("topics", "include")))
+            other = place_of(document, excluded_by(document, stuck[0]))
             message = (
                 f"{some(stuck)} may not move by {other}, with replicas on brokers that this doesn't let them use; "
                 "allowed: let them move, or a pattern that doesn't match them"

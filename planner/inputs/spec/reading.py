@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
+from typing import Self
 
 from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.state_parts import Assignment, StatePart
@@ -86,6 +87,27 @@ class _Parts:
     inputs: tuple[InputRow, ...]
     findings: tuple[Finding, ...]
 
+    @classmethod
+    def of(cls, document: Document, folder: Path) -> Self:
+        """The state files; all are read, so that the faults of all are found."""
+        parts: list[StatePart] = []
+        inputs: list[InputRow] = []
+        findings: list[Finding] = []
+        for source in _sources(document):
+            written = folder / source.written
+            try:
+                for path in files_in(written) if source.expected == "state" else (written,):
+                    name = path.relative_to(folder).as_posix()
+                    found = read_file(path, name, source.topic, expected=source.expected)
+                    parts.append(found.part)
+                    inputs.append(found.input)
+            except file_reading.UnreadableError as error:
+                findings.append(document.finding(source.keys, str(error)))
+            except SpecError as error:
+                key = document.finding(source.keys, "").key
+                findings += (replace(each, key=each.key or key) for each in error.findings)
+        return cls(tuple(parts), tuple(inputs), tuple(findings))
+
 
 def files_read(path: Path, spec: Spec) -> tuple[Path, ...]:
     """The YAML, and every file that its spec was read from."""
@@ -147,7 +169,7 @@ def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
         return _Topics(document, inline_assignment(document), inline_sizes(document))
     if not document.get("cluster", "state"):
         return _Topics(document)
-    return _merged(document, _read_sources(document, folder), bad_keys)
+    return _merged(document, _Parts.of(document, folder), bad_keys)
 
 
 def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
@@ -187,27 +209,6 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         growth=Monthly(load.growth, at_end={name: ppm for name, ppm in load.at_end.items() if name not in rated}),
         week=None if lacks else replace(week, planned_for=sections.at_busiest_hours(document)),
     )
-
-
-def _read_sources(document: Document, folder: Path) -> _Parts:
-    """The state files; all are read, so that the faults of all are found."""
-    parts: list[StatePart] = []
-    inputs: list[InputRow] = []
-    findings: list[Finding] = []
-    for source in _sources(document):
-        written = folder / source.written
-        try:
-            for path in files_in(written) if source.expected == "state" else (written,):
-                name = path.relative_to(folder).as_posix()
-                found = read_file(path, name, source.topic, expected=source.expected)
-                parts.append(found.part)
-                inputs.append(found.input)
-        except file_reading.UnreadableError as error:
-            findings.append(document.finding(source.keys, str(error)))
-        except SpecError as error:
-            key = document.finding(source.keys, "").key
-            findings += (replace(each, key=each.key or key) for each in error.findings)
-    return _Parts(tuple(parts), tuple(inputs), tuple(findings))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ today's topics; a module of rules may have both.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
@@ -143,6 +144,12 @@ def listed(ids: Iterable[int]) -> str:
 def leaving_path(document: Document) -> Path:
     """The key of `changes` that makes brokers leave."""
     return ("changes", "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers")
+
+
+def excluded_by(document: Document, topic: str) -> Path:
+    """Where `topics` says that a topic may not move."""
+    excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(topic, pattern))
+    return next(excluded, ("topics", "include"))
 
 
 def place_of(document: Document, path: Path) -> str:

@@ -19,7 +19,7 @@ from planner.inputs.spec.build_spec import (
     variants,
 )
 from planner.inputs.spec.new_topic_rules import altered, in_force_least, origin
-from planner.inputs.spec.rules import RuleList, TopicRule, leaving_path, repeated
+from planner.inputs.spec.rules import RuleList, TopicRule, excluded_by, leaving_path, repeated
 from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LARGEST
@@ -215,8 +215,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
     stuck = [topic.name for topic in fixed if any(leaving & set(partition.replicas) for partition in topic.partitions)]
     if stuck:
         message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
-        excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
-        yield document.finding(next(excluded, ("topics", "include")), message)
+        yield document.finding(excluded_by(document, stuck[0]), message)
     for at, change in enumerate(replication_factor_changes(document)):
         factor = change.replication_factor
         resized = [

@@ -50,7 +50,7 @@ def solve(
             return None
         entered, failed = _given_back(layout, solved, full)
         if not failed.any():
-            return in_full(layout, network, replace(solved, entered=entered))
+            return as_full_flow(layout, network, replace(solved, entered=entered))
         full |= failed
     return None
 
@@ -93,7 +93,7 @@ class Solved:
         nodes = Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
         bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
         small = _Small.of(layout, bounds, kept, full, nodes)
-        large = InFull.of(layout, bounds, full, nodes)
+        large = TopicsInFull.of(layout, bounds, full, nodes)
         supplies = np.concatenate([small.supplies, large.supplies])
         supplies[nodes.sink] = -int(layout.factors.sum())
         brokers = nodes.broker(np.arange(nodes.brokers))
@@ -218,7 +218,7 @@ def topic_sums(topics: IntArray, values: LongArray, count: int) -> LongArray:
 
 
 @dataclass(frozen=True, eq=False)
-class InFull:
+class TopicsInFull:
     """The topics in full: the layout and network of their rows `at`, and those of its arcs that are `used`, which are
     all but those of the other topics, in the numbers of the whole.
     """
@@ -232,7 +232,7 @@ class InFull:
     supplies: LongArray
 
     @staticmethod
-    def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: Nodes) -> InFull:
+    def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: Nodes) -> TopicsInFull:
         """The network of these topics; its pools and brokers are those of the whole."""
         at = np.flatnonzero(full[layout.topics])
         of_rows = (
@@ -254,13 +254,13 @@ class InFull:
         supplies = np.zeros(part.first_pool + len(cells), dtype=np.int64)
         supplies[: len(at)] = part.factors
         windowed = min_cost_flow.Windowed(cells, heads, low, high, nothing, nothing, 1)
-        return InFull(part, network, at, used, arcs, windowed, supplies)
+        return TopicsInFull(part, network, at, used, arcs, windowed, supplies)
 
     def added(self, solved: Solved, units: LongArray) -> Solved:
         """The solution of the condensed topics with that of these topics, whose arcs' units are the last of (K,)."""
-        in_full = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
-        in_full[self.used] = units[len(units) - len(self.used) :]
-        decided, entered_here, arriving = self.network.read(self.layout, in_full)
+        as_full_flow = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
+        as_full_flow[self.used] = units[len(units) - len(self.used) :]
+        decided, entered_here, arriving = self.network.read(self.layout, as_full_flow)
         entered, stays = solved.entered.copy(), solved.stays.copy()
         entered[self.at] = entered_here
         rows, slots = np.nonzero(self.layout.home >= 0)
@@ -283,7 +283,7 @@ def _renumbered(part: Layout, topics: IntArray, nodes: Nodes) -> IntArray:
     return numbers
 
 
-def _read(layout: Layout, small: _Small, large: InFull, units: LongArray, shift: int) -> Solved:
+def _read(layout: Layout, small: _Small, large: TopicsInFull, units: LongArray, shift: int) -> Solved:
     """The flow's units of the condensed topics and of those in full, as what stays, enters and arrives."""
     leave, take = len(small.leaving[0]), len(small.taking[0])
     stays, left = small.stays.copy(), units[:leave] > 0
@@ -307,13 +307,13 @@ def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArr
     arrivals = sums_at((layout.most.shape[1], layout.topic_count), layout.racks, solved.arriving.T).T
     arrivals[full] = 0
     left = arrivals - topic_sums(topics, sure, len(arrivals))
-    given = spread(topics, missing[movers] - sure.sum(axis=1), room, left)
+    given = dealt_to_racks(topics, missing[movers] - sure.sum(axis=1), room, left)
     entered = solved.entered.copy()
     entered[movers] = sure + given
     return entered, (topic_sums(topics, given, len(arrivals)) != left).any(axis=1)
 
 
-def spread(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
+def dealt_to_racks(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
     """(K, R): `units` (K,) over racks with `room` (K, R), as much as topics have `arrivals` (T, R)."""
     if (room.sum(axis=1) == units).all():
         return room
@@ -331,7 +331,7 @@ def spread(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongAr
     return given
 
 
-def in_full(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.Flow:
+def as_full_flow(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.Flow:
     """The flow as one of the full network, whose arcs are: keep, enter, none of rows' own, arrive, racks."""
     in_racks = per_rack(layout, *np.nonzero(solved.stays))
     np.add.at(in_racks.T, layout.group_racks, solved.entered.T)

@@ -19,14 +19,14 @@ import numpy as np
 from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.condensed_network import (
-    InFull,
     Nodes,
     Solved,
+    TopicsInFull,
+    as_full_flow,
     attainable,
-    in_full,
+    dealt_to_racks,
     may_take,
     per_rack,
-    spread,
     topic_sums,
 )
 from planner.strategies.flow.layout import Layout, Network
@@ -126,7 +126,7 @@ def solve(
             return None
         found, failed = solved
         if not failed.any():
-            return in_full(layout, network, found)
+            return as_full_flow(layout, network, found)
         full |= failed
     return None
 
@@ -156,7 +156,7 @@ class _Condensed:
         self._layout, self._classes, self._kept, self._full = layout, classes, kept, full
         self._nodes = nodes = Nodes(layout.topic_count, len(layout.group_racks), len(layout.targets))
         bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
-        self._large = InFull.of(layout, bounds, full, nodes)
+        self._large = TopicsInFull.of(layout, bounds, full, nodes)
         self._in_all = windows[1]
         stays = (layout.home >= 0) & ~full[layout.topics][:, None]
         self._at = np.nonzero(stays)
@@ -276,7 +276,7 @@ class _Condensed:
         np.add.at(arrivals.T, places, solved.arriving.T)
         arrivals = arrivals.reshape(layout.topic_count * count, -1)
         room = np.where(classes.groups.T[prices] >= 0, (layout.most - kept).clip(min=0)[rows], 0)
-        given = spread(of, newcomers[rows, prices], room, arrivals)
+        given = dealt_to_racks(of, newcomers[rows, prices], room, arrivals)
         lacking = (topic_sums(of, given, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
         entered = solved.entered.copy()
         at_rows, racks = np.nonzero(given)
