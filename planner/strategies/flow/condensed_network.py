@@ -258,9 +258,9 @@ class TopicsInFull:
 
     def added(self, solved: Solved, units: LongArray) -> Solved:
         """The solution of the condensed topics with that of these topics, whose arcs' units are the last of (K,)."""
-        as_full_flow = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
-        as_full_flow[self.used] = units[len(units) - len(self.used) :]
-        decided, entered_here, arriving = self.network.read(self.layout, as_full_flow)
+        whole = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
+        whole[self.used] = units[len(units) - len(self.used) :]
+        decided, entered_here, arriving = self.network.read(self.layout, whole)
         entered, stays = solved.entered.copy(), solved.stays.copy()
         entered[self.at] = entered_here
         rows, slots = np.nonzero(self.layout.home >= 0)
