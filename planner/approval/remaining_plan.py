@@ -17,6 +17,7 @@ from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
 from planner.execution import gates
 from planner.execution.batch_costs import Costs
+from planner.execution.partition_changes import with_down
 from planner.model import build_problem
 from planner.model.cluster import partition_name
 from planner.model.cordons import without_cordons
@@ -56,6 +57,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     if violations:
         head = "the approved target breaks rules on the cluster as it is now; plan anew:"
         raise InfeasibleError(head, *map(str, violations))
+    rest = replace(rest, changes=with_down(rest.changes, problem))
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
     left = waiting.partitions if waiting else 0
     row = evaluate.row_of_given(STRATEGY, problem, assignment, problem.balance, NO_SCENARIOS)

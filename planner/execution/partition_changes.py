@@ -5,8 +5,8 @@ fewer replicas than it needs.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
     reasons, names = np.argmax(np.stack(applies), axis=0), tuple(Reason)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)
-    return tuple(
+    found = (
         PartitionChange(
             topic=problem.topic_names[problem.topic_of[row]],
             partition=int(problem.partition_ids[row]),
@@ -52,6 +52,13 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
         )
         for row, old, new in named
     )
+    return with_down(found, problem)
+
+
+def with_down(changed: Iterable[PartitionChange], problem: Problem) -> tuple[PartitionChange, ...]:
+    """The changes, each with the brokers that it takes the partition from and that are down today."""
+    off = frozenset[int](() if problem.out_of_sync is None else problem.broker_ids[problem.out_of_sync].tolist())
+    return tuple(replace(each, down=off.intersection(each.removing)) if off else each for each in changed)
 
 
 def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray, LongArray]:
@@ -149,14 +156,13 @@ def replica_lists(
     """Pairs of lists from `change.before` to exactly `change.after` that add `at_most` replicas each.
 
     No list has fewer replicas than the shorter end or more than the longer one. `racks` (broker id → rack) keeps the
-    lists in between as spread as possible.
+    lists in between as spread as possible. Kafka's tool refuses a list with a broker that isn't live: what is `down`
+    leaves in the first step, which may add more than `at_most` in its place.
     """
-    adding = len(change.adding)
-    size = at_most or adding or 1
-    current = change.before
-    for _ in range(size, adding, size):
-        reached = current
-        for _ in range(size):
+    size, fewest = at_most or len(change.adding) or 1, min(len(change.before), len(change.after))
+    current, reached = change.before, tuple(broker for broker in change.before if broker not in change.down)
+    while len({*change.after} - {*reached}) > (more := max(size, fewest - len(reached))):
+        for _ in range(more):
             reached = _one_replica_on(reached, change, racks)
         yield current, reached
         current = reached

@@ -201,7 +201,7 @@ class PartitionChange(ReplicaLists):
     """One partition whose replica list, leader or log dirs the plan changes; broker ids, preferred leader first.
 
     `log_dirs_before` and `log_dirs` are parallel to `before` and `after`, ANY where Kafka isn't told a log dir; empty
-    where log dirs aren't planned.
+    where log dirs aren't planned. `down` are those that drop the partition and are in no ISR today.
     """
 
     topic: str
@@ -214,6 +214,7 @@ class PartitionChange(ReplicaLists):
     bytes_in_per_sec: int = 0
     log_dirs_before: tuple[str, ...] = ()
     log_dirs: tuple[str, ...] = ()
+    down: frozenset[int] = frozenset()
 
     @property
     def removing(self) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from clusters import assignment_of, no_racks, problem_of, problems
 from hypothesis import given
@@ -140,3 +142,26 @@ def test_the_leader_of_today_goes_last() -> None:
     change = PartitionChange("t", 0, (1, 2, 3), (1, 4, 5), 3, 1, Reason.BALANCE_REPLICAS)
 
     assert [(1, 4, 3), (1, 4, 5)] == [reached for _, reached in replica_lists(change, 1, {})]
+
+
+def without_down(before: tuple[int, ...], after: tuple[int, ...], *down: int) -> list[tuple[int, ...]]:
+    """The lists that are reached one after the other, a replica at a time, where these brokers are down."""
+    change = PartitionChange("t", 0, before, after, None, 1, Reason.BROKER_LEAVES, down=frozenset(down))
+    return [reached for _, reached in replica_lists(change, 1, {})]
+
+
+def test_a_broker_that_is_down_leaves_first() -> None:
+    """Kafka's tool refuses lists with it; the second of two is replaced at once, too, and a list may grow meanwhile."""
+    assert [(2, 3, 5), (2, 6, 5), (5, 6, 7)] == without_down((1, 2, 3), (5, 6, 7), 1)
+    assert [(3, 5, 6), (5, 6, 7)] == without_down((1, 2, 3), (5, 6, 7), 1, 2)
+    assert [(5, 6, 7)] == without_down((1, 2, 3), (5, 6, 7), 1, 2, 3)
+    assert [(3, 5, 6)] == without_down((1, 2, 3), (3, 5, 6), 1, 2)
+    assert [(2, 5), (2, 5, 6), (5, 6, 7)] == without_down((1, 2), (5, 6, 7), 1)
+
+
+def test_brokers_that_are_down_are_those_out_of_sync() -> None:
+    """Only those that a change takes the partition from."""
+    problem = problem_of(no_racks(1, 2, 3, 4), {"a": [(1, 3, 2), (3, 2, 1)]})
+    problem = replace(problem, out_of_sync=problem.broker_ids == 2)
+    found = changes(problem, assignment_of(problem, [(1, 3, 4), (3, 1, 2)]))
+    assert [frozenset({2}), frozenset()] == [change.down for change in found]

@@ -103,6 +103,16 @@ def test_partitions_keep_their_leaders_and_isr() -> None:
     assert "" == checks.behind(described, {"a-1": [4, 2]}, [3], {"a-0"})
 
 
+def test_a_broker_that_is_not_live_is_in_no_list_to_come() -> None:
+    """Where a partition is by now counts, not where it was; one that waits for a leader waits for its batch."""
+    described = {"a-0": (1, [1, 2], [1]), "a-1": (1, [1, 2], [1])}
+    assert "" == checks.kept_on_dead(described, {}, STATES, [1, 4, 2], set())
+    assert checks.kept_on_dead(described, {}, STATES, [2, 4], set()).endswith("They are a-0 (broker 1)")
+    assert "" == checks.kept_on_dead({**described, "a-0": (4, [4, 1], [4])}, {}, STATES, [2, 4], set())
+    assert "" == checks.kept_on_dead(described, {"a-0": [1, 4]}, STATES, [2, 4], set())
+    assert "" == checks.kept_on_dead(described, {}, STATES, [2, 4], {"a-0"})
+
+
 @pytest.mark.parametrize(
     ("there", "unmade", "otherwise"),
     [

@@ -178,6 +178,23 @@ def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
     assert_unharmed(operator, before | plan.replicas)
 
 
+def test_a_broker_that_leaves_is_down(operator: Operator) -> None:
+    """Where two replicas of a partition move one after the other, a plan made since takes it off the list first."""
+    operator.create_topic("orders", [[3, 1, 2]])
+    operator.produce("orders", 1, 10)
+    leaves = {"remove_brokers": [2, 3], "add_brokers": [{"id": 5, "rack": "r1"}, {"id": 6, "rack": "r2"}]}
+    plan = operator.plan(leaves, brokers=[1, 2, 3])
+    operator.lose(3)
+    before = operator.replicas()
+    message = "1 partitions keep a broker that isn't live until a later batch, and Kafka refuses such lists."
+    assert_refused(operator, plan.playbooks.play("apply"), before, message, "They are orders-0 (broker 3)")
+
+    plan = operator.plan(leaves, brokers=[1, 2, 3])
+    run = plan.impatient_playbooks.play("apply")
+    assert (0, 2) == (run.code, len(plan.document["batches"])), run.output
+    assert_unharmed(operator, before | plan.replicas)
+
+
 def test_what_the_tools_are_given(operator: Operator, config: Path) -> None:
     """Each tool gets the client's properties, and each batch that keeps replication factors has Kafka refuse others."""
     plan = expansion(operator, moves_per_broker=1)

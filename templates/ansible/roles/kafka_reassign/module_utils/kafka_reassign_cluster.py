@@ -92,10 +92,10 @@ class Cluster:
             "offline": checks.offline(described),
             "known": sorted({*checks.offline(described), *checks.out_of_sync(described)}),
             "unmade": new["unmade"] if given["direction"] == "apply" else [],
-            "problem": self.problem(described, running, output.adding(text), new["made_otherwise"]),
+            "problem": self.problem(described, running, output.adding(text), new["made_otherwise"], racks),
         }
 
-    def problem(self, described, running, adding, made_otherwise):
+    def problem(self, described, running, adding, made_otherwise, live):
         """The first reason not to begin, or an empty text. A rollback has fewer reasons."""
         applied = self.given["direction"] == "apply"
         states = {name: [output.ids(each) for each in lists] for name, lists in self.plan_file("states.json").items()}
@@ -106,6 +106,8 @@ class Cluster:
             said = said or checks.made_otherwise(made_otherwise) or checks.without_leader(described, states, waiting)
         if not self.given["allow_under_replicated"]:
             said = said or checks.behind(described, adding, self.given["leaving_brokers"], waiting)
+        if applied:
+            said = said or checks.kept_on_dead(described, running, states, live, waiting)
         return said
 
     def unusable_dirs(self):

@@ -105,6 +105,21 @@ def without_leader(described, states, waiting):
     )
 
 
+def kept_on_dead(described, running, states, live, waiting):
+    """A sentence on partitions with a broker that isn't live in a list still to come, which Kafka's tool refuses."""
+    rows = []
+    for name in sorted(set(states) - waiting):
+        now = sorted(running.get(name) or described[name][1])
+        reached = next((at for at, each in enumerate(states[name]) if sorted(each) == now), 0)
+        dead = sorted({broker for each in states[name][reached + 1 :] for broker in each} - set(live))
+        rows += [f"{name} (broker {_text(dead)})"] if dead else []
+    return _sentence(
+        f"{len(rows)} partitions keep a broker that isn't live until a later batch, and Kafka refuses such lists. "
+        "Nothing was started; start it, or capture the state again and make a new plan (planner resume). They are",
+        rows,
+    )
+
+
 def behind(described, adding, leaving, waiting):
     """A sentence on replicas out of sync, other than those being copied and those on brokers that leave."""
     rows = [
