@@ -264,8 +264,8 @@ def _overfull(spec: Spec, peak: Peak) -> str:
 def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | None) -> str:
     """The worst of them: what lets that one complete lets all of them."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
-    others = f", nor {len(stuck) - 1} other pairs of a broker and a batch" * (len(stuck) > 1)
-    produced, enough = worst.produced_bytes_per_sec, ", which is enough for all of them" * (len(stuck) > 1)
+    others = f", nor {len(stuck) - 1} other pairs of a broker and a batch" if len(stuck) > 1 else ""
+    produced, enough = worst.produced_bytes_per_sec, ", which is enough for all of them" if len(stuck) > 1 else ""
     return (
         f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "
         f"in it, producers alone write {size(produced)}/s to the partitions that broker {worst.broker} "

@@ -314,7 +314,7 @@ def bounded(plan: Plan) -> str:
         does.append(f"spreads replicas over the racks{' at least as evenly as today' if of.racks_as_today else ''}")
     split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
-    rules = [*["placement"] * bool(of.placement), *["apart"] * bool(split), *["the caps"] * capped]
+    rules = [rule for rule, kept in (("placement", of.placement), ("apart", split), ("the caps", capped)) if kept]
     does += [f"keeps {_and(rules)}"] if rules else []
     if cordoned := [row.id for row in plan.brokers if row.cordoned]:
         does.append(f"copies nothing to the cordoned {brokers(cordoned)}")
@@ -329,7 +329,7 @@ def bounded(plan: Plan) -> str:
 
 def covered(plan: Plan) -> str:
     """Which plans the bound is about: ` of this step that ends as even as this one`."""
-    return f"{' of this step' * bool(plan.unfinished)}{of_split(plan)} that {bounded(plan)}"
+    return f"{' of this step' if plan.unfinished else ''}{of_split(plan)} that {bounded(plan)}"
 
 
 def _and(parts: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ NO_ADDRESSES = (
 
 def files(plan: Plan) -> str:
     """What a plan's folder has for whom."""
-    return "read report.html, review plan.json" + ", run ansible/" * headline.has_something_to_do(plan)
+    return "read report.html, review plan.json" + (", run ansible/" if headline.has_something_to_do(plan) else "")
 
 
 def _commands(plan: Plan, folder: str | None) -> Lines:
@@ -96,7 +96,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
     if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
         told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the"
         limited = ((f"{told} end, even if the run fails.",),)
-    log_dirs = ", and moves replicas back to their log dirs" * bool(plan.log_dirs and plan.log_dirs.moves)
+    log_dirs = ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
     back = verdict.copied_back(plan)
     no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
     first = headline.before_anything(plan)
@@ -113,7 +113,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
             Name("ansible-playbook rollback.yml"),
             f" restores every partition's old replica list and leader{log_dirs}"
             f"; it copies {back}"
-            f"{'; new topics and partitions stay' * bool(plan.new_topics)}.",
+            f"{'; new topics and partitions stay' if plan.new_topics else ''}.",
         ),
     )
     return Lines(tuple(map(Joined, lines)), "command")

@@ -78,12 +78,13 @@ def caps(plan: Plan) -> str:
         named += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
         said = " and ".join(named)
         by_caps.setdefault(said, []).append(broker.id)
-    everywhere = len(stays)
-    return "; ".join(
-        f"at most {said} on {'each broker' if len(ids) == everywhere else 'each of ' * (len(ids) > 1) + brokers(ids)}"
-        for said, ids in by_caps.items()
-        if said
-    )
+
+    def where(ids: Sequence[int]) -> str:
+        if len(ids) == len(stays):
+            return "each broker"
+        return f"each of {brokers(ids)}" if len(ids) > 1 else brokers(ids)
+
+    return "; ".join(f"at most {said} on {where(ids)}" for said, ids in by_caps.items() if said)
 
 
 def placement(plan: Plan) -> str:
@@ -115,7 +116,7 @@ def apart(plan: Plan) -> str:
 
     def held(by: ApartBy, ids: Sequence[int]) -> str:
         names = sorted({racks[each] or "" for each in ids})
-        return f"rack{'s' * (len(names) > 1)} {', '.join(names)}" if "rack" in by else brokers(sorted(ids))
+        return f"rack{'s' if len(names) > 1 else ''} {', '.join(names)}" if "rack" in by else brokers(sorted(ids))
 
     groups = [
         "; ".join(

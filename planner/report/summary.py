@@ -208,21 +208,19 @@ def measures(plan: Plan) -> Table[Measure]:
     still = next((row.months_until_full for row in plan.compared if row.label == DO_NOTHING), None)
     today["months_until_full"] = Quantity(still, "months")
     for gate in plan.limits:
-        key = gate.key.removeprefix("limits.")
+        key, exceeded = gate.key.removeprefix("limits."), _EXCEEDED if gate.crossed else ""
         if key == "disk_used":
             _, most = choice_tables.disk_used(plan, gate)
-            at_most = f"at most {most}{' (default)' * (plan.spec.limits.disk_used_ppm is None)}"
-            rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, _EXCEEDED * gate.crossed))
+            at_most = f"at most {most}{' (default)' if plan.spec.limits.disk_used_ppm is None else ''}"
+            rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, exceeded))
         elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
             of_failures = key.endswith(("_offline", "_refused"))
-            name, of = _LIMITED.get(key, formats.words(key)), " partitions" * of_failures
+            name, of = _LIMITED.get(key, formats.words(key)), " partitions" if of_failures else ""
             if key == "capacity.max_disk":
                 held = [each.before.size_bytes for each in plan.brokers if each.id == gate.broker]
                 today[key] = Quantity(held[0] if held else None, "bytes")
-            rows.append(
-                Measure(name, today.get(key, ""), value, f"{bound_of(gate.key)} {limit}{of}", _EXCEEDED * gate.crossed)
-            )
+            rows.append(Measure(name, today.get(key, ""), value, f"{bound_of(gate.key)} {limit}{of}", exceeded))
     return Table("measure", rows, columns, "measures", "Today and with the plan")
 
 
@@ -259,7 +257,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             by_share = ruled or (bool(shares) and (window not in missed or window in by_capacity))
             allowed = sentences.target(getattr(asked, window), by_share=by_share, shares=shares)
             but = sentences.missed_in_hours([row for row in relaxed if row.window == window])
-            but = but or _MISSED * (window in missed)
+            but = but or (_MISSED if window in missed else "")
             if but and shares and not by_share and not getattr(asked, window).endswith("%"):
                 # A spread that fair shares don't allow.
                 but = f"missed, with {shares}"
@@ -270,7 +268,8 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             by_racks = any(row.window == "replicas" for row in plan.balance.shares or ())
             unlike_topics = "replicas" in by_capacity or ("topic_replicas" not in missed and by_racks)
             allowed = sentences.target(asked.topic_replicas, by_share=capped or unlike_topics)
-            yield Measure("replicas of one topic", *today_and_after, allowed, _MISSED * ("topic_replicas" in missed))
+            but = _MISSED if "topic_replicas" in missed else ""
+            yield Measure("replicas of one topic", *today_and_after, allowed, but)
 
 
 def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
@@ -283,7 +282,7 @@ def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
     before = sum(not least <= row.before.size_bytes <= most for row, least, most in targets)
     after = sum(not least <= row.after.size_bytes <= most for row, least, most in targets)
     within = f"0, within {plan.log_dirs.wanted.removesuffix('%')} % of share"
-    yield Measure("log dirs outside target", before, after, within, _MISSED * bool(after))
+    yield Measure("log dirs outside target", before, after, within, _MISSED if after else "")
     sized = [(row, row.disk_bytes) for row in rows if row.disk_bytes]
     if sized and len(sized) == len(rows):
         today = max(100 * row.before.size_bytes / room for row, room in sized)
@@ -326,7 +325,7 @@ def _changed(plan: Plan) -> Iterator[Measure]:
             before, after = (Quantity(value, term.unit) for value in (term.today, term.plan))
             waiting = sum(row.leader_before is None for row in plan.partitions) * (term.name == "left_to_change")
             yield Measure(
-                names[term.name], before, after, _limit(term), f"{waiting} without a leader wait" * bool(waiting)
+                names[term.name], before, after, _limit(term), f"{waiting} without a leader wait" if waiting else ""
             )
 
 
@@ -342,7 +341,7 @@ def _movement(plan: Plan) -> Iterator[Measure]:
     crossed = {row.key for row in plan.limits if row.crossed}
     for term in plan.terms:
         if term.name in names and (term.limit is not None or (term.plan and term.name == "cross_rack_bytes")):
-            but = _EXCEEDED * (f"limits.{term.name}" in crossed)
+            but = _EXCEEDED if f"limits.{term.name}" in crossed else ""
             allowed = "" if term.limit is None else Joined(("at most ", _limit(term)))
             yield Measure(names[term.name], "", Quantity(term.plan, term.unit), allowed, but)
 

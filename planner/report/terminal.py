@@ -242,7 +242,7 @@ def _next(plan: Plan, folder: str | None, files: int) -> ViewSection:
     if changes:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", plan_view.NO_ADDRESSES))
-        keeps = "; new topics and partitions stay" * bool(plan.new_topics)
+        keeps = "; new topics and partitions stay" if plan.new_topics else ""
         if first := headline.before_anything(plan):
             facts.append(("First", first))
         facts += [

@@ -167,7 +167,7 @@ def refused_next(plan: Plan) -> str:
         if gate.crossed and (gate.key != "limits.disk_used" or gate.value <= (rooms.get(gate.broker) or gate.value))
     ]
     over.sort(key=lambda gate: gate.key in AT_LEAST)
-    verbs = ["lower " * (gate.key in AT_LEAST) or "raise " * (not at) for at, gate in enumerate(over)]
+    verbs = ["lower " if gate.key in AT_LEAST else "" if at else "raise " for at, gate in enumerate(over)]
     enough = [f"{gate.key} to {_enough(plan, gate)}" for gate in over]
     raised = " and ".join(map("".join, zip(verbs, enough, strict=True)))
     raises = f"{raised}{faster}, or " if raised else ""
@@ -228,7 +228,7 @@ def leaving(plan: Plan) -> str:
     ]
     if waiting:
         first = formats.printable(waiting[0].name, 60)
-        kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' * (len(waiting) > 1)})"
+        kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' if len(waiting) > 1 else ''})"
         return f"{who}: keep {'its' if len(ids) == 1 else 'their'} data, {kept} can't be copied until a replica is back"
     needs = "needs it" if len(ids) == 1 else "needs them"
     if all(broker.seems_down for broker in leaving):
@@ -279,7 +279,7 @@ def fullest(plan: Plan) -> str:
     of_dirs = bool(dirs) and all(each.disk_bytes or each.error for each in dirs)
     fills = any(batch.replicas_moved for batch in plan.batches) or dirs or plan.new_partitions
     if fills and not of_disks and not of_dirs:
-        some = "some " * any(broker.disk_bytes for broker in plan.brokers)
+        some = "some " if any(broker.disk_bytes for broker in plan.brokers) else ""
         unknown = f"; {some}disk sizes unknown: free space not checked"
 
     def held_most(side: str) -> str:
@@ -304,7 +304,7 @@ def fullest(plan: Plan) -> str:
     times.setdefault(after, []).append(filled)
     # Nothing changes in between.
     if len(times) == 1:
-        return f"{today} today{', during the plan' * bool(plan.partitions)} and after{unknown}"
+        return f"{today} today{', during the plan' if plan.partitions else ''} and after{unknown}"
     return "; ".join(f"{which} {' and '.join(when)}" for which, when in times.items()) + unknown
 
 
@@ -326,7 +326,7 @@ def _held(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
     """Bytes, and where the disk is known how much of it they are; that first where brokers are ranked by it."""
     if disk_bytes and by_disk(plan):
         return f"{percent(100 * size_bytes / disk_bytes)} full, {size(size_bytes)}"
-    return sentences.disk(size_bytes, disk_bytes) + " of its disk" * (disk_bytes is not None)
+    return sentences.disk(size_bytes, disk_bytes) + (" of its disk" if disk_bytes is not None else "")
 
 
 def busiest(plan: Plan) -> str:
