@@ -62,7 +62,7 @@ _NOUNS = {
 
 
 class LimitRow(Section, frozen=True):
-    """One limit of the YAML, or of a disk, and what the plan needs of it."""
+    """One limit of the YAML, or of a disk, and what the plan comes to."""
 
     key: Annotated[str, doc("Key in the YAML.")]
     limit: Annotated[
@@ -73,19 +73,19 @@ class LimitRow(Section, frozen=True):
             "limits.worst_hour and limits.p99_hour, the fewest months for limits.months_until_full."
         ),
     ]
-    value: Annotated[Count, doc("What the plan needs.")]
+    value: Annotated[Count, doc("What the plan comes to.")]
     broker: Annotated[BrokerId | None, doc("Of a limit on one broker: the broker that comes nearest to it.")] = None
 
     @property
     def crossed(self) -> bool:
-        """True where the plan needs more than is allowed, or lasts for less."""
+        """True where the plan comes to more than is allowed, or lasts for less."""
         return self.value < self.limit if self.key in AT_LEAST else self.value > self.limit
 
 
 def gates(
     spec: Spec, winner: Mapping[str, int], costs: Costs, least_bytes: int, least_replicas: int | None
 ) -> list[LimitRow]:
-    """The gates that are set, with what the plan needs: the `limits` of plan.json.
+    """The gates that are set, with what the plan comes to: the `limits` of plan.json.
 
     `winner` are the plan's scores; no plan moves less than `least_bytes` and `least_replicas` (None: unknown).
     `limits.disk_used` is among them where a broker states a disk, with the broker that comes nearest to its limit. A
@@ -226,7 +226,7 @@ def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) 
 
 
 def _crossed(gate: LimitRow) -> str:
-    """The key to change, what the plan needs, for reading and as the YAML takes it, and what is allowed."""
+    """The key to change, what the plan comes to, for reading and as the YAML takes it, and what is allowed."""
     noun = gate_noun(gate.key)
     needed, allowed = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
     match noun:
@@ -238,7 +238,7 @@ def _crossed(gate: LimitRow) -> str:
             needed += "" if gate.value < 60 else f" ({gate.value} s)"
         case _:
             needed, allowed = counted(gate.value, noun), counted(gate.limit, noun)
-    does = "lasts" if gate.key in AT_LEAST else "needs"
+    does = "lasts" if gate.key in AT_LEAST else "comes to"
     return f"{gate.key}: the plan {does} {needed}, allowed: {bound_of(gate.key)} {allowed}"
 
 
@@ -293,7 +293,7 @@ def gate_noun(key: str) -> str:
 
 
 def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[str, str]:
-    """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
+    """What the plan comes to at a gate, and what is allowed; of `limits.disk_used`, on the fullest broker, named."""
     of = "" if broker is None else f" on broker {broker}"
     if key == "limits.gap":
         # As it was written; below a hundredth of a percent what is needed is as exact.
@@ -303,5 +303,5 @@ def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[st
         return f"{beside(value, limit)}/s", f"{stated(limit)}/s"
     if key not in GATES_ON_BYTES:
         return f"{gate_amount(key, value)}{of}", gate_amount(key, limit)
-    # A limit reads as it was written, and what the plan needs in units of the same kind.
+    # A limit reads as it was written, and what the plan comes to in units of the same kind.
     return f"{beside(value, limit)}{of}", stated(limit)

@@ -342,7 +342,7 @@ def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = ""
     `the proven minimum`, or `at most 8.41 GB (0.51 %) above the proven minimum`.
     """
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
-    if method == "none":
+    if method == "none" or 0 == bound.least_bytes_moved < bound.bytes_moved:
         return "the minimum is unknown"
     if method == "target":
         return "the rest of an approved plan"

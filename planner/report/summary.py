@@ -3,7 +3,7 @@
 Every output of a plan begins with it. Plain values; a renderer writes them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -49,7 +49,16 @@ _LIMITED = {
     "eta": "duration",
     "capacity.max_disk": "bytes on a capped broker",
 }
+_OF_LEADERS = ("leaders", "network_out")
 _MEASURED = ("bytes_moved", "cross_rack_bytes", "replicas_moved", "leaders_changed")
+# Name in the YAML, what it is called, what a broker holds of it, and the unit.
+_LOADS: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
+    ("replicas", "replicas per broker", lambda held: held.replicas, "replicas"),
+    ("leaders", "leaders per broker", lambda held: held.leaders, "leaders"),
+    ("disk", "bytes per broker", lambda held: held.size_bytes, "bytes"),
+    ("network_in", "network in per broker", lambda held: held.network_in, "bytes/s"),
+    ("network_out", "network out per broker", lambda held: held.network_out, "bytes/s"),
+)
 
 
 @dataclass(frozen=True)
@@ -229,23 +238,15 @@ def _balance(plan: Plan) -> Iterator[Measure]:
 
     Where only leaders may change, nothing else is asked to be even.
     """
-    asked, terms = plan.balance.asked, plan.terms_by_name
+    asked = plan.balance.asked
     # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
     relaxed = () if bound_section.looser(plan) else plan.balance.relaxed
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
-    loads: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
-        ("replicas", "replicas per broker", lambda held: held.replicas, "replicas"),
-        ("leaders", "leaders per broker", lambda held: held.leaders, "leaders"),
-        ("disk", "bytes per broker", lambda held: held.size_bytes, "bytes"),
-        ("network_in", "network in per broker", lambda held: held.network_in, "bytes/s"),
-        ("network_out", "network out per broker", lambda held: held.network_out, "bytes/s"),
-    )
-    if plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan):
-        loads = tuple(load for load in loads if load[0] in ("leaders", "network_out"))
+    only_leaders = plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan)
     ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))
     by_capacity = sentences.of_unlike_capacity(plan)
-    for window, name, of, unit in loads:
-        if unit == "bytes" and not plan.cluster.sizes_known:
+    for window, name, of, unit in _LOADS:
+        if (unit == "bytes" and not plan.cluster.sizes_known) or (only_leaders and window not in _OF_LEADERS):
             continue
         today = [of(broker.before) for broker in plan.brokers if broker.role != "added"]
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
@@ -262,14 +263,20 @@ def _balance(plan: Plan) -> Iterator[Measure]:
                 # A spread that fair shares don't allow.
                 but = f"missed, with {shares}"
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, but)
-        spread = terms.get("topic_replica_spread")
-        if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
-            today_and_after = (f"differ by {number(spread.today or 0)}", f"differ by {number(spread.plan or 0)}")
-            by_racks = any(row.window == "replicas" for row in plan.balance.shares or ())
-            unlike_topics = "replicas" in by_capacity or ("topic_replicas" not in missed and by_racks)
-            allowed = sentences.target(asked.topic_replicas, by_share=capped or unlike_topics)
-            but = _MISSED if "topic_replicas" in missed else ""
-            yield Measure("replicas of one topic", *today_and_after, allowed, but)
+        if window == "leaders" and not only_leaders:
+            yield from _of_topics(plan, missed, by_share=capped)
+
+
+def _of_topics(plan: Plan, missed: Collection[str], *, by_share: bool) -> Iterator[Measure]:
+    """How evenly each topic's replicas are spread, where that is asked for."""
+    spread, asked = plan.terms_by_name.get("topic_replica_spread"), plan.balance.asked.topic_replicas
+    if spread is None or asked == "none":
+        return
+    by_racks = any(row.window == "replicas" for row in plan.balance.shares or ())
+    unlike = "replicas" in sentences.of_unlike_capacity(plan) or ("topic_replicas" not in missed and by_racks)
+    today, after = (f"differ by {number(value or 0)}" for value in (spread.today, spread.plan))
+    allowed = sentences.target(asked, by_share=by_share or unlike)
+    yield Measure("replicas of one topic", today, after, allowed, _MISSED if "topic_replicas" in missed else "")
 
 
 def _of_log_dirs(plan: Plan) -> Iterator[Measure]:

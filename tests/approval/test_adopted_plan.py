@@ -189,7 +189,7 @@ def test_what_is_needed_is_unknown_where_the_fewest_bytes_lead_less_evenly(tmp_p
 def test_a_limit_or_a_budget_that_it_crosses_refuses_it(tmp_path):
     """Exit code 3, with both amounts."""
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
-    with pytest.raises(UnsafePlanError, match=r"limits\.bytes_moved: the plan needs 10 B"):
+    with pytest.raises(UnsafePlanError, match=r"limits\.bytes_moved: the plan comes to 10 B"):
         _adopted(tmp_path, replace(spec, limits=SpecLimits(bytes_moved=9)), [("x", 0, [3, 2])])
     with pytest.raises(UnsafePlanError, match=r"budget\.replicas_moved: the reassignment takes 1, allowed .*: 0"):
         _adopted(tmp_path, replace(spec, budget=Budget(replicas_moved=0)), [("x", 0, [3, 2])])

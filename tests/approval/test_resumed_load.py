@@ -123,7 +123,7 @@ def test_the_limit_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -
         rows.set_column(at, rows.field(at), pa.array(doubled, rows.field(at).type)), tmp_path / "more.parquet"
     )
     with pytest.raises(
-        RefusedPlanError, match=r"limits\.worst_hour: the plan needs .* MB/s .*, allowed: at most 7 MB/s"
+        RefusedPlanError, match=r"limits\.worst_hour: the plan comes to .* MB/s .*, allowed: at most 7 MB/s"
     ):
         resume("--load", tmp_path / "more.parquet")
 

@@ -115,7 +115,7 @@ def test_one_beyond_a_limit_writes_nothing(examples: Path) -> None:
 
     assert 3 == ran.code
     assert ran.out.startswith("Refused: 1 of 1 limit is exceeded (limits.bytes_moved: ")
-    assert "limits.bytes_moved: the plan needs 280 MB" in ran.err
+    assert "limits.bytes_moved: the plan comes to 280 MB" in ran.err
     assert not (examples / "out").exists()
 
 

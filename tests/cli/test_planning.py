@@ -63,7 +63,7 @@ def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp
 
 @pytest.mark.slow
 def test_a_crossed_gate_exits_3_and_writes_nothing(whatif, tmp_path):
-    """Every exceeded limit is named with its key, its limit and what the plan needs."""
+    """Every exceeded limit is named with its key, its limit and what the plan comes to."""
     spec = tmp_path / "gated.yaml"
     text = (EXAMPLES / "expand.yaml").read_text().replace("limits: {bytes_moved: 300MB, leaders_changed: 60}", "")
     spec.write_text(text + "\nlimits: {bytes_moved: 1MB, replicas_moved: 3}\n")
@@ -226,7 +226,7 @@ UNSAFE = "Refused: it can't be applied safely; "
         ("execution: {throttle: 15MB/s}", "execution.throttle: 15 MB/s never lets batch 1 complete", UNSAFE),
         (
             "limits: {eta: 2h}\nexecution: {throttle: 100MB/s}",
-            "limits.eta: the plan needs 3 h 16 min (11765 s), allowed: at most 2 h",
+            "limits.eta: the plan comes to 3 h 16 min (11765 s), allowed: at most 2 h",
             "Refused: 1 of 2 limits is exceeded (limits.eta: 3 h 16 min, at most 2 h); ",
         ),
         (

@@ -156,7 +156,7 @@ def another_plan(forge: Forge, file: str = "plan.json") -> None:
     (forge.folder / "next" / file).write_text("{}")
 
 
-def refusal(forge: Forge, said: str = "limits.bytes_moved: the plan needs 2 bytes, allowed: at most 1") -> None:
+def refusal(forge: Forge, said: str = "limits.bytes_moved: the plan comes to 2 bytes, allowed: at most 1") -> None:
     """From now on planning is refused."""
     (forge.folder / "next" / "refused.txt").write_text(said)
 
@@ -226,7 +226,7 @@ def test_a_refusal_is_told_and_fails(name: str, forge: Forge) -> None:
     refusal(forge)
 
     assert 3 == planned_on(name, forge)
-    assert "~~~~~~~~text\nlimits.bytes_moved: the plan needs 2 bytes" in forge.comments[2]
+    assert "~~~~~~~~text\nlimits.bytes_moved: the plan comes to 2 bytes" in forge.comments[2]
 
 
 @pytest.mark.slow

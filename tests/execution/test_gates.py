@@ -96,7 +96,7 @@ def test_a_duration_at_its_limit_passes() -> None:
         passed["execution"]["seconds_at_throttle"],
         [batch["seconds_at_throttle"] for batch in passed["batches"]],
     )
-    assert ["limits.eta: the plan needs 9 s, allowed: at most 8 s"] == refused(
+    assert ["limits.eta: the plan comes to 9 s, allowed: at most 8 s"] == refused(
         replacement(throttle=7, limits=SpecLimits(eta_seconds=8))
     )
 
@@ -290,14 +290,14 @@ def fragile(limits: SpecLimits) -> Spec:
 
 @pytest.mark.parametrize("name", SCORED)
 def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str) -> None:
-    """The refusal says what the plan needs and what is allowed in the unit that the YAML takes."""
+    """The refusal says what the plan comes to and what is allowed in the unit that the YAML takes."""
     needed, needs, allowed = SCORED[name]
     passed = plan_of(fragile(SpecLimits(**{name: needed})))
     term = next(term for term in passed["terms"] if term["name"] == name)
 
     assert [{"key": f"limits.{name}", "limit": needed, "value": needed}] == passed["limits"]
     assert (needed, needed) == (term["plan"], term["limit"])
-    assert [f"limits.{name}: the plan needs {needs}, allowed: at most {allowed}"] == refused(
+    assert [f"limits.{name}: the plan comes to {needs}, allowed: at most {allowed}"] == refused(
         fragile(SpecLimits(**{name: needed - 1}))
     )
 
@@ -315,7 +315,7 @@ def test_the_gap_is_a_gate() -> None:
     assert [{"key": "limits.gap", "limit": 0, "value": 0}] == limits_of(replacement(limits=SpecLimits(gap_ppm=0)))
     assert (333_334, 0, 0, 1_000_000) == (gap(30, 20), gap(30, 30), gap(0, 0), gap(30, 0))
     assert (333_334, 0) == (gap(0, 0, 2), gap(0, 0, 3))
-    assert ["limits.gap: the plan needs 33.4 %, allowed: at most 33.3333 %"] == gates.crossed(
+    assert ["limits.gap: the plan comes to 33.4 %, allowed: at most 33.3333 %"] == gates.crossed(
         [LimitRow("limits.gap", 333_333, 333_334)], spec, costs
     )
 
@@ -333,8 +333,8 @@ def test_large_amounts_are_told_for_reading_too() -> None:
         LimitRow("limits.replicas_moved", 1_000, 1_200),
     ]
     assert [
-        "limits.cross_rack_bytes: the plan needs 88.1 MB (88100000 bytes), allowed: at most 999 B",
-        "limits.replicas_moved: the plan needs 1,200 replicas, allowed: at most 1,000 replicas",
+        "limits.cross_rack_bytes: the plan comes to 88.1 MB (88100000 bytes), allowed: at most 999 B",
+        "limits.replicas_moved: the plan comes to 1,200 replicas, allowed: at most 1,000 replicas",
     ] == gates.crossed(found, replacement(), Costs((), (), None, (), ()))
 
 

@@ -282,7 +282,7 @@ def test_gates(key: str) -> None:
     with pytest.raises(UnsafePlanError) as refused:
         plan_of(expansion(limits=SpecLimits(**{key: needed - 1})))
     assert 3 == refused.value.exit_code
-    expected = f"limits.{key}: the plan needs {needed} "
+    expected = f"limits.{key}: the plan comes to {needed} "
     assert str(refused.value).splitlines()[-1].startswith(expected)
 
 

@@ -230,7 +230,7 @@ def test_hours_above_capacity_are_a_gate() -> None:
     of_mean = replace(asked(network=3000), limits=SpecLimits(hours_above_capacity=1))
     assert of_mean.week is not None
     of_mean = replace(of_mean, week=replace(of_mean.week, planned_for=False))
-    with pytest.raises(UnsafePlanError, match="the plan needs 2 hours, allowed: at most 1 hour"):
+    with pytest.raises(UnsafePlanError, match="the plan comes to 2 hours, allowed: at most 1 hour"):
         plan_of(of_mean)
     (kept,) = plan_of(replace(of_mean, limits=SpecLimits(hours_above_capacity=2))).limits
     assert ("limits.hours_above_capacity", 2, 2, False) == (kept.key, kept.limit, kept.value, kept.crossed)
@@ -258,7 +258,7 @@ def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
         with pytest.raises(RefusedPlanError) as refused:
             plan_of(crossed)
         exact = "" if value < 1000 else f" ({value} bytes/s)"
-        line = f"limits.{name}: the plan needs {size(value)}/s{exact}, allowed: at most {stated(value - 1)}/s"
+        line = f"limits.{name}: the plan comes to {size(value)}/s{exact}, allowed: at most {stated(value - 1)}/s"
         assert line in str(refused.value)
         assert f"raise limits.{name} to " in verdict.refused_next(refused.value.plan)
         with pytest.raises(UnsafePlanError, match=f"limits.{name} can't be judged, the hours of the week are unknown"):
