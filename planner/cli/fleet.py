@@ -172,7 +172,7 @@ def _verdict(plan: Plan) -> str:
     """In a few words: whether there is something to do, and what asks for a second look."""
     done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
     parts: Iterable[str] = (
-        headline.first_step_lead(plan) or (done if headline.has_something_to_do(plan) else "nothing to do"),
+        headline.first_step_lead(plan) or (done if plan.has_something_to_do else "nothing to do"),
         *headline.racks(plan),
         formats.counted(len(plan.warnings), "warning") if plan.warnings else "",
     )

@@ -19,7 +19,6 @@ from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import SHORT
 from planner.model.formats import exactly, printable
 from planner.model.spec import Spec
-from planner.plan import headline
 from planner.report.terminal import Detail
 
 _specs = click.argument("specs", metavar="SPEC...", type=output.FILE, nargs=-1, required=True)
@@ -59,10 +58,10 @@ def whatif(
     if not fleet.is_fleet(specs):
         only = workflow.whatif(specs[0], asked, errors)
         output.show(only.plan, form, detail, only.job.folder, len(only.files))
-        todo = headline.has_something_to_do(only.plan)
+        todo = only.plan.has_something_to_do
     else:
         told = workflow.whatif_fleet(
-            specs, asked, errors, lambda each: (fleet.summary(each), headline.has_something_to_do(each.plan))
+            specs, asked, errors, lambda each: (fleet.summary(each), each.plan.has_something_to_do)
         )
         rows, todo = [row for row, _ in told], any(changes for _, changes in told)
         output.show_found(form, lambda: {"clusters": rows}, lambda: fleet.view(rows))
@@ -173,7 +172,7 @@ def adopt(
     plan = planned.plan
     files = one_spec.files_of(plan, one_spec.of_making(planned, made.rows))
     output.show(plan, form, detail, folder, len(workflow.write(folder, files, output.say)))
-    return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0
+    return 2 if detailed_exitcode and plan.has_something_to_do else 0
 
 
 @click.command()

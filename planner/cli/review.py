@@ -231,4 +231,4 @@ def resume(
     """
     rest, files = workflow.resume(plan, sources, out, captured_at, load, leave_moved=leave_moved, say=output.say)
     show_plan(rest, form, detail, out, len(files))
-    return 2 if detailed_exitcode and headline.has_something_to_do(rest) else 0
+    return 2 if detailed_exitcode and rest.has_something_to_do else 0

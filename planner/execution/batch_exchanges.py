@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.execution.batch_filling import BatchFilling, FloatArray, within
-from planner.model.problem import BoolArray, LongArray
+from planner.execution.batch_filling import BatchFilling, within
+from planner.model.problem import BoolArray, FloatArray, LongArray
 
 CLOSE_ENOUGH = 1.02
 

@@ -5,12 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.problem import BoolArray, LongArray, sums_at
 from planner.model.spec import BatchRules
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(eq=False)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.execution.batch_exchanges import CLOSE_ENOUGH, bring_forward, few_enough, polish
-from planner.execution.batch_filling import NOWHERE, BatchFilling, BatchLoads, FloatArray
+from planner.execution.batch_filling import NOWHERE, BatchFilling, BatchLoads
+from planner.model.problem import FloatArray
 from planner.model.spec import BatchRules
 
 AT_RISK = 0

@@ -61,7 +61,7 @@ def described(plan: Plan) -> dict[str, str]:
         "complete": "false" if plan.unfinished else "true",
         "created_topics": json_text(created, separators=(",", ":")),
         "headline": headline.whole(plan),
-        "has_changes": "true" if headline.has_something_to_do(plan) else "false",
+        "has_changes": "true" if plan.has_something_to_do else "false",
         "bytes_moved": str(chosen.bytes_moved) if plan.cluster.sizes_known else "",
         "replicas_moved": str(chosen.replicas_moved),
         "leaders_changed": str(chosen.leaders_changed),

@@ -24,7 +24,7 @@ def first_step_lead(plan: Plan) -> str:
     """`FIRST STEP ONLY`, or `NOTHING FITS THE BUDGET`; empty for a complete plan."""
     if not plan.unfinished:
         return ""
-    return "FIRST STEP ONLY" if has_something_to_do(plan) else "NOTHING FITS THE BUDGET"
+    return "FIRST STEP ONLY" if plan.has_something_to_do else "NOTHING FITS THE BUDGET"
 
 
 def first_step(plan: Plan) -> str:
@@ -133,11 +133,6 @@ def dearer(plan: Plan) -> str:
 def target_name(window: str) -> str:
     """A target of the balance as the table of measures calls it: `topic replicas`, `bytes` for `disk`."""
     return "bytes" if window == "disk" else words(window)
-
-
-def refused(plan: Plan) -> bool:
-    """True where a limit is exceeded or the plan can't be applied safely: it is shown, and not written."""
-    return bool(plan.unsafe) or any(row.crossed for row in plan.limits)
 
 
 def calm(plan: Plan) -> bool:
@@ -311,14 +306,9 @@ def chosen(plan: Plan) -> str:
     return printable(f"{variant}{choice.why}", 300)
 
 
-def brokers_down(plan: Plan) -> list[int]:
-    """The brokers that stay and seem to be down: the playbooks start only once all that stay are live."""
-    return [broker.id for broker in plan.brokers if broker.seems_down and broker.role == "stays"]
-
-
 def before_anything(plan: Plan) -> str:
     """What to repair before the plan is applied, or a better one is made; empty where nothing is."""
-    if down := brokers_down(plan):
+    if down := plan.brokers_down:
         it, they = ("it", "it") if len(down) == 1 else ("them", "they")
         return (
             f"start {brokers(down)}, wait until all replicas are in sync, and best capture the state and plan again, "
@@ -332,8 +322,3 @@ def before_anything(plan: Plan) -> str:
     more = f" and {counted(len(failed) - 1, 'other')}" if len(failed) > 1 else ""
     dir_of = f"log dir {printable(failed[0][0], 60)} of broker {failed[0][1]}"
     return f"better repair {dir_of}{more}, wait until all replicas are in sync, capture the state and plan again"
-
-
-def has_something_to_do(plan: Plan) -> bool:
-    """True if the plan changes or creates any partition."""
-    return bool(plan.partitions or plan.new_partitions)

@@ -83,7 +83,7 @@ def _page(sections: Sequence[ViewSection], plan: Plan, drawn: Mapping[str, Plot]
         first_step=headline.first_step(plan),
         headline=headline.headline(plan),
         verdict=verdict.verdict(plan),
-        clear=headline.calm(plan) and not headline.refused(plan),
+        clear=headline.calm(plan) and not plan.refused,
         figures=_figures(plan),
         plan_id=plan.plan_id,
         inputs=[(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]],

@@ -75,12 +75,12 @@ NO_ADDRESSES = (
 
 def files(plan: Plan) -> str:
     """What a plan's folder has for whom."""
-    return "read report.html, review plan.json" + (", run ansible/" if headline.has_something_to_do(plan) else "")
+    return "read report.html, review plan.json" + (", run ansible/" if plan.has_something_to_do else "")
 
 
 def _commands(plan: Plan, folder: str | None) -> Lines:
     """Where the files are, and what to type."""
-    if headline.refused(plan):
+    if plan.refused:
         told_next = verdict.refused_next(plan)
         return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
     written: tuple[Value, ...] = (f"Files, in the folder of this report: {files(plan)}.",)
@@ -88,7 +88,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
     if folder is not None:
         written = ("Files: ", Name(f"{PurePath(folder)}/"), f": {files(plan)}.")
         where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
-    if not headline.has_something_to_do(plan):
+    if not plan.has_something_to_do:
         return Lines((Joined(written),))
     again = ("Then capture the state again and plan the next step: ", Name("planner whatif"), ".")
     throttle = plan.execution.throttle_bytes_per_sec

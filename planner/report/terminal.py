@@ -191,7 +191,7 @@ def show_plan(
     `folder` is where the plan is, if it is in one, and `files` how many were written there just now. Sizes are decimal.
     """
     first_step(headline.first_step(plan), console)
-    style = "bold red" if headline.refused(plan) else "bold green" if headline.calm(plan) else "bold yellow"
+    style = "bold red" if plan.refused else "bold green" if headline.calm(plan) else "bold yellow"
     say(f"[{style}]{plain(verdict.verdict(plan))}[/]", console)
     say(f"[bold]{plain(headline.headline(plan))}[/]", console)
     if detail == "verdict":
@@ -230,13 +230,13 @@ def _listed(kind: str, notes: Sequence[str]) -> list[str]:
 
 def _next(plan: Plan, folder: str | None, files: int) -> ViewSection:
     """Where the files are, and what to type now."""
-    if headline.refused(plan):
+    if plan.refused:
         return ViewSection("", (Facts((("Next", verdict.refused_next(plan)),)),))
     if folder is None:
         return ViewSection("", ())
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
-    changes = headline.has_something_to_do(plan)
+    changes = plan.has_something_to_do
     written = f" ({counted(files, 'file')})" if files else ""
     facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {plan_view.files(plan)}")]
     if changes:

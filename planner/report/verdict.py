@@ -24,15 +24,15 @@ _DOMAINS = ("broker", "rack")
 def verdict(plan: Plan) -> str:
     """Whether it can be applied, and what asks for a second look; the first thing to read."""
     lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
-    if down := headline.brokers_down(plan):
+    if down := plan.brokers_down:
         lead += f" once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live and in sync again"
     elif plan.risks.out_of_sync:
         lead += " once all replicas are in sync"
     if waiting := sum(row.leader_before is None for row in plan.partitions):
         lead += f", except for {counted(waiting, 'partition')} without a leader"
-    if headline.refused(plan):
+    if plan.refused:
         lead = "Refused"
-    elif not headline.has_something_to_do(plan):
+    elif not plan.has_something_to_do:
         lead = "Nothing to apply"
     met = headline.balance_met(plan)
     parts = [
@@ -40,7 +40,7 @@ def verdict(plan: Plan) -> str:
         *_limits(plan),
         *([met] if met else []),
         counted(len(plan.warnings), "warning") if plan.warnings else "no warnings",
-        *([f"valid until {plan.valid_until}"] if plan.valid_until and not headline.refused(plan) else []),
+        *([f"valid until {plan.valid_until}"] if plan.valid_until and not plan.refused else []),
     ]
     # What a plan leaves as it is gets a sentence of its own: it is no reason not to apply the plan.
     missed = [headline.balance_missed(plan), *headline.racks(plan), headline.dearer(plan)]
@@ -108,8 +108,8 @@ def failures(plan: Plan) -> Iterator[str]:
     """A sentence on the failure of the worst broker, and one on that of the worst rack, after the plan."""
     terms = plan.terms_by_name
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
-    down = headline.brokers_down(plan)
-    after = "After the plan," if headline.has_something_to_do(plan) else "Today,"
+    down = plan.brokers_down
+    after = "After the plan," if plan.has_something_to_do else "Today,"
     if down:
         after += f" with {formats.brokers(down)} live again,"
     racks = any(row.rack is not None for row in plan.brokers)
@@ -216,7 +216,7 @@ def _copied(plan: Plan, size_bytes: int, replicas: int) -> str:
 def leaving(plan: Plan) -> str:
     """Whether the brokers that leave can be stopped afterwards."""
     leaving = [broker for broker in plan.brokers if broker.role == "removed"]
-    if not leaving or headline.refused(plan):
+    if not leaving or plan.refused:
         return ""
     holding = [broker.id for broker in leaving if broker.after.replicas]
     ids = holding or [broker.id for broker in leaving]

@@ -170,7 +170,7 @@ def test_headline_beside_moves():
     plan = planned(spec(NEW, add_brokers=(Broker(5),), rebalance="all"))
 
     assert headline.headline(typed(plan)).startswith("Creates 3 partitions (6 replicas) in 1 new topic. Copies ")
-    assert headline.has_something_to_do(typed(plan))
+    assert typed(plan).has_something_to_do
 
 
 def test_plans_without_them_say_nothing_of_them():

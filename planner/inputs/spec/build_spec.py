@@ -65,7 +65,7 @@ def build_spec(
         rack_aware=rack_aware(document),
         racks_as_today=document.get("rack_aware") == "as_today",
         balance=sections.balance(document, sizes.known),
-        log_dirs=sections.tolerance(document),
+        log_dirs=sections.log_dirs_tolerance(document),
         budget=sections.budget(document),
         limits=sections.limits(document),
         sweep=_sweep(document, assignment.topics),
@@ -74,7 +74,7 @@ def build_spec(
         growth=sections.monthly(document),
         sizing=sections.sizing(document),
         consumers=sections.groups(document, described),
-        report=sections.sections(document),
+        report=sections.report_sections(document),
         captured_at=sections.captured_at(document),
         valid_for_seconds=sections.valid_for_seconds(document),
         inputs=inputs,
@@ -248,8 +248,8 @@ def _rates(item: Mapping[str, Any]) -> Iterator[int | None]:
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
-    room, dirs, caps = sections.capacity(capacity), sections.of_broker(item), sections.caps(document, capacity)
-    return Broker(item["id"], item.get("rack"), *room, dirs, *caps, sections.cordoned(item))
+    room, dirs, caps = sections.capacity(capacity), sections.broker_log_dirs(item), sections.caps(document, capacity)
+    return Broker(item["id"], item.get("rack"), *room, dirs, *caps, sections.cordoned_log_dirs(item))
 
 
 def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> AssignmentEntry:

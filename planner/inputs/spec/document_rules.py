@@ -265,7 +265,7 @@ def _log_dirs_once(document: Document) -> Iterator[Finding]:
 def _sizes_of_all_log_dirs(document: Document) -> Iterator[Finding]:
     """Shares by size need the size of each of a broker's log dirs."""
     for path, item in (each for prefix in _LISTS for each in document.items(*prefix)):
-        sized = [log_dir.disk_bytes is not None for log_dir in sections.of_broker(item)]
+        sized = [log_dir.disk_bytes is not None for log_dir in sections.broker_log_dirs(item)]
         if any(sized) and not all(sized):
             message = f"broker {item['id']} states a size for {sized.count(True)} of {len(sized)} log dirs"
             yield document.finding((*path, "log_dirs"), f"{message}; allowed: a size for all, or for none")
@@ -292,7 +292,7 @@ def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
     """Each list of log dirs: where it is written, its paths, and whose it is."""
     for path, item in (each for prefix in _LISTS for each in document.items(*prefix)):
         if "log_dirs" in item:
-            yield (*path, "log_dirs"), [log_dir.path for log_dir in sections.of_broker(item)], item["id"]
+            yield (*path, "log_dirs"), [log_dir.path for log_dir in sections.broker_log_dirs(item)], item["id"]
 
 
 def size_findings(document: Document, sizes: Sizes) -> Iterator[Finding]:
@@ -341,7 +341,7 @@ def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, ob
 def _can_fail(document: Document) -> Iterator[Finding]:
     """Racks fail where there are any; and no more brokers than there are today, whatever a variant adds."""
     brokers, failures = len(brokers_today(document)), ("report", "failures")
-    for at, kind in enumerate(sections.kinds(document)):
+    for at, kind in enumerate(sections.failure_kinds(document)):
         path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures
         if kind == "racks" and not _any_rack(document):
             yield document.finding(path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers")

@@ -245,10 +245,10 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
 
     The state files have passed every check; of one that several describe, the first counts.
     """
-    if sections.tolerance(document).kind == "none":
+    if sections.log_dirs_tolerance(document).kind == "none":
         return LogDirs()
     if document.get("cluster", "topics"):
-        known = sections.inline(document)
+        known = sections.inline_log_dirs(document)
     else:
         described = []
         for source in _sources(document):

@@ -231,24 +231,24 @@ def valid_for_seconds(document: Document) -> int | None:
     return None if value is None else parse_seconds(value)
 
 
-def tolerance(document: Document) -> Tolerance:
+def log_dirs_tolerance(document: Document) -> Tolerance:
     """`balance.log_dirs`; without it log dirs aren't touched."""
     asked = document.get("balance", "log_dirs")
     return NO_TOLERANCE if asked is None else Tolerance.parse(asked)
 
 
-def of_broker(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
+def broker_log_dirs(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
     """A broker's `log_dirs`, each a path or a mapping of path and size, in the file's order."""
     listed = ({"path": each} if isinstance(each, str) else each for each in item.get("log_dirs", ()))
     return tuple(LogDir(each["path"], parse_bytes(each["size"]) if "size" in each else None) for each in listed)
 
 
-def cordoned(item: Mapping[str, Any]) -> tuple[str, ...]:
+def cordoned_log_dirs(item: Mapping[str, Any]) -> tuple[str, ...]:
     """A broker's `cordoned_log_dirs`."""
     return tuple(item.get("cordoned_log_dirs", ()))
 
 
-def inline(document: Document) -> LogDirs:
+def inline_log_dirs(document: Document) -> LogDirs:
     """What `cluster.topics` says of log dirs; each broker's are those that it lists, or that its replicas lie in."""
     replicas = [
         ReplicaDir(topic["name"], number, broker, path, parse_bytes(item.get("size", 0)))
@@ -262,23 +262,23 @@ def inline(document: Document) -> LogDirs:
         used.setdefault(replica.broker, set()).add(replica.path)
     brokers = []
     for item in document.get("cluster", "brokers"):
-        listed = of_broker(item) or tuple(LogDir(path) for path in used.get(item["id"], ()))
+        listed = broker_log_dirs(item) or tuple(LogDir(path) for path in used.get(item["id"], ()))
         if listed:
             brokers.append((item["id"], tuple(sorted(listed, key=lambda log_dir: log_dir.path))))
     return LogDirs(tuple(sorted(brokers)), tuple(replicas))
 
 
-def sections(document: Document) -> ReportSections:
+def report_sections(document: Document) -> ReportSections:
     """`report`; nothing is told where it isn't there."""
     growth = document.get("report", "growth")
     return ReportSections(
-        tuple(dict.fromkeys(map(str, kinds(document)))),
+        tuple(dict.fromkeys(map(str, failure_kinds(document)))),
         None if growth is None else growth.get("months", MONTHS),
         document.get("report", "consumers") or False,
     )
 
 
-def kinds(document: Document) -> Sequence[Any]:
+def failure_kinds(document: Document) -> Sequence[Any]:
     """`report.failures` as a list: one kind, or several."""
     asked = document.get("report", "failures")
     if asked is None:

@@ -172,6 +172,21 @@ class Plan(Section, frozen=True, kw_only=True):
     ]
 
     @property
+    def refused(self) -> bool:
+        """True where a limit is exceeded or the plan can't be applied safely: it is shown, and not written."""
+        return bool(self.unsafe) or any(row.crossed for row in self.limits)
+
+    @property
+    def has_something_to_do(self) -> bool:
+        """True if the plan changes or creates any partition."""
+        return bool(self.partitions or self.new_partitions)
+
+    @property
+    def brokers_down(self) -> list[int]:
+        """The brokers that stay and seem to be down: the playbooks start only once all that stay are live."""
+        return [broker.id for broker in self.brokers if broker.seems_down and broker.role == "stays"]
+
+    @property
     def new_topics(self) -> tuple[NewPartitionsRow, ...]:
         """The topics that get partitions, new ones among them."""
         return self.new_partitions.topics if self.new_partitions else ()
