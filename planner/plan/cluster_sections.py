@@ -159,19 +159,13 @@ def racks(spec: Spec, brokers: Sequence[BrokerRow]) -> tuple[RackRow, ...]:
     today = {broker.id: broker.rack for broker in spec.cluster.brokers}
     names = {row.rack for row in brokers} | set(today.values())
     rates_known = brokers[0].before.network_in is not None
+    known, unknown = HeldLoad.__struct_fields__[: None if rates_known else 3], () if rates_known else (None, None)
     rows = list[RackRow]()
     for rack in sorted(names, key=lambda name: (name is None, name or "")) if names != {None} else ():
         old = [row.before for row in brokers if row.id in today and today[row.id] == rack]
         new = [row.after for row in brokers if row.rack == rack and (row.role != "removed" or row.after.replicas)]
         before, after = (
-            HeldLoad(
-                replicas=sum(load.replicas for load in loads),
-                leaders=sum(load.leaders for load in loads),
-                size_bytes=sum(load.size_bytes for load in loads),
-                network_in=sum(load.network_in or 0 for load in loads) if rates_known else None,
-                network_out=sum(load.network_out or 0 for load in loads) if rates_known else None,
-            )
-            for loads in (old, new)
+            HeldLoad(*(sum(getattr(load, key) for load in loads) for key in known), *unknown) for loads in (old, new)
         )
         rows.append(RackRow(rack=rack, brokers_before=len(old), brokers_after=len(new), before=before, after=after))
     return tuple(rows)

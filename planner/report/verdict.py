@@ -248,20 +248,20 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
         who = "every broker" if len(ids) == len(here) > 1 else f"broker {ids[0]}{more}" if ids else ""
         told.append(f"{who} ({number(most)})" if ids else "")
     today, after = told
-    during = "" if what == "leaders" or not plan.batches else " and during the plan"
+    fuller, batches = "", plan.batches if what == "replicas" else ()
     held = Counter({broker.id: broker.before.replicas for broker in plan.brokers})
     most = max(held.values(), default=0)
-    for batch in plan.batches if what == "replicas" else ():
+    for batch in batches:
         added = Counter(to for row in batch.partitions for to in row.added)
         gone = Counter(of for row in batch.partitions for of in row.dropped)
         held += added
         fullest, count = max(held.items(), key=lambda row: (row[1], -row[0]))
         if count > most:
-            during, most = f"; broker {fullest} ({number(count)}) in batch {batch.number}", count
+            fuller, most = f"; broker {fullest} ({number(count)}) in batch {batch.number}", count
         held -= gone
-    if today == after and not during.startswith(";"):
-        return f"{today} today{during.replace(' and', ',')} and after"
-    return f"{today} today{during}; {after} after"
+    if today == after and not fuller:
+        return f"{today} today{', during the plan' * bool(batches)} and after"
+    return f"{today} today{fuller or ' and during the plan' * bool(batches)}; {after} after"
 
 
 def by_disk(plan: Plan) -> bool:

@@ -289,24 +289,22 @@ def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
     # Limits that no broker has are no columns.
     disks = any(row.disk_limit_bytes is not None for row in found.brokers)
     networks = any(row.network_limit is not None for row in found.brokers)
-    of_disk = (
-        column("Disk full: as today", lambda row: month(row.today, "disk_month"), narrow="disk full:\nas today"),
-        column("Disk full: as planned", lambda row: month(row.planned, "disk_month"), narrow="\nas planned"),
-    )
-    of_network = (
-        column(
-            "Network full: as today", lambda row: month(row.today, "network_month"), narrow="network full:\nas today"
-        ),
-        column("Network full: as planned", lambda row: month(row.planned, "network_month"), narrow="\nas planned"),
-    )
+
+    def full(name: str, key: str) -> tuple[Column[GrowthBrokerRow], ...]:
+        of = f"{name} full: as"
+        return (
+            column(f"{of} today", lambda row: month(row.today, key), narrow=f"{name.lower()} full:\nas today"),
+            column(f"{of} planned", lambda row: month(row.planned, key), narrow="\nas planned"),
+        )
+
     columns = (
         column("Broker", lambda row: str(row.id)),
         column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
         column("Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"),
         column(then, lambda row: held(row.today), narrow=f"in {found.months} months:\nas today"),
         column(then.replace("as today", "as planned"), lambda row: held(row.planned), narrow="\nas planned"),
-        *(of_disk if disks else ()),
-        *(of_network if networks else ()),
+        *(full("Disk", "disk_month") if disks else ()),
+        *(full("Network", "network_month") if networks else ()),
     )
     ordered = sorted(found.brokers, key=lambda each: (soonest(each), each.id))
     return Table("broker", ordered, columns, most=_BROKERS_SHOWN)
