@@ -161,6 +161,29 @@ class FairShares:
     network_in: Shares
     network_out: Shares
 
+    @classmethod
+    def of_sets(cls, problem: Problem, sets: TopicsBySet) -> Self:
+        """The fair shares with rules of placement: set by set, each within its brokers, and added up."""
+        rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
+        within = sets.brokers[sets.of_topic]
+        ones = np.ones(problem.rows, dtype=np.int64)
+
+        def filled(values: LongArray, weighing: LongArray) -> Shares:
+            weighing = weighing.astype(object)
+            fillings = (
+                _filling(problem, np.where(rows, values, 0), _total, weighing * brokers, rule)
+                for rows, brokers in rows_of_sets(problem, sets)
+            )
+            return _added([water_filled(filling) for filling in fillings])
+
+        return cls(
+            replicas=_as_integers(filled(ones, disk)),
+            topic_replicas=water_filled(_filling(problem, ones, partial(_topic_sums, problem), disk * within, rule)),
+            disk=filled(problem.size_bytes, disk),
+            network_in=filled(problem.bytes_in_per_sec, network),
+            **_of_leaders(problem),
+        )
+
 
 # A sweep asks for those of one problem, that of its variant, with every candidate.
 @lru_cache(maxsize=2)
@@ -171,7 +194,7 @@ def fair_shares(problem: Problem) -> FairShares:
     shares of the topics of each set.
     """
     if (sets := topics_by_set(problem)) is not None:
-        return _of_sets(problem, sets)
+        return FairShares.of_sets(problem, sets)
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
     topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_topic_sums, problem), disk, rule)
     in_all = topic_replicas.summed()
@@ -185,29 +208,6 @@ def fair_shares(problem: Problem) -> FairShares:
         topic_replicas=water_filled(topic_replicas),
         disk=water_filled(_filling(problem, problem.size_bytes, _total, disk, rule)),
         network_in=water_filled(_filling(problem, problem.bytes_in_per_sec, _total, network, rule)),
-        **_of_leaders(problem),
-    )
-
-
-def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
-    """The fair shares with rules of placement: set by set, each within its brokers, and added up."""
-    rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
-    within = sets.brokers[sets.of_topic]
-    ones = np.ones(problem.rows, dtype=np.int64)
-
-    def filled(values: LongArray, weighing: LongArray) -> Shares:
-        weighing = weighing.astype(object)
-        fillings = (
-            _filling(problem, np.where(rows, values, 0), _total, weighing * brokers, rule)
-            for rows, brokers in rows_of_sets(problem, sets)
-        )
-        return _added([water_filled(filling) for filling in fillings])
-
-    return FairShares(
-        replicas=_as_integers(filled(ones, disk)),
-        topic_replicas=water_filled(_filling(problem, ones, partial(_topic_sums, problem), disk * within, rule)),
-        disk=filled(problem.size_bytes, disk),
-        network_in=filled(problem.bytes_in_per_sec, network),
         **_of_leaders(problem),
     )
 

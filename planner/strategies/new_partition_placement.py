@@ -8,6 +8,7 @@ brokers hold within their windows. Leaders are chosen among the replicas in the 
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -47,6 +48,51 @@ class Filling:
     weights: LongArray
     caps: LongArray | None
 
+    @classmethod
+    def of_replicas(cls, problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Self:
+        """Replicas of these rows (n,), on brokers that may take new ones."""
+        rule, targets, usable = rack_rule(problem), np.flatnonzero(problem.targets), problem.open_targets
+        everywhere = np.ones((len(rows), len(targets)), dtype=bool)
+        topics, cells, held = _held(problem, assignment, rows)
+        of = np.unique(problem.topic_of[rows])
+        return cls(
+            topics=topics,
+            factors=problem.replication_factors[rows],
+            allowed=everywhere if usable is None else usable[problem.topic_of[rows]],
+            racks=rule.rack_of,
+            least=rule.least[rule.kinds[rows]],
+            most=rule.most[rule.kinds[rows]],
+            cells=cells,
+            held=held,
+            topic_windows=wanted.topic_replicas[:, of],
+            windows=wanted.replicas,
+            weights=disk_weights(problem),
+            caps=None if wanted.caps is None else wanted.caps[0],
+        )
+
+    @classmethod
+    def of_leaders(cls, problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Self:
+        """Among each row's own brokers; where topics' leaders have no window, as few of a topic on one as can be."""
+        topics, cells, held = _held(problem, broker_loads.leaders_after(problem, assignment)[:, None], rows)
+        of = np.unique(problem.topic_of[rows])
+        one = np.ones((len(rows), 1), dtype=np.int32)
+        able = np.where(may_lead(problem, assignment, rows), assignment[rows], -1)
+        nowhere = np.zeros((2, *cells.shape), dtype=np.int64)
+        return cls(
+            topics=topics,
+            factors=one[:, 0],
+            allowed=broker_loads.counts_by_group(problem, able, np.arange(len(rows)), len(rows)) > 0,
+            racks=np.zeros(cells.shape[1], dtype=np.int32),
+            least=one,
+            most=one,
+            cells=cells,
+            held=held,
+            topic_windows=nowhere if wanted.topic_leaders is None else wanted.topic_leaders[:, of],
+            windows=wanted.leaders,
+            weights=network_weights(problem),
+            caps=None if wanted.caps is None else wanted.caps[1],
+        )
+
 
 def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArray:
     """The assignment (P, W) with the new partitions placed and led most evenly; all others stay as they are.
@@ -57,12 +103,12 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
     if len(rows) * int(problem.targets.sum()) > LEVEL_CELLS:
         return assignment
     placed = assignment.copy()
-    on = filled(_of_replicas(problem, assignment, wanted, rows))
+    on = filled(Filling.of_replicas(problem, assignment, wanted, rows))
     at, brokers = np.nonzero(on)
     placed[rows] = -1
     placed[rows[at], np.arange(len(at)) - np.searchsorted(at, at)] = np.flatnonzero(problem.targets)[brokers]
     ordered = leaders.order(problem, placed, wanted, scenarios(problem))
-    led = filled(_of_leaders(problem, ordered, wanted, rows))
+    led = filled(Filling.of_leaders(problem, ordered, wanted, rows))
     first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
     ordered[rows] = _led_by(ordered[rows], first)
     before, after = (_outside(problem, each, wanted) for each in (assignment, ordered))
@@ -107,50 +153,6 @@ def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
     grown = [byte_excess(each.windows, broker_loads.loads(each.problem, assignment)) for each in scenarios(problem)]
     everything = [*of_topics, of_brokers, byte_excess(wanted, in_all[2:]), *grown]
     return sum(int(each.sum()) for each in everything)
-
-
-def _of_replicas(problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Filling:
-    rule, targets, usable = rack_rule(problem), np.flatnonzero(problem.targets), problem.open_targets
-    factors = problem.replication_factors[rows]
-    topics, cells, held = _held(problem, assignment, rows)
-    of = np.unique(problem.topic_of[rows])
-    return Filling(
-        topics=topics,
-        factors=factors,
-        allowed=np.ones((len(rows), len(targets)), dtype=bool) if usable is None else usable[problem.topic_of[rows]],
-        racks=rule.rack_of,
-        least=rule.least[rule.kinds[rows]],
-        most=rule.most[rule.kinds[rows]],
-        cells=cells,
-        held=held,
-        topic_windows=wanted.topic_replicas[:, of],
-        windows=wanted.replicas,
-        weights=disk_weights(problem),
-        caps=None if wanted.caps is None else wanted.caps[0],
-    )
-
-
-def _of_leaders(problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Filling:
-    """Among each row's own brokers; where topics' leaders have no window, the fewer of a topic on one the better."""
-    topics, cells, held = _held(problem, broker_loads.leaders_after(problem, assignment)[:, None], rows)
-    of = np.unique(problem.topic_of[rows])
-    one = np.ones((len(rows), 1), dtype=np.int32)
-    able = np.where(may_lead(problem, assignment, rows), assignment[rows], -1)
-    nowhere = np.zeros((2, *cells.shape), dtype=np.int64)
-    return Filling(
-        topics=topics,
-        factors=one[:, 0],
-        allowed=broker_loads.counts_by_group(problem, able, np.arange(len(rows)), len(rows)) > 0,
-        racks=np.zeros(cells.shape[1], dtype=np.int32),
-        least=one,
-        most=one,
-        cells=cells,
-        held=held,
-        topic_windows=nowhere if wanted.topic_leaders is None else wanted.topic_leaders[:, of],
-        windows=wanted.leaders,
-        weights=network_weights(problem),
-        caps=None if wanted.caps is None else wanted.caps[1],
-    )
 
 
 def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArray, LongArray, LongArray]:

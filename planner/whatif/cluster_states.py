@@ -49,6 +49,33 @@ class PartitionStates:
         width = max(int((taken["replicas"] >= 0).sum(axis=1).max(initial=1)), 1)
         return replace(self, **{name: each[:, :width] if each.ndim == 2 else each for name, each in taken.items()})
 
+    @classmethod
+    def today(cls, spec: Spec, problem: Problem, width: int) -> Self:
+        """Today's partitions: where the ISR is known, replicas outside it don't count as live ones."""
+        partitions = [
+            part for topic in sorted(spec.cluster.topics, key=lambda each: each.name) for part in topic.partitions
+        ]
+        replicas = np.pad(problem.replicas, ((0, 0), (0, width - problem.replicas.shape[1])), constant_values=-1)
+        held = replicas >= 0
+        in_sync = held.copy()
+        for row, part in enumerate(partitions):
+            if part.isr is not None and set(part.isr) != set(part.replicas):
+                in_sync[row] &= np.isin(problem.broker_ids[replicas[row]], part.isr)
+        in_sync[problem.leaders < 0] = False
+        configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics}
+        unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
+        return cls(
+            replicas,
+            in_sync,
+            held,
+            problem.leaders,
+            problem.min_insync,
+            np.array(unclean, dtype=bool)[problem.topic_of],
+            problem.size_bytes,
+            problem.bytes_in_per_sec,
+            problem.bytes_out_per_sec,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Stage:
@@ -74,7 +101,7 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
     every = np.arange(problem.rows, dtype=np.int64)
     # The most replicas that a partition ever has, old and new ones together.
     unions = (len({*step.replicas_before, *step.replicas}) for batch in batches for step in batch.partitions)
-    settled = _today(spec, problem, max([problem.replicas.shape[1], *unions]))
+    settled = PartitionStates.today(spec, problem, max([problem.replicas.shape[1], *unions]))
     yield Stage(TODAY, 0, every, settled, settled)
     if not batches:
         return
@@ -105,33 +132,6 @@ class _Finder:
         if unknown:
             raise StalePlanError(f"broker {unknown[0]} is in the plan, but not in the spec")
         return [self._brokers[broker] for broker in ids]
-
-
-def _today(spec: Spec, problem: Problem, width: int) -> PartitionStates:
-    """Today's partitions: where the ISR is known, replicas outside it don't count as live ones."""
-    partitions = [
-        part for topic in sorted(spec.cluster.topics, key=lambda each: each.name) for part in topic.partitions
-    ]
-    replicas = np.pad(problem.replicas, ((0, 0), (0, width - problem.replicas.shape[1])), constant_values=-1)
-    held = replicas >= 0
-    in_sync = held.copy()
-    for row, part in enumerate(partitions):
-        if part.isr is not None and set(part.isr) != set(part.replicas):
-            in_sync[row] &= np.isin(problem.broker_ids[replicas[row]], part.isr)
-    in_sync[problem.leaders < 0] = False
-    configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics}
-    unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
-    return PartitionStates(
-        replicas,
-        in_sync,
-        held,
-        problem.leaders,
-        problem.min_insync,
-        np.array(unclean, dtype=bool)[problem.topic_of],
-        problem.size_bytes,
-        problem.bytes_in_per_sec,
-        problem.bytes_out_per_sec,
-    )
 
 
 def _batch(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -127,6 +127,21 @@ class SweptGroup(Section, frozen=True, kw_only=True):
     best: SweptCombination
     by_members: tuple[SweptCombination, ...]
 
+    @classmethod
+    def of(cls, name: str, tried: Sequence[SweptCombination]) -> Self:
+        """The combinations of one group in order: least spread, then fewest members, then least moved later on."""
+
+        def order(found: SweptCombination) -> tuple[int, int, int, str]:
+            rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
+            return found.widest_spread, found.members, rank, found.assignor
+
+        by_members: dict[int, SweptCombination] = {}
+        judged = sorted(tried, key=order)
+        for each in judged:
+            by_members.setdefault(each.members, each)
+        least = tuple(by_members[members] for members in sorted(by_members))
+        return cls(group=name, tried=len(judged), best=judged[0], by_members=least)
+
 
 class ConsumersSweep(Section, frozen=True, kw_only=True):
     """What the sweep found for each group, in these scenarios."""
@@ -140,20 +155,5 @@ def summary(study: ConsumersStudy, scores: pa.Table) -> ConsumersSweep:
     by_group: dict[int, list[SweptCombination]] = {}
     for score in scores.to_pylist():
         by_group.setdefault(score.pop("group"), []).append(SweptCombination(**score))
-    groups = tuple(_best(study.groups[number][0], by_group[number]) for number in sorted(by_group))
+    groups = tuple(SweptGroup.of(study.groups[number][0], by_group[number]) for number in sorted(by_group))
     return ConsumersSweep(scenarios=tuple(study.scenarios), groups=groups)
-
-
-def _best(name: str, tried: Sequence[SweptCombination]) -> SweptGroup:
-    """The combinations of one group in order: least spread, then fewest members, then least moved later on."""
-
-    def order(found: SweptCombination) -> tuple[int, int, int, str]:
-        rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
-        return found.widest_spread, found.members, rank, found.assignor
-
-    by_members: dict[int, SweptCombination] = {}
-    judged = sorted(tried, key=order)
-    for each in judged:
-        by_members.setdefault(each.members, each)
-    least = tuple(by_members[members] for members in sorted(by_members))
-    return SweptGroup(group=name, tried=len(judged), best=judged[0], by_members=least)

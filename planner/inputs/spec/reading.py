@@ -131,7 +131,7 @@ def load(path: Path) -> Spec:
     # What stands inside a key that isn't acted on can't mislead a rule.
     ignored = tuple(f"{finding.key}{mark}" for finding in unsupported for mark in ".[")
     misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
-    groups = _groups(document, path.parent, misleading, topics.assignment)
+    groups = _Groups.of(document, path.parent, misleading, topics.assignment)
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
@@ -219,25 +219,25 @@ class _Groups:
     inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
 
-
-def _groups(document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None) -> _Groups:
-    """The consumer groups' state files; none is opened where the key `consumers` is broken."""
-    if any(finding.key.startswith("consumers") for finding in broken):
-        return _Groups({})
-    described: dict[str, tuple[DescribedGroup, ...]] = {}
-    inputs, findings = list[InputRow](), list[Finding]()
-    for keys, written in state_files_of_groups(document):
-        try:
-            text, read = read_text(folder / written, written)
-            described[written] = consumer_groups.parse(text, (folder / written).as_posix())
-            inputs.append(read)
-        except file_reading.UnreadableError as error:
-            findings.append(document.finding(keys, str(error)))
-        except SpecError as error:
-            findings += error.findings
-    if assignment is not None:
-        findings += described_findings(document, described, assignment)
-    return _Groups(described, tuple(inputs), tuple(findings))
+    @classmethod
+    def of(cls, document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None) -> Self:
+        """The consumer groups' state files; none is opened where the key `consumers` is broken."""
+        if any(finding.key.startswith("consumers") for finding in broken):
+            return cls({})
+        described: dict[str, tuple[DescribedGroup, ...]] = {}
+        inputs, findings = list[InputRow](), list[Finding]()
+        for keys, written in state_files_of_groups(document):
+            try:
+                text, read = read_text(folder / written, written)
+                described[written] = consumer_groups.parse(text, (folder / written).as_posix())
+                inputs.append(read)
+            except file_reading.UnreadableError as error:
+                findings.append(document.finding(keys, str(error)))
+            except SpecError as error:
+                findings += error.findings
+        if assignment is not None:
+            findings += described_findings(document, described, assignment)
+        return cls(described, tuple(inputs), tuple(findings))
 
 
 def _log_dirs(document: Document, folder: Path) -> LogDirs:
