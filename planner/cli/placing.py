@@ -22,10 +22,9 @@ from planner.model.formats import counted, ranges, replica_assignment, replica_l
 from planner.model.recorded import LARGEST_ID
 from planner.report.view import Column, Joined, Lines, Name, Table, Value, View, ViewSection, told
 from planner.strategies import kafka_classic, kafka_striped
+from planner.strategies.kafka_classic import Brokers
 from planner.whatif import explain_seeds
 from planner.whatif.explain_seeds import Explanation, Verdict
-
-Brokers = tuple[tuple[int, str | None], ...]
 
 ReplicaLists = Sequence[tuple[int, ...]]
 

@@ -18,12 +18,11 @@ from planner.plan.document.partition_types import NewPartitionsRow, NewPartition
 from planner.scoring.broker_loads import counts_by_group, leaders_after
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.java_random import utf16_key
-from planner.strategies.kafka_classic import draws
+from planner.strategies.kafka_classic import Brokers, draws
 
 # How many placements of each rule are made; fewer where many replicas are to be placed.
 _MOST_SEEDS, _LEAST_SEEDS, _PLACEMENTS = 200, 10, 100_000
 
-Brokers = Sequence[tuple[int, str | None]]
 ReplicaLists = list[tuple[int, ...]]
 
 

@@ -18,10 +18,12 @@ from planner.model.problem import IntArray, LongArray, Problem, drawn
 from planner.strategies.java_random import utf16_key
 
 NO_RACK = -1
+# Ids and racks.
+Brokers = Sequence[tuple[int, str | None]]
 
 
 def place(
-    brokers: Sequence[tuple[int, str | None]],
+    brokers: Brokers,
     partitions: int,
     replication_factor: int,
     *,
@@ -189,7 +191,7 @@ def _walked(racks: Sequence[int], replication_factor: int, first: IntArray, turn
     return chosen
 
 
-def _arranged(brokers: Sequence[tuple[int, str | None]], rack_aware: bool) -> tuple[list[int], list[int]]:
+def _arranged(brokers: Brokers, rack_aware: bool) -> tuple[list[int], list[int]]:
     """The brokers' ids in Kafka's order and a rack number for each, all the same without racks."""
     ids = [broker for broker, _ in brokers]
     named = [(broker, rack) for broker, rack in brokers if rack is not None]

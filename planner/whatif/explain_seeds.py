@@ -16,10 +16,9 @@ import numpy as np
 
 from planner.model.cluster import Topic, brokers_holding
 from planner.model.problem import BoolArray, IntArray
-from planner.strategies.kafka_classic import NO_RACK, replica_lists, with_rack_numbers
+from planner.strategies.kafka_classic import NO_RACK, Brokers, replica_lists, with_rack_numbers
 from planner.whatif import placement_origins
 
-Brokers = Sequence[tuple[int, str | None]]
 Verdict = Literal["exact", "nearest", "round_robin", "striped", "none"]
 
 # Rows of partitions that are compared with every shift at once.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from planner.model.cluster import Partition
 from planner.strategies.java_random import utf16_key
+from planner.strategies.kafka_classic import Brokers
 
 
 def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | None:
@@ -28,7 +29,7 @@ def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | Non
     return start
 
 
-def fits(brokers: Sequence[tuple[int, str | None]], lists: Sequence[Sequence[int]]) -> bool:
+def fits(brokers: Brokers, lists: Sequence[Sequence[int]]) -> bool:
     """Whether StripedReplicaPlacer, with these brokers (id, rack), none of them fenced, can give these replica lists.
 
     `lists` are those of partitions 0, 1, … of one topic, preferred leader first. Two partitions or fewer always agree
@@ -76,7 +77,7 @@ class _Ring:
 class _Stripes:
     """The placer's state from partition to partition, as far as it has been seen."""
 
-    def __init__(self, brokers: Sequence[tuple[int, str | None]]) -> None:
+    def __init__(self, brokers: Brokers) -> None:
         names = sorted({rack for _, rack in brokers}, key=lambda rack: (rack is not None, utf16_key(rack or "")))
         self._rack_of = {broker: names.index(rack) for broker, rack in brokers}
         self._rings = [_Ring([broker for broker, rack in brokers if rack == name]) for name in names]

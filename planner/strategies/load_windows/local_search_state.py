@@ -272,10 +272,10 @@ class SearchPlacement:
         return _below_and_above(self.search.load_windows.transpose(1, 0, 2), self.load.copy())
 
 
-Brokers = Sequence[int] | IntArray
+BrokerNumbers = Sequence[int] | IntArray
 
 
-def outward(placement: SearchPlacement, brokers: Brokers, shifts: LongArray) -> BoolArray:
+def outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArray) -> BoolArray:
     """(K,): True where shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than may be.
 
     Nothing more of any load may; or, where so much may be outside in all, more than that, or one broker further.
