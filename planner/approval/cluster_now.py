@@ -111,16 +111,16 @@ def with_load(now: Now, path: Path) -> Now:
 
 def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputRow, ...] = ()) -> Now:
     """The sources as one state; ImportStateError where they hold no partition, or contradict themselves."""
-    merged = merge(parts, to_targets=True)
+    state = merge(parts, to_targets=True)
     return Now(
-        topics={topic.name: topic for topic in merged.assignment.topics},
+        topics={topic.name: topic for topic in state.assignment.topics},
         moving=frozenset(moving_now(parts)),
-        racks={broker.id: broker.rack for broker in merged.brokers} if merged.brokers else None,
-        sizes=merged.sizes,
+        racks={broker.id: broker.rack for broker in state.brokers} if state.brokers else None,
+        sizes=state.sizes,
         log_dirs=log_dirs,
         inputs=inputs,
-        config_defaults=merged.config_defaults,
-        cordoned=merged.cordoned,
+        config_defaults=state.config_defaults,
+        cordoned=state.cordoned,
     )
 
 

@@ -158,8 +158,8 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
     names += [("restart", path) for path in template_paths("restart")]
     written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, values) for folder, path in names}
     of_role = {f"{ROLE}/files/{path}": copies[path] for path in copies}
-    files = {RESTART_FILE: copies[RESTART_FILE]} | written | _NO_BYTECODE | of_role
-    return {path: files[path] for path in sorted(files)}
+    every = {RESTART_FILE: copies[RESTART_FILE]} | written | _NO_BYTECODE | of_role
+    return {path: every[path] for path in sorted(every)}
 
 
 def _role_only(plan: Plan) -> Files:

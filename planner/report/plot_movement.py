@@ -21,7 +21,6 @@ from planner.report.plot_svg import COLOUR, Drawing, Mark
 
 OTHERS = -1
 
-
 # The ids stand right of the lines, which would otherwise be drawn through them.
 _HELD_POINTS, _LINE_POINTS, _LONGEST_END, _ENDS_POINTS = 190, 9, 18, 140
 # A level further above the lines would press them flat.
@@ -60,11 +59,8 @@ def movement(plan: Plan) -> Movement:
     ids = {broker.id for broker in plan.brokers}
     brokers = np.array(sorted(ids.union(*copies[:, 1:3].T.tolist(), removals[:, 1].tolist())), dtype=np.int64)
     batches, count = len(plan.batches), len(brokers)
-    batch, sender, receiver, amount = (
-        copies[:, 0],
-        *(np.searchsorted(brokers, copies[:, c]) for c in (1, 2)),
-        copies[:, 3],
-    )
+    batch, amount = copies[:, 0], copies[:, 3]
+    sender, receiver = (np.searchsorted(brokers, copies[:, column]) for column in (1, 2))
     copied = sums_at((count, count), (sender, receiver), amount)
     received, sent = (sums_at((batches, count), (batch, side), amount) for side in (receiver, sender))
     removed = sums_at((batches, count), (removals[:, 0], np.searchsorted(brokers, removals[:, 1])), removals[:, 2])

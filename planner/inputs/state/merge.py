@@ -304,8 +304,8 @@ def reassigned(
     known = {(entry.topic, entry.partition.id) for entry in moved}
     missing = [partition_name(*key) for key in moving if key not in known]
     count = len(moving) - len(missing)
-    are = "partition is" if count == 1 else "partitions are"
-    notes = [f"{count:,} {are} being reassigned: the plan starts from the target{'s'[: count > 1]}"] if count else []
+    are, targets = ("partition is", "target") if count == 1 else ("partitions are", "targets")
+    notes = [f"{count:,} {are} being reassigned: the plan starts from the {targets}"] if count else []
     if missing:
         notes.append(f"{missing[0]} is being reassigned ({len(missing)} such), but isn't in the assignment")
     return moved, tuple(notes)
