@@ -1,7 +1,7 @@
 """How even: tolerances, one a count or load, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Literal, Self
 
@@ -73,6 +73,11 @@ class Balance:
     network_in: Tolerance = NO_TOLERANCE
     network_out: Tolerance = NO_TOLERANCE
 
+
+# The windows of a balance, and those of bytes and traffic, in the order of `broker_loads.loads`.
+WINDOWS = tuple(each.name for each in fields(Balance))
+ByteWindow = Literal["disk", "network_in", "network_out"]
+BYTE_WINDOWS: tuple[ByteWindow, ...] = ("disk", "network_in", "network_out")
 
 # What a sweep tries besides the balance asked for, by the names of a `Balance`; nothing at all: a grid of our own.
 BalanceGrid = Mapping[str, tuple[Tolerance, ...]]

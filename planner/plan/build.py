@@ -17,7 +17,7 @@ from planner.execution.batch_costs import Costs
 from planner.execution.gates import LimitRow
 from planner.execution.partition_changes import changes
 from planner.model import amounts
-from planner.model.balance import Balance
+from planner.model.balance import WINDOWS, Balance
 from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.errors import InfeasibleError, UnsafePlanError
@@ -47,7 +47,7 @@ from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
 from planner.scoring.score import digest
 from planner.strategies.optimum import Proposal
 from planner.sweep import broker_sides, choice
-from planner.sweep.candidates import KNOBS, STRATEGIES, of_row, prove
+from planner.sweep.candidates import STRATEGIES, of_row, prove
 from planner.sweep.choice import Chosen, Row, Swept
 from planner.sweep.evaluate import planned_for
 
@@ -269,7 +269,7 @@ def _balance(
 
 
 def _windows(balance: Balance) -> BalanceWindows:
-    return BalanceWindows(**{knob: str(getattr(balance, knob)) for knob in KNOBS})
+    return BalanceWindows(**{knob: str(getattr(balance, knob)) for knob in WINDOWS})
 
 
 def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[PartitionChange, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Self
 import pyarrow as pa
 from msgspec import structs
 
+from planner.model.balance import WINDOWS
 from planner.model.build_problem import build, today
 from planner.model.formats import number
 from planner.model.problem import Problem
@@ -27,7 +28,7 @@ from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import candidates_file
-from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, KNOBS, generated
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, generated
 from planner.sweep.candidates import candidates as candidates_of
 from planner.sweep.choice import Chosen, Swept, rule_of, rule_text, scores
 from planner.sweep.evaluate import evaluated
@@ -212,7 +213,7 @@ def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> Pa
         **_candidate_figures(THIS_PLAN if chosen else row["strategy"], row, goal),
         **_front_figures(spec, row),
         variant=variant,
-        balance=BalanceWindows(**{knob: row[knob] for knob in KNOBS}),
+        balance=BalanceWindows(**{knob: row[knob] for knob in WINDOWS}),
         scenarios=row["scenarios"],
         chosen=chosen,
     )

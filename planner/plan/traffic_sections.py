@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from planner.model import build_problem
+from planner.model.balance import WINDOWS
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.growth_forecast import months_ahead, per_month_ppm
@@ -31,7 +32,7 @@ from planner.plan.document.request_types import TrafficRow
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
 from planner.scoring.score import adding
 from planner.strategies.optimum import UNKNOWN
-from planner.sweep.candidates import KNOBS, NO_SCENARIOS, STRATEGIES, of_row
+from planner.sweep.candidates import NO_SCENARIOS, STRATEGIES, of_row
 from planner.sweep.evaluate import planned_for
 from planner.sweep.sweep_result import SweepResult
 
@@ -206,7 +207,7 @@ def _known(above: int) -> int | None:
 
 def _of_mean(problem: Problem, swept: SweepResult) -> IntArray | None:
     # A valid optimum at the problem's balance, made for no scenario.
-    wanted = {knob: str(getattr(problem.balance, knob)) for knob in KNOBS}
+    wanted = {knob: str(getattr(problem.balance, knob)) for knob in WINDOWS}
     wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS}
     rows = (each for each in swept.scores.to_pylist() if wanted.items() <= each.items() and not each["violations"])
     row = next(rows, None)

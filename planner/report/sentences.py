@@ -5,6 +5,7 @@ Nothing here knows Markdown or a terminal; whoever prints a text from the cluste
 
 from collections.abc import Sequence
 
+from planner.model.balance import BYTE_WINDOWS, WINDOWS
 from planner.model.formats import (
     UNKNOWN,
     amount,
@@ -25,13 +26,6 @@ from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.report.view import Quantity
 from planner.scoring.missed_windows import RelaxedRow
-
-# In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
-_WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
-
-
-# Windows of bytes are percentages around a share; what was reached is told as one too.
-_BYTE_WINDOWS = ("disk", "network_in", "network_out", "log_dirs")
 
 
 def log_dirs(plan: Plan) -> list[tuple[int, LogDirRow]]:
@@ -204,7 +198,8 @@ def of_unlike_capacity(plan: Plan) -> set[str]:
 
 def reached(row: RelaxedRow) -> str:
     """What a relaxed window reached: `differ by 3`; for bytes, how far the worst broker is off: `12.5 % off share`."""
-    return f"{percent(row.reached)} off share" if row.window in _BYTE_WINDOWS else f"differ by {number(row.reached)}"
+    around_share = row.window in (*BYTE_WINDOWS, "log_dirs")
+    return f"{percent(row.reached)} off share" if around_share else f"differ by {number(row.reached)}"
 
 
 def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
@@ -263,7 +258,7 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     if point.strategy != "optimum":
         return printable(of + words(point.strategy))
     wanted = plan.balance.wanted
-    windows = {name: getattr(point.balance, name) for name in _WINDOWS}
+    windows = {name: getattr(point.balance, name) for name in WINDOWS}
     unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != getattr(wanted, name)]
     if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
         unlike.append(f"scenarios {point.scenarios}")

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 import numpy as np
 import scipy  # as in `broker_loads`
 
-from planner.model.balance import NO_TOLERANCE
+from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.scoring.broker_loads import loads
 from planner.scoring.window_excess import distance
-from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, windows
+from planner.scoring.windows import Windows, byte_excess, windows
 
 _MILLION = 1_000_000
 

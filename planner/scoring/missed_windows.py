@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
+from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, Balance, Tolerance
 from planner.model.formats import brokers, counted, first_names, printable
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.recorded import Count, NotNegative, Section, Window, doc
@@ -16,7 +16,7 @@ from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
-from planner.scoring.windows import BYTE_WINDOWS, alike, byte_window, excess_anywhere, spread, windows
+from planner.scoring.windows import alike, byte_window, excess_anywhere, spread, windows
 
 WindowKey = Literal[
     "replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out", "log_dirs"

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model import growth_forecast
+from planner.model.balance import BYTE_WINDOWS
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
-from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, excess_anywhere, spread, windows
+from planner.scoring.windows import Windows, byte_excess, excess_anywhere, spread, windows
 
 # Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
 SUMS = (

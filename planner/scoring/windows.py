@@ -7,11 +7,11 @@ score measures against them, independently of each other.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from planner.model.balance import Balance, Tolerance
+from planner.model.balance import BYTE_WINDOWS, Balance, Tolerance
 from planner.model.build_problem import today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import by_group, counts_by_group, leaders_after
@@ -24,10 +24,6 @@ _BYTE_UNITS = 1000
 _MOST_UNITS = 1 << 40
 # The upper end of a window of bytes that isn't asked for.
 OPEN_BYTES = 1 << 62
-
-# The windows of bytes and traffic, in the order of `broker_loads.loads`.
-ByteWindow = Literal["disk", "network_in", "network_out"]
-BYTE_WINDOWS: tuple[ByteWindow, ...] = ("disk", "network_in", "network_out")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
+from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, Balance, Tolerance
 from planner.model.errors import InfeasibleError
 from planner.model.formats import exactly, stated
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
@@ -20,7 +20,7 @@ from planner.model.together import without_waiting
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import adding
 from planner.scoring.window_excess import beyond
-from planner.scoring.windows import BYTE_WINDOWS, held_today, windows
+from planner.scoring.windows import held_today, windows
 from planner.strategies import optimum
 
 # How far from its fair share each broker may be, in per cent, on the ladder: where only the costly windows are

@@ -9,7 +9,7 @@ every topic. Any worker makes any candidate from its number alone, so no table o
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.machinery import ModuleSpec
 from itertools import product
@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, Tolerance
 from planner.model.build_problem import rows_to_place, today
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Sweep
-from planner.scoring.windows import BYTE_WINDOWS
 from planner.strategies import kafka_classic, kafka_striped, optimum, work_limits
 from planner.strategies.optimum import Proposal
 from planner.sweep import budget_steps
@@ -73,7 +72,6 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 )
 
 
-KNOBS = tuple(each.name for each in fields(Balance))
 # What `scenarios` of a row says: plan for today's bytes alone, or so that the windows hold in every scenario too.
 NO_SCENARIOS, ALL_SCENARIOS = "none", "all"
 
@@ -84,7 +82,7 @@ CANDIDATE_SCHEMA = pa.schema(
         ("seed", pa.int64()),
         ("start_index", pa.int32()),
         ("next_replica_shift", pa.int32()),
-        *((knob, pa.string()) for knob in KNOBS),
+        *((knob, pa.string()) for knob in WINDOWS),
         ("scenarios", pa.string()),
     ]
 )
@@ -221,7 +219,7 @@ class Candidates:
 
 def _rows(run: CandidateRun, numbers: LongArray, at: LongArray) -> pa.Table:
     starts, shifts = run.pairs(at)
-    words = [str(getattr(run.balance, knob)) for knob in KNOBS]
+    words = [str(getattr(run.balance, knob)) for knob in WINDOWS]
     columns = [numbers, run.strategy, run.seeds(at), starts, shifts, *words, run.scenarios]
     arrays = [
         pa.repeat(pa.scalar(column, field.type), len(at)) if isinstance(column, str) else pa.array(column, field.type)
@@ -261,7 +259,7 @@ def generated(problem: Problem, sweep: Sweep) -> Candidates:
 
 def of_row(values: Mapping[str, Any]) -> Candidate:
     """A row's values, scores or not, as a candidate."""
-    balance = Balance(**{knob: Tolerance.parse(values[knob]) for knob in KNOBS})
+    balance = Balance(**{knob: Tolerance.parse(values[knob]) for knob in WINDOWS})
     return Candidate(values["strategy"], values["seed"], values["start_index"], values["next_replica_shift"], balance)
 
 
@@ -323,9 +321,9 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     if budget_steps.asked(problem.budget):
         steps = budget_steps.ladder(wanted, problem.budget, budget_steps.affordable(problem))
         return budget_steps.spread_out(steps)
-    axes = [(getattr(wanted, knob), *_filled(problem, grid).get(knob, ())) for knob in KNOBS]
+    axes = [(getattr(wanted, knob), *_filled(problem, grid).get(knob, ())) for knob in WINDOWS]
     points = [Balance(*point) for point in product(*axes)]
-    return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in KNOBS))
+    return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in WINDOWS))
 
 
 def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:

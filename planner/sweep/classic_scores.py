@@ -18,6 +18,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.balance import BYTE_WINDOWS
 from planner.model.build_problem import rows_to_place
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.model.rack_spread import uneven_racks
@@ -25,7 +26,7 @@ from planner.scoring import broker_loads, failure_costs, growth_scenarios, score
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.score import Scores, ScoringBasis, Tally
 from planner.scoring.window_excess import TOPIC_PRICE, weight
-from planner.scoring.windows import BYTE_WINDOWS, alike
+from planner.scoring.windows import alike
 from planner.strategies import kafka_classic
 
 Floats = NDArray[np.float64]

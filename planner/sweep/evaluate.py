@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from planner.model.balance import Balance
+from planner.model.balance import WINDOWS, Balance
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring import growth_scenarios, score
@@ -24,7 +24,7 @@ from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.kafka_classic import draws
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import classic_scores, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, ASKED, KNOBS, STRATEGIES, Candidate, CandidateRun, Candidates, prove
+from planner.sweep.candidates import ALL_SCENARIOS, ASKED, STRATEGIES, Candidate, CandidateRun, Candidates, prove
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
@@ -187,7 +187,7 @@ def row_of_given(
         "start_index": -1,
         "next_replica_shift": -1,
         "scenarios": scenarios,
-        **{knob: str(getattr(balance, knob)) for knob in KNOBS},
+        **{knob: str(getattr(balance, knob)) for knob in WINDOWS},
         **{field.name: int(getattr(found, field.name)[0]) for field in fields(found)},
         **over_the_week(problem, assignment),
     }

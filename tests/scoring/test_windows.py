@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from planner.model.balance import Balance, Tolerance
+from planner.model.balance import BYTE_WINDOWS, Balance, Tolerance
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.scoring.fair_shares import rack_rule
 from planner.scoring.window_excess import BROKER_PRICE, excess
-from planner.scoring.windows import BYTE_WINDOWS, OPEN_BYTES, Windows, byte_excess, excess_anywhere, windows
+from planner.scoring.windows import OPEN_BYTES, Windows, byte_excess, excess_anywhere, windows
 
 OPEN = np.iinfo(np.int32).max
 

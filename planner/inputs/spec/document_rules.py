@@ -19,9 +19,10 @@ from planner.inputs.spec.build_spec import (
     target_brokers,
 )
 from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
-from planner.inputs.spec.sections import BYTES, knows_sizes, knows_traffic
+from planner.inputs.spec.sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import MOMENT_ALLOWED, parse_moment
+from planner.model.balance import BYTE_WINDOWS
 from planner.model.cluster import LogDirs
 from planner.model.errors import Finding
 from planner.model.spec import OF_RACKS, OF_SIZES
@@ -183,8 +184,8 @@ def _classes_known(document: Document) -> Iterator[Finding]:
 @_reads("balance", "budget", "sweep.balance", "sweep.choose", *_LOADS)
 def _bytes_are_known(document: Document) -> Iterator[Finding]:
     """What counts bytes needs sizes, and what counts traffic needs rates."""
-    asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTES]
-    asked += [(path, name) for name in BYTES for path, _ in document.items("sweep", "balance", name)]
+    asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTE_WINDOWS]
+    asked += [(path, name) for name in BYTE_WINDOWS for path, _ in document.items("sweep", "balance", name)]
     sized = ("most_even_within_bytes", "most_months_within_bytes", "fewest_bytes_lasting_months")
     asked += [(("budget", "bytes_moved"), "disk"), *((("sweep", "choose", rule), "disk") for rule in sized)]
     asked += [(("balance", "log_dirs"), "disk")]

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
-from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
 from planner.model.growth_forecast import MONTHS
 from planner.model.recorded import SpecLimits
@@ -32,8 +32,6 @@ from planner.model.spec import (
 # The groups of each state file that `consumers` names, by its path.
 Described = Mapping[str, Sequence[DescribedGroup]]
 
-COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
-BYTES = ("disk", "network_in", "network_out")
 # The limits on the traffic of a broker in the hours of the week.
 _RATES_OF_HOURS = ("worst_hour", "p99_hour")
 
@@ -45,7 +43,7 @@ _DISK_WHERE_SIZES_ARE_KNOWN = "10%"
 def balance(document: Document, sizes_known: bool) -> Balance:
     """`balance`, the model's defaults where nothing is said; bytes within 10 % where they are known."""
     asked = ({"disk": _DISK_WHERE_SIZES_ARE_KNOWN} if sizes_known else {}) | (document.get("balance") or {})
-    return Balance(**{name: Tolerance.parse(asked[name]) for name in (*COUNTS, *BYTES) if name in asked})
+    return Balance(**{name: Tolerance.parse(asked[name]) for name in WINDOWS if name in asked})
 
 
 def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
