@@ -159,7 +159,7 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
     written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, values) for folder, path in names}
     of_role = {f"{ROLE}/files/{path}": copies[path] for path in copies}
     every = {RESTART_FILE: copies[RESTART_FILE]} | written | _NO_BYTECODE | of_role
-    return {path: every[path] for path in sorted(every)}
+    return dict(sorted(every.items()))
 
 
 def _role_only(plan: Plan) -> Files:

@@ -259,9 +259,11 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
         if count > most:
             fuller, most = f"; broker {fullest} ({number(count)}) in batch {batch.number}", count
         held -= gone
-    if today == after and not fuller:
-        return f"{today} today{', during the plan' * bool(batches)} and after"
-    return f"{today} today{fuller or ' and during the plan' * bool(batches)}; {after} after"
+    if fuller:
+        return f"{today} today{fuller}; {after} after"
+    if today == after:
+        return f"{today} today, during the plan and after" if batches else f"{today} today and after"
+    return f"{today} today and during the plan; {after} after" if batches else f"{today} today; {after} after"
 
 
 def by_disk(plan: Plan) -> bool:
