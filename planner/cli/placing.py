@@ -26,7 +26,7 @@ from planner.strategies.kafka_classic import Brokers
 from planner.whatif import explain_seeds
 from planner.whatif.explain_seeds import Explanation, Verdict
 
-ReplicaLists = Sequence[tuple[int, ...]]
+TopicLists = Sequence[tuple[int, ...]]
 
 # A spec has the key `cluster` within its first bytes, after a comment.
 _HEAD_BYTES = 65_536
@@ -186,7 +186,7 @@ def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]
     return brokers, rack_aware and not options["disable_rack_aware"]
 
 
-def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> ReplicaLists:
+def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> TopicLists:
     """The replica lists by the algorithm of the options. UsageError if they have a seed that it doesn't take."""
     count, factor = options["partitions"], options["replication_factor"]
     pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
@@ -222,7 +222,7 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Repl
         raise InfeasibleError(str(error).replace("set rack_aware: disabled", "use --disable-rack-aware")) from None
 
 
-def _placement_view(first: int, lists: ReplicaLists, racks: dict[int, str | None]) -> View:
+def _placement_view(first: int, lists: TopicLists, racks: dict[int, str | None]) -> View:
     """A row for each partition, with racks if any broker has one; then all lists as an option of Kafka's tools."""
 
     def named(replicas: tuple[int, ...]) -> Value:

@@ -28,7 +28,7 @@ def polish(filling: BatchFilling, members: Sequence[int], first: int, move: bool
     Every rule, and the order of a partition's loads, holds throughout. Nothing is done where there are too many loads.
     """
     if few_enough(filling, members) and filling.count - first > 1:
-        table = _Table(filling, members, first)
+        table = _LoadTable(filling, members, first)
         while table.work < _MOST_WORK and table.worth_it() and table.sweep(move):
             pass
 
@@ -62,14 +62,14 @@ def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> 
 
 def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchFilling:
     """Fill one batch after the other with what makes it, and those behind it, longest least."""
-    table = _Table(filling, members, first)
+    table = _LoadTable(filling, members, first)
     for batch in range(len(table.lengths)):
         while table.pull(batch):
             pass
     return filling
 
 
-class _Table:
+class _LoadTable:
     """The loads and batches as dense arrays: n loads, K batches, one column for each lane.
 
     sizes (n, lanes) bytes of loads, scaled as parts of the busiest lane's; moves (n, lanes) their replicas;

@@ -159,7 +159,7 @@ def _steps(dirs: Dirs, places: IntArray, loads: LongArray) -> tuple[LongArray, L
 
 def _nearest(dirs: Dirs, places: IntArray, work: float) -> tuple[IntArray, bool]:
     """A packing with the least outside the windows, begun at `places`, and whether that is proven to be the least."""
-    choices = _Choices.of(dirs, places)
+    choices = _PackingModel.of(dirs, places)
     choices.model.minimize(choices.outside(dirs, dirs.outside(places)))
     solver, status = _solved(choices.model, work, 0.0)
     return (choices.chosen(solver, places), status == "OPTIMAL") if status in _FOUND else (places, False)
@@ -167,7 +167,7 @@ def _nearest(dirs: Dirs, places: IntArray, work: float) -> tuple[IntArray, bool]
 
 def _fewest(dirs: Dirs, places: IntArray, outside: int, work: float) -> tuple[IntArray, int]:
     """A packing no farther outside the windows that moves the fewest bytes, and the fewest that any would move."""
-    choices = _Choices.of(dirs, places)
+    choices = _PackingModel.of(dirs, places)
     choices.model.add(choices.outside(dirs, outside) <= outside)
     choices.model.minimize(choices.bytes_moved(dirs))
     solver, status = _solved(choices.model, work, _SMALL_GAP)
@@ -197,7 +197,7 @@ def _cp_model() -> Any:
     return cp_model
 
 
-class _Choices(NamedTuple):
+class _PackingModel(NamedTuple):
     """CP-SAT's model of a packing: for each replica with bytes, a variable for each dir that it may lie in."""
 
     model: Any

@@ -131,7 +131,7 @@ def decode(data: bytes, file: str) -> str:
 def read_yaml(text: str, file: str) -> Document:
     """The document in a YAML text. SpecError for what can't be read at all; lesser faults are in its `findings`."""
     root = _compose(text, file)
-    reader = _Reader(file)
+    reader = _NodeReader(file)
     reader.check_growth(root)
     value = reader.value(root, ())
     if not isinstance(value, dict):
@@ -173,7 +173,7 @@ def _children(node: Node) -> Iterator[Node]:
             yield value
 
 
-class _Reader:
+class _NodeReader:
     """One pass over the nodes; collects places and findings while it goes."""
 
     def __init__(self, file: str) -> None:

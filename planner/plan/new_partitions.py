@@ -23,7 +23,7 @@ from planner.strategies.kafka_classic import Brokers, draws
 # How many placements of each rule are made; fewer where many replicas are to be placed.
 _MOST_SEEDS, _LEAST_SEEDS, _PLACEMENTS = 200, 10, 100_000
 
-ReplicaLists = list[tuple[int, ...]]
+TopicLists = list[tuple[int, ...]]
 
 
 def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitionsSection | None:
@@ -32,7 +32,7 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
     if not asked:
         return None
     concerned = {new.topic for new in asked}
-    today: dict[str, ReplicaLists] = {
+    today: dict[str, TopicLists] = {
         topic.name: [each.replicas for each in topic.partitions]
         for topic in spec.cluster.topics
         if topic.name in concerned
@@ -56,10 +56,10 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
     )
 
 
-def _placed(problem: Problem, assignment: IntArray) -> dict[str, ReplicaLists]:
+def _placed(problem: Problem, assignment: IntArray) -> dict[str, TopicLists]:
     """The replica lists that an assignment (P, W) has for new partitions, as broker ids: by topic, then partition."""
     ids = problem.broker_ids.tolist()
-    found: dict[str, ReplicaLists] = {}
+    found: dict[str, TopicLists] = {}
     for row in np.flatnonzero(problem.is_new).tolist():
         replicas = tuple(ids[broker] for broker in assignment[row].tolist() if broker >= 0)
         found.setdefault(problem.topic_names[problem.topic_of[row]], []).append(replicas)
@@ -98,7 +98,7 @@ class Board:
             leaders=counts_by_group(problem, led, groups[~problem.is_new], len(asked) + 1),
         )
 
-    def measure(self, lists: dict[str, ReplicaLists]) -> tuple[int, ...]:
+    def measure(self, lists: dict[str, TopicLists]) -> tuple[int, ...]:
         """Most minus fewest replicas and leaders on a broker with these replica lists added; the same within the worst
         of the topics concerned.
         """
@@ -111,9 +111,7 @@ class Board:
         return tuple(int((table.max(axis=-1) - table.min(axis=-1)).max()) for table in tables)
 
 
-def _compared(
-    board: Board, placed: dict[str, ReplicaLists], today: dict[str, ReplicaLists]
-) -> tuple[PlacementRow, ...]:
+def _compared(board: Board, placed: dict[str, TopicLists], today: dict[str, TopicLists]) -> tuple[PlacementRow, ...]:
     """The plan, then the most even and the median placement of each of Kafka's rules."""
     rows = [PlacementRow(THIS_PLAN, 1, *board.measure(placed))]
     replicas = sum((new.count - new.first) * new.replication_factor for new in board.asked)
@@ -131,7 +129,7 @@ def _compared(
     return tuple(rows)
 
 
-def classic(board: Board, today: dict[str, ReplicaLists], seeds: int) -> Iterator[dict[str, ReplicaLists]]:
+def classic(board: Board, today: dict[str, TopicLists], seeds: int) -> Iterator[dict[str, TopicLists]]:
     """Placements by Kafka's classic rule: as many as `seeds`, or one where no topic is new.
 
     For a new topic, start index and shift are drawn; more partitions of a topic start at the leader of its first one.
@@ -141,7 +139,7 @@ def classic(board: Board, today: dict[str, ReplicaLists], seeds: int) -> Iterato
     count = len(board.brokers)
     starts, shifts = draws(np.arange(1, seeds + 1), len(board.asked), count)
     for seed in range(seeds if created else 1):
-        placed: dict[str, ReplicaLists] = {}
+        placed: dict[str, TopicLists] = {}
         for at, new in enumerate(board.asked):
             start, shift = int(starts[seed, at]), int(shifts[seed, at])
             if new.first:
@@ -158,7 +156,7 @@ def classic(board: Board, today: dict[str, ReplicaLists], seeds: int) -> Iterato
         yield placed
 
 
-def _striped(board: Board, seeds: int) -> Iterator[dict[str, ReplicaLists]]:
+def _striped(board: Board, seeds: int) -> Iterator[dict[str, TopicLists]]:
     """Placements by KRaft's rule: for each seed, those of a controller just started that gets a request per topic."""
     brokers = [(broker, rack, False) for broker, rack in board.brokers]
     for seed in range(seeds):

@@ -26,7 +26,7 @@ TermGroup = Literal["fairness", "safety", "resilience", "movement"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class _TermColumn:
     """A placement (P, W) with its leaders (P,), the problem that it is judged by, and its scores."""
 
     problem: Problem
@@ -73,14 +73,14 @@ def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, w
     """
     now = build_problem.before(spec)
     columns = (
-        _Column.of(now, today(now), now.leaders),
-        _Column.of(asked, today(asked), asked.leaders),
-        _Column.of(asked, assignment, leaders),
+        _TermColumn.of(now, today(now), now.leaders),
+        _TermColumn.of(asked, today(asked), asked.leaders),
+        _TermColumn.of(asked, assignment, leaders),
     )
     return (*_fairness(columns), *_safety(columns, waiting), *_resilience(spec, columns), *_movement(spec, columns))
 
 
-Columns = tuple[_Column, _Column, _Column]
+TermColumns = tuple[_TermColumn, _TermColumn, _TermColumn]
 
 _ABOVE = ("replicas", "leaders", "bytes", "network_in", "network_out")
 _OF_RACKS = ("rack_offline", "rack_refused")
@@ -111,7 +111,7 @@ _MEANINGS = {
 }
 
 
-def _fairness(columns: Columns) -> Iterator[TermRow]:
+def _fairness(columns: TermColumns) -> Iterator[TermRow]:
     asked = columns[2].problem
     wanted = asked.balance
     for name, unit, capacities, tolerance in (
@@ -137,7 +137,7 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
             yield term("fairness", f"{what}_above_share", "%", values, meaning=meaning + shares_by)
 
 
-def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
+def _safety(columns: TermColumns, waiting: int) -> Iterator[TermRow]:
     asked = columns[1].problem
     before, after = (left_to_change(asked, column.replicas) + waiting for column in columns[1:])
     yield term("safety", "left_to_change", "partitions", (before, before, after), 0)
@@ -150,7 +150,7 @@ def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
     yield term("safety", "single_replica", "partitions", [int((count == 1).sum()) for count in counts])
 
 
-def _resilience(spec: Spec, columns: Columns) -> Iterator[TermRow]:
+def _resilience(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
     # The rule's own count, whatever may move; unknown if brokers have no racks, or racks don't count.
     broken = [
         int(uneven_racks(column.problem, column.replicas).sum()) if column.problem.racks_matter else None
@@ -166,7 +166,7 @@ def _resilience(spec: Spec, columns: Columns) -> Iterator[TermRow]:
     yield term("resilience", "rack_leaders", "leaders", of_rack)
 
 
-def _movement(spec: Spec, columns: Columns) -> Iterator[TermRow]:
+def _movement(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
     limits, asked, plan = spec.limits, columns[2].problem, columns[2].scores
     sized, racks = asked.sizes_known, all(column.racks_known for column in columns[1:])
     for name, key, known, limit in (
@@ -194,14 +194,14 @@ def _percent(ppm: int) -> float:
     return float(round(int(ppm) / 10_000, 2))
 
 
-def _on_one_rack(column: _Column) -> int:
+def _on_one_rack(column: _TermColumn) -> int:
     """How many partitions have all their replicas in one rack."""
     of, replicas = column.problem.broker_racks, column.replicas
     racks = np.where(replicas >= 0, of[replicas], of[replicas[:, :1]])
     return int(((racks == racks[:, :1]).all(axis=1) & (replicas[:, 0] >= 0)).sum())
 
 
-def _rack_leaders(column: _Column) -> int:
+def _rack_leaders(column: _TermColumn) -> int:
     """The leaders of the rack with the most, counting those on brokers that leave while they are there."""
     held = broker_loads.on_all_brokers(column.problem, column.replicas, column.leaders)[MEASURES.index("leaders")]
     racks = column.problem.broker_racks

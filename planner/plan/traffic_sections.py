@@ -41,7 +41,7 @@ _TOPICS_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class _Judge:
+class _WeekJudge:
     """The hours of the week, as candidates are replayed over them, and of each partition (2, P, 168), in and out; and
     the time zone in which hours are named.
     """
@@ -163,7 +163,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     week = Week.of(problem)
     if spec.week is None or week is None or problem.week is None:
         return None
-    judge = _Judge(week, problem.week.astype(np.int64), spec.week.time_zone)
+    judge = _WeekJudge(week, problem.week.astype(np.int64), spec.week.time_zone)
     states = [(today(problem), problem.leaders), (assignment, leaders_after(problem, assignment))]
     first, after = (week.loads(*state) for state in states)
     higher = [each.max(axis=0) for each in (first, after)]

@@ -78,7 +78,7 @@ _SIGNS = {"stays": "", "added": "+", "removed": "−"}
 
 
 @dataclass(frozen=True)
-class _Point:
+class _PlotPoint:
     """A point of the front, or an alternative that is none; both axes' values, and how it is named and marked."""
 
     across: int
@@ -127,18 +127,18 @@ _FRONT_IN_WORDS = (
 )
 
 
-def _points(plan: Plan, key: str) -> Iterator[_Point]:
+def _points(plan: Plan, key: str) -> Iterator[_PlotPoint]:
     """Kafka's own placements, which are on no front; then the front's."""
     for seed in plan.compared:
         if seed.label not in (THIS_PLAN, DO_NOTHING):
             name = formats.printable(seed.label, 40)
-            yield _Point(getattr(seed, key), seed.imbalance_percent, name, "^", "out", True, sentences.above(seed))
+            yield _PlotPoint(getattr(seed, key), seed.imbalance_percent, name, "^", "out", True, sentences.above(seed))
     for row in points(plan):
         nothing = row.strategy == "unchanged"
         name = THIS_PLAN if row.chosen else DO_NOTHING if nothing else sentences.origin(plan, row)
         role, marker = ("after", "D") if row.chosen else ("quiet", "o")
         told = row.chosen or nothing
-        yield _Point(getattr(row, key), row.imbalance_percent, name, marker, role, told, sentences.above(row))
+        yield _PlotPoint(getattr(row, key), row.imbalance_percent, name, marker, role, told, sentences.above(row))
 
 
 def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Drawing:

@@ -52,7 +52,7 @@ class RelaxedRow(Section, frozen=True):
 
 
 @dataclass(frozen=True)
-class _Window:
+class _Judged:
     """A window's name, what was wanted, its bounds (2, K, Bt), what is held (K, Bt), and the fair shares of that.
 
     `usable` (K, Bt): the brokers that may hold any of it; None: all of them.
@@ -83,19 +83,19 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]
     everything = counts.sum(axis=0)[:, None]
     wanted = problem.balance
     cluster = [
-        _Window("replicas", wanted.replicas, windows.replicas[:, None], everything[0], fair.replicas),
-        _Window("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
+        _Judged("replicas", wanted.replicas, windows.replicas[:, None], everything[0], fair.replicas),
+        _Judged("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
     ]
     for name, bounds, held in zip(BYTE_WINDOWS, windows.of_bytes, loads(problem, assignment), strict=True):
         asked = getattr(wanted, name)
         # A disk's limit is a gate, not a window: alone it is left out, and where it ends a window earlier, so is that.
         if bounds is not None and (around := byte_window(getattr(fair, name), asked)) is not None:
             ends = np.stack([bounds[0], np.maximum(bounds[1], around[1])])
-            cluster.append(_Window(name, asked, ends[:, None], held[None], getattr(fair, name)))
+            cluster.append(_Judged(name, asked, ends[:, None], held[None], getattr(fair, name)))
     hours = [
         (
             each,
-            _Window(name, getattr(wanted, name), bounds[:, None], held[None], getattr(fair_shares(each.problem), name)),
+            _Judged(name, getattr(wanted, name), bounds[:, None], held[None], getattr(fair_shares(each.problem), name)),
         )
         for each in basis.scenarios
         if each.of_hour
@@ -104,13 +104,13 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]
     ]
     usable, of_leaders = problem.allowed_targets, windows.topic_leaders
     topics = [
-        _Window(
+        _Judged(
             "topic_replicas", wanted.topic_replicas, windows.topic_replicas, counts[:, 0], fair.topic_replicas, usable
         )
     ]
     if of_leaders is not None:
         topics.append(
-            _Window("topic_leaders", wanted.topic_leaders, of_leaders, counts[:, 1], fair.topic_leaders, usable)
+            _Judged("topic_leaders", wanted.topic_leaders, of_leaders, counts[:, 1], fair.topic_leaders, usable)
         )
     return (
         *(found for window in cluster for found in _named(problem, window, (None,))),
@@ -130,7 +130,7 @@ def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[RelaxedRow]:
     return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
 
 
-def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> Iterable[RelaxedRow]:
+def _named(problem: Problem, window: _Judged, names: tuple[str | None, ...]) -> Iterable[RelaxedRow]:
     """The entries for a window that is missed: at most one for each of its K names (topics, or None)."""
     # Brokers of unlike capacity differ by more than any spread, and are as asked.
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
@@ -152,7 +152,7 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
         yield RelaxedRow(window.name, names[at], str(window.wanted), reached[at].item(), why)
 
 
-def _why(problem: Problem, window: _Window, at: int) -> str:
+def _why(problem: Problem, window: _Judged, at: int) -> str:
     if not window.outside[at]:
         return f"brokers in smaller racks hold more{_smallest_racks(problem)}"
     if problem.rebalance != "all":
@@ -175,7 +175,7 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
     return f"no plan tried meets it beside the other targets, {others} and the replication factors"
 
 
-def _why_of_mode(problem: Problem, window: _Window) -> str:
+def _why_of_mode(problem: Problem, window: _Judged) -> str:
     if problem.rebalance == "leaders" and window.name in _OF_LEADERS:
         return _why_not_led(problem)
     or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""

@@ -72,7 +72,7 @@ def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: i
     order, base = min(order, wide), domains.count + 1
     if base**order > 2**62 // (len(domains.of) + 1):
         raise SetupError(f"sets of {order} of {domains.count} are too many to number; allowed: fewer brokers that fail")
-    pieces = [_Block(block, domains, order).pieces(measures) for block in blocks]
+    pieces = [_OutcomeBlock(block, domains, order).pieces(measures) for block in blocks]
     facts = _reduced([piece for piece, _ in pieces], len(FACTS))
     loads = _reduced([piece for _, piece in pieces], measures)
     at, on = np.divmod(loads.keys, len(domains.of))
@@ -101,14 +101,14 @@ def failed_slots(replicas: IntArray, domains: Domains, failed: IntArray | Sequen
     return np.isin(_domains_of(replicas, domains), failed)
 
 
-class _Pairs(NamedTuple):
+class _KeyedValues(NamedTuple):
     """Keys (n,) and their values (n, m)."""
 
     keys: LongArray
     values: LongArray
 
 
-class _Block:
+class _OutcomeBlock:
     """Some partitions with their outcomes under every set of up to `order` of their own domains."""
 
     def __init__(self, part: SignedRows, domains: Domains, order: int) -> None:
@@ -134,9 +134,9 @@ class _Block:
             there = _domains_of(part.second.replicas, self.domains)
             self.facts[subset] = worse(found.facts, outcome(part.second, _among(there, columns)).facts)
 
-    def pieces(self, measures: int) -> tuple[_Pairs, _Pairs]:
+    def pieces(self, measures: int) -> tuple[_KeyedValues, _KeyedValues]:
         """The facts by set, and the loads by set and broker."""
-        facts, loads = list[_Pairs](), list[_Pairs]()
+        facts, loads = list[_KeyedValues](), list[_KeyedValues]()
         for subset in self.subsets:
             rows = np.flatnonzero((self.slots[:, list(subset)] >= 0).all(axis=1))
             codes = _codes(np.sort(self.slots[rows][:, list(subset)], axis=1), self.domains.count + 1)
@@ -147,13 +147,13 @@ class _Block:
                 for part in combinations(subset, size)
             ]
             value = sum(sign * self.facts[part][rows] for sign, part in signed)
-            facts.append(_without_zeros(_Pairs(codes, np.asarray(value))))
+            facts.append(_without_zeros(_KeyedValues(codes, np.asarray(value))))
             loads += self._loads(rows, codes, signed, measures)
         return _reduced(facts, len(FACTS)), _reduced(loads, measures)
 
     def _loads(
         self, rows: LongArray, codes: LongArray, signed: Sequence[tuple[int, tuple[int, ...]]], measures: int
-    ) -> Iterable[_Pairs]:
+    ) -> Iterable[_KeyedValues]:
         """What is led, and sent, where; and what is written to every replica."""
         brokers = len(self.domains.of)
         for sign, part in signed:
@@ -162,7 +162,7 @@ class _Block:
             value = np.stack(
                 [np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64), found.sent[rows]]
             )
-            yield _Pairs(codes[led] * brokers + found.leaders[rows][led], sign * value.T[led, :measures])
+            yield _KeyedValues(codes[led] * brokers + found.leaders[rows][led], sign * value.T[led, :measures])
         if measures == 1:
             return
         written = np.asarray(sum(sign * self.first[part].written[rows] for sign, part in signed))
@@ -170,7 +170,7 @@ class _Block:
             there = (column >= 0) & (written != 0)
             value = np.zeros((int(there.sum()), measures), dtype=np.int64)
             value[:, 1] = written[there]
-            yield _Pairs(codes[there] * brokers + column[there], value)
+            yield _KeyedValues(codes[there] * brokers + column[there], value)
 
 
 def _domains_of(replicas: IntArray, domains: Domains) -> IntArray:
@@ -193,23 +193,23 @@ def _codes(sets: IntArray, base: int) -> LongArray:
     return codes
 
 
-def _without_zeros(pairs: _Pairs) -> _Pairs:
+def _without_zeros(pairs: _KeyedValues) -> _KeyedValues:
     kept = pairs.values.any(axis=1)
-    return _Pairs(pairs.keys[kept], pairs.values[kept])
+    return _KeyedValues(pairs.keys[kept], pairs.values[kept])
 
 
-def _reduced(pieces: Sequence[_Pairs], columns: int) -> _Pairs:
+def _reduced(pieces: Sequence[_KeyedValues], columns: int) -> _KeyedValues:
     """All pieces together, each key once, ascending, with the sum of its values; sums of zero are left out."""
     if not pieces:
-        return _Pairs(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
+        return _KeyedValues(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
     keys = np.concatenate([piece.keys for piece in pieces])
     values = np.concatenate([piece.values for piece in pieces])
     if not len(keys):
-        return _Pairs(keys, values)
+        return _KeyedValues(keys, values)
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    return _without_zeros(_Pairs(keys[starts], np.add.reduceat(values[order], starts, axis=0)))
+    return _without_zeros(_KeyedValues(keys[starts], np.add.reduceat(values[order], starts, axis=0)))
 
 
 BROKERS, RACKS, PAIRS = "brokers", "racks", "pairs"

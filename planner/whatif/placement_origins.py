@@ -40,11 +40,11 @@ def fits(brokers: Brokers, lists: Sequence[Sequence[int]]) -> bool:
         return False
     if len({len(replicas) for replicas in lists}) > 1 or not all(lists):
         return False
-    stripes = _Stripes(brokers)
+    stripes = _SeenStripes(brokers)
     return all(stripes.takes(replicas) for replicas in lists)
 
 
-class _Ring:
+class _SeenRing:
     """One rack's brokers in turn; `places` are those whose broker is known."""
 
     def __init__(self, brokers: Sequence[int]) -> None:
@@ -74,13 +74,13 @@ class _Ring:
         return self.places.setdefault(place, broker) == broker
 
 
-class _Stripes:
+class _SeenStripes:
     """The placer's state from partition to partition, as far as it has been seen."""
 
     def __init__(self, brokers: Brokers) -> None:
         names = sorted({rack for _, rack in brokers}, key=lambda rack: (rack is not None, utf16_key(rack or "")))
         self._rack_of = {broker: names.index(rack) for broker, rack in brokers}
-        self._rings = [_Ring([broker for broker, rack in brokers if rack == name]) for name in names]
+        self._rings = [_SeenRing([broker for broker, rack in brokers if rack == name]) for name in names]
         self._racks: dict[int, int] = dict(enumerate(range(len(names))))
         self._offset: int | None = None
         self._round, self._epoch = len(brokers), 0

@@ -41,7 +41,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
     """The steps of a restart of every broker of a spec, as the cluster is today; `at_most` brokers in each."""
     subject = Subject.of(spec, None)
     unstated = _unstated(spec)
-    judge = Judge(
+    judge = RestartJudge(
         subject.problem,
         next(iter(stages(subject.spec, subject.problem, ()))).first,
         np.isin(np.array(subject.problem.topic_names), unstated)[subject.problem.topic_of],
@@ -82,7 +82,7 @@ def _unstated(spec: Spec) -> tuple[str, ...]:
     return tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
 
 
-def _notes(subject: Subject, judge: "Judge", unstated: Sequence[str]) -> Iterator[str]:
+def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> Iterator[str]:
     """What isn't known, what is out of order today, and what the steps don't cover."""
     if unstated:
         yield (
@@ -99,7 +99,7 @@ def _notes(subject: Subject, judge: "Judge", unstated: Sequence[str]) -> Iterato
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class RestartJudge:
     """What restarts do to partitions (N,); `unstated` (N,): min.insync.replicas isn't known. Brokers are indices."""
 
     problem: Problem

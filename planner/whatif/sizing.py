@@ -127,7 +127,7 @@ _NOTHING = Combination(0, "", 0, True, (), ())
 
 def as_it_is(spec: Spec) -> Row:
     """The row of today's cluster, nothing moved."""
-    question = _Question.of(SizingStudy.of(spec), _NOTHING)
+    question = _SizingQuestion.of(SizingStudy.of(spec), _NOTHING)
     problem = question.problem
     return _lasting(question.first(problem.replicas, problem.leaders))
 
@@ -143,7 +143,7 @@ def evaluate(study: SizingStudy, combination: Combination) -> Row:
 
     Without a plan, because none is possible or all brokers together hold too little, what is copied is None.
     """
-    question = _Question.of(study, combination)
+    question = _SizingQuestion.of(study, combination)
     problem = question.problem
     row = {"number": combination.number, "brokers": int(problem.targets.sum())}
     together = question.together()
@@ -171,7 +171,7 @@ def _lasting(first: _First) -> Row:
     return {"holds": limit is None, **reached, "used_percent": None if used is None else round(100 * used, 1)}
 
 
-def _plans(question: "_Question", most: int) -> Iterator[tuple[_First, Row]]:
+def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, Row]]:
     """At most so many plans, each with its first limit; none after the first that lasts."""
     problem, basis = question.problem, ScoringBasis.of(without(question.problem))
     balance = problem.balance
@@ -189,7 +189,7 @@ def _plans(question: "_Question", most: int) -> Iterator[tuple[_First, Row]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
+class _SizingQuestion:
     """A cluster to be, and its loads: `sizes` (P, M), rates in and out (P, M × H): by month, on average and in hours.
 
     `case` has the forecast and the limits; `problem` has the busiest hours of the week as scenarios.

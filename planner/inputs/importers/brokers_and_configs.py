@@ -46,7 +46,7 @@ _BROKERS_NAMES = {
 
 
 @dataclass
-class _Read:
+class _ReadConfigs:
     """What is collected while the lines go by; `brokers` is one mapping a broker, `cluster` that of all of them.
 
     `cordoned` are the log dirs of each broker that get nothing new.
@@ -66,7 +66,7 @@ def recognises_configs(text: str) -> bool:
 
 def read_configs(text: str, file: str) -> StatePart:
     """What the text says. ImportStateError names each line that isn't a heading or a key with its value."""
-    found, findings = _Read(), list[Finding]()
+    found, findings = _ReadConfigs(), list[Finding]()
     heading = None
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.rstrip("\r")
@@ -106,7 +106,7 @@ def read_configs(text: str, file: str) -> StatePart:
     )
 
 
-def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _Read) -> None:
+def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _ReadConfigs) -> None:
     """Add one key of the topic, of the broker, or of all brokers that the heading is about."""
     _, kind, name, _ = heading.groups()
     key, value, listed = entry.groups()

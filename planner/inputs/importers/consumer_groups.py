@@ -27,7 +27,7 @@ MISSING = "-"
 
 
 @dataclass
-class _Found:
+class _GroupLines:
     """What the lines so far say of a group."""
 
     assignor: str = ""
@@ -37,7 +37,7 @@ class _Found:
 
 def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
     """The groups, by name. ImportStateError names each line that can't be read."""
-    found: dict[str, _Found] = {}
+    found: dict[str, _GroupLines] = {}
     findings: list[Finding] = []
     columns: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -89,9 +89,9 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
     return dict(zip(columns, words, strict=True))
 
 
-def _add_row(cells: Mapping[str, str], found: dict[str, _Found]) -> None:
+def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
     """Add what one line says: a group's state, a partition with its offset, or a member."""
-    group = found.setdefault(cells["GROUP"], _Found())
+    group = found.setdefault(cells["GROUP"], _GroupLines())
     # Where old versions of kafka-consumer-groups have the same heading, their assignments look otherwise.
     if _is_share([*cells]) and (":" in (of := cells.get("ASSIGNMENT", "")) or not of):
         group.assignor = SHARED
@@ -134,7 +134,7 @@ def _partition(text: str) -> int:
     return int(text)
 
 
-def _owned_twice(found: Mapping[str, _Found], file: str) -> Iterator[Finding]:
+def _owned_twice(found: Mapping[str, _GroupLines], file: str) -> Iterator[Finding]:
     """Partitions that two members of a group own: two states of it in one file."""
     for name in sorted(name for name, group in found.items() if group.assignor != SHARED):
         owner: dict[PartitionKey, str] = {}

@@ -93,7 +93,7 @@ def places(text: str, file: str) -> LogDirs:
         if not is_id(broker):
             findings.append(Finding(place, f"{key}.broker", f"{broker!r} isn't a broker's id; {_HINT}"))
             continue
-        found = _Broker.of(broker, item, key, place)
+        found = _AnsweredBroker.of(broker, item, key, place)
         findings += found.findings
         if broker in brokers:
             findings.append(Finding(place, f"{key}.broker", f"{broker} is here twice; allowed: once"))
@@ -104,7 +104,7 @@ def places(text: str, file: str) -> LogDirs:
     return merged([LogDirs(tuple(brokers.items()), tuple(replicas))])
 
 
-class _Broker(NamedTuple):
+class _AnsweredBroker(NamedTuple):
     """One broker's log dirs and replicas, and what is wrong with its entry."""
 
     dirs: tuple[LogDir, ...]

@@ -46,7 +46,7 @@ _COUNT = "number_of_broker_nodes"
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
-class _Resource(NamedTuple):
+class _TopicResource(NamedTuple):
     """A topic's address, its values as Terraform has applied them, and as they are to be; see `_resources`.
 
     `because` are the attributes for which a plan replaces the topic, where it is `replaced`.
@@ -109,7 +109,7 @@ def read_part(text: str, file: str) -> StatePart:
     )
 
 
-def _resources(value: dict[str, Any]) -> Iterator[_Resource]:
+def _resources(value: dict[str, Any]) -> Iterator[_TopicResource]:
     """The topics of a plan, or of a state's root module and the modules inside it; data sources are left out."""
     if isinstance(value.get("resource_changes"), list):
         for item in items(value, "resource_changes"):
@@ -119,12 +119,14 @@ def _resources(value: dict[str, Any]) -> Iterator[_Resource]:
                 replaced = {"create", "delete"} <= {*map(str, items(change, "actions"))}
                 paths = [path for path in items(change, "replace_paths") if isinstance(path, list)]
                 because = tuple(".".join(map(str, path))[:200] for path in paths)
-                yield _Resource(str(item.get("address"))[:200], keys, before, after, after is None, replaced, because)
+                yield _TopicResource(
+                    str(item.get("address"))[:200], keys, before, after, after is None, replaced, because
+                )
         return
     for item in _of_state(value):
         if str(item.get("type")) in _TYPES and item.get("mode") == "managed":
             values, keys = item.get("values"), _TYPES[item["type"]]
-            yield _Resource(str(item.get("address"))[:200], keys, values, values)
+            yield _TopicResource(str(item.get("address"))[:200], keys, values, values)
 
 
 def _of_state(value: Any) -> Iterator[dict[str, Any]]:
@@ -230,7 +232,7 @@ def _first(value: Any, key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _target(resource: _Resource, place: Place) -> TopicTarget | Finding:
+def _target(resource: _TopicResource, place: Place) -> TopicTarget | Finding:
     address, keys, declared = resource.address, resource.keys, resource.declared
     if not isinstance(declared, dict):
         return Finding(place, address, f"{shown(declared)} isn't possible here; allowed: a topic's values")

@@ -56,7 +56,7 @@ class Heading:
 
 
 @dataclass
-class _Read:
+class _ReadTopics:
     """What is collected while the lines go by."""
 
     headings: dict[str, Heading] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def recognises(text: str) -> bool:
 
 def read_part(text: str, file: str) -> StatePart:
     """What the text says. ImportStateError names each bad line; after the first hundred the others are only counted."""
-    found = _Read()
+    found = _ReadTopics()
     read, before, last = 0, "", ""
     lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines, start=1):
@@ -100,7 +100,7 @@ def read_part(text: str, file: str) -> StatePart:
     return _part(found, file)
 
 
-def _part(found: _Read, file: str) -> StatePart:
+def _part(found: _ReadTopics, file: str) -> StatePart:
     """All that was read; configuration of a key that every topic shows is of unknown origin, see the module's text."""
     configs = {heading.topic: heading.config for heading in found.headings.values()}
     staying = [config for topic, config in configs.items() if topic not in found.deleting] or list(configs.values())
@@ -143,7 +143,7 @@ def _ids(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-def _take(line: str, number: int, file: str, found: _Read) -> None:
+def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
     """Add what one line says, or what is wrong with it."""
     place = Place(file, number, len(line) - len(line.lstrip()) + 1)
     try:
@@ -172,7 +172,7 @@ def _take(line: str, number: int, file: str, found: _Read) -> None:
         found.findings.append(Finding(place, "", str(error)))
 
 
-def _fields(line: str, found: _Read) -> dict[str, str]:
+def _fields(line: str, found: _ReadTopics) -> dict[str, str]:
     """Label to value; a value reaches to the next label."""
     fields = _labelled(_FIELD, line)
     if not fields and line.startswith("topic:"):
@@ -218,7 +218,7 @@ def _brokers(fields: dict[str, str], label: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
-def _too_many(found: _Read, place: Place) -> bool:
+def _too_many(found: _ReadTopics, place: Place) -> bool:
     """Whether there is more than any cluster has; that is a finding too."""
     for what, count, most in (
         ("topics", len(found.headings), _MOST_TOPICS),
@@ -230,7 +230,7 @@ def _too_many(found: _Read, place: Place) -> bool:
     return False
 
 
-def _count_findings(found: _Read) -> Iterator[Finding]:
+def _count_findings(found: _ReadTopics) -> Iterator[Finding]:
     """Topics without a heading, or with another number of partitions: an output that was filtered or cut."""
     counts = Counter(entry.topic for entry in found.entries)
     unlike = [each for each in found.headings.values() if counts[each.topic] != each.partitions]
@@ -251,7 +251,7 @@ def _count_findings(found: _Read) -> Iterator[Finding]:
             yield Finding(entry.place, entry.topic, f"the topic has no heading with its PartitionCount; {_HINT}")
 
 
-def _cut_findings(found: _Read, before: str, last: str) -> Iterator[Finding]:
+def _cut_findings(found: _ReadTopics, before: str, last: str) -> Iterator[Finding]:
     """The last partition's line where it has less than the one before it: the number that it ends in may be cut too.
 
     Every Kafka prints `Isr`; the labels after it are those of the line before, where that is of the same topic.

@@ -191,7 +191,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
 _Lack = tuple[str, int, int]
 
 
-class _Side(NamedTuple):
+class _ApartSide(NamedTuple):
     """Topics of a pattern of `apart`: the pattern's path and its name in a message; for each set of brokers that its
     topics may use the most replicas, and whose they are; and partitions that may not move, by the brokers that they
     keep from other sides: their own, or all of their racks.
@@ -223,7 +223,7 @@ def filter_of(document: Document) -> Path:
     return ("topics", next((each for each in filters if document.get("topics", each)), "include"))
 
 
-def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_Side]]]:
+def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_ApartSide]]]:
     """The groups of `apart`, with the path of the patterns and the sides of each."""
     factors, chosen = replicas_after(document, assignment), topic_filter(document)
     racks = racks_after(document)
@@ -231,7 +231,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
     for path, rule in apart(document):
         sides, led = [], rule.by.endswith(LEADERS)
         for number, pattern in enumerate(rule.topics):
-            side = _Side((*path, number), "", {}, {})
+            side = _ApartSide((*path, number), "", {}, {})
             for name in sorted(name for name in factors if fnmatchcase(name, pattern)):
                 usable = usable_brokers(document, name) - (demoted if led else set())
                 needed = (1 if led else factors[name], name)
@@ -324,7 +324,7 @@ def _lack_of(
 
 
 def _pair(
-    document: Document, side: _Side, other: _Side, short: Callable[[Set[int], Sequence[int]], _Lack | None]
+    document: Document, side: _ApartSide, other: _ApartSide, short: Callable[[Set[int], Sequence[int]], _Lack | None]
 ) -> Iterator[Finding]:
     """One finding where rules of placement leave two sides too few brokers, or partitions that stay do."""
     for (mine, (most, name)), (theirs, (others, another)) in product(side.needs.items(), other.needs.items()):

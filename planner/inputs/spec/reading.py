@@ -131,7 +131,7 @@ def load(path: Path) -> Spec:
     # What stands inside a key that isn't acted on can't mislead a rule.
     ignored = tuple(f"{finding.key}{mark}" for finding in unsupported for mark in ".[")
     misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
-    groups = _Groups.of(document, path.parent, misleading, topics.assignment)
+    groups = _GroupFiles.of(document, path.parent, misleading, topics.assignment)
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
@@ -212,7 +212,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
 
 
 @dataclass(frozen=True)
-class _Groups:
+class _GroupFiles:
     """The groups of the state files that `consumers` names, by path, and what was wrong with them."""
 
     described: Described

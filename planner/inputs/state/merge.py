@@ -77,7 +77,7 @@ class Configs:
 
 
 @dataclass
-class _Found:
+class _FoundConfigs:
     """What is collected while topics go by: by topic, by inherited key, and the topics that sources disagree about."""
 
     own: dict[str, Config] = field(default_factory=dict)
@@ -194,7 +194,7 @@ def _led(
 def _merged_configs(parts: Sequence[StatePart]) -> Configs:
     """The configurations of all parts; where they differ, the first part of the highest rank counts."""
     ranked = sorted(parts, key=lambda part: part.rank)
-    found = _Found()
+    found = _FoundConfigs()
     for topic in dict.fromkeys(topic for part in ranked for topic in part.configs):
         _merge_topic(topic, [part for part in ranked if topic in part.configs], found)
     stated = [dict(part.config_defaults) for part in ranked]
@@ -210,7 +210,7 @@ def _merged_configs(parts: Sequence[StatePart]) -> Configs:
     return Configs(found.own, found.effective, tuple(sorted((defaults | least).items())), all_notes, cordoned)
 
 
-def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Found) -> None:
+def _merge_topic(topic: str, parts: Sequence[StatePart], found: _FoundConfigs) -> None:
     """Add one topic's configuration, from the parts that know something of it."""
     first = parts[0]
     telling = next((part for part in parts if not part.effective_configs.get(topic)), None)
