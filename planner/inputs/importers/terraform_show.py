@@ -119,9 +119,8 @@ def _resources(value: dict[str, Any]) -> Iterator[_TopicResource]:
                 replaced = {"create", "delete"} <= {*map(str, items(change, "actions"))}
                 paths = [path for path in items(change, "replace_paths") if isinstance(path, list)]
                 because = tuple(".".join(map(str, path))[:200] for path in paths)
-                yield _TopicResource(
-                    str(item.get("address"))[:200], keys, before, after, after is None, replaced, because
-                )
+                address = str(item.get("address"))[:200]
+                yield _TopicResource(address, keys, before, after, after is None, replaced, because)
         return
     for item in _of_state(value):
         if str(item.get("type")) in _TYPES and item.get("mode") == "managed":
