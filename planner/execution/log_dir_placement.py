@@ -84,10 +84,7 @@ def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
     work = min(MOST_WORK, _WORK_OF_ALL / max(len(held), 1))
     usable = {broker for broker, dirs in dirs_of.items() if any(log_dir.error is None for log_dir in dirs)}
     before = _loads(((each.broker, each.path), each.size_bytes) for each in lies.values())
-    filled = [
-        _Filled.of(spec.log_dirs, broker, dirs_of[broker], held[broker], work)
-        for broker in sorted(held.keys() & usable)
-    ]
+    filled = [_Filled.of(spec, broker, dirs_of[broker], held[broker], work) for broker in sorted(held.keys() & usable)]
     left_out = []
     for broker in sorted(held.keys() - usable):
         errors = sorted({log_dir.error or "" for log_dir in dirs_of.get(broker, ())})
@@ -157,9 +154,7 @@ class _Filled(NamedTuple):
         return [(each, self.usable[at]) for each, at in zip(self.free, self.packed.places.tolist(), strict=True)]
 
     @classmethod
-    def of(
-        cls, tolerance: Tolerance, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float
-    ) -> Self:
+    def of(cls, spec: Spec, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float) -> Self:
         """A broker's replicas packed into its log dirs."""
         usable = [log_dir for log_dir in dirs if log_dir.error is None]
         paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
@@ -168,14 +163,11 @@ class _Filled(NamedTuple):
         settled = _loads((each.home, each.size_bytes) for each in others)
         at_rest = np.array([settled[path].size_bytes for path in paths], dtype=np.int64)
         total = sum(each.size_bytes for each in free) + int(at_rest.sum())
-        # Shares are measured by the log dirs' sizes where all are known.
-        disks = [log_dir.disk_bytes or 1 for log_dir in usable]
-        weights = disks if all(log_dir.disk_bytes for log_dir in usable) else [1] * len(usable)
         dirs_problem = Dirs(
             np.array([each.size_bytes for each in free], dtype=np.int64),
             np.array([paths[each.home] if each.home is not None else -1 for each in free], dtype=np.int64),
             at_rest,
-            _window(tolerance, total, weights),
+            _window(spec, total, usable),
         )
         return cls(broker, dirs, list(paths), free, others, dirs_problem, pack(dirs_problem, work))
 
@@ -230,13 +222,21 @@ def _held(
     return held
 
 
-def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> LongArray:
-    """(2, K): least and most bytes of each log dir: a percentage around its share, in whole bytes."""
-    width, whole = Fraction(str(tolerance.value)) / 100, sum(weights)
+def _window(spec: Spec, total: int, dirs: Sequence[LogDir]) -> LongArray:
+    """(2, K): least and most bytes of each log dir: a percentage around its share, in whole bytes.
+
+    Shares are measured by the log dirs' sizes where all are known, and then none may hold more than
+    `limits.disk_used` allows.
+    """
+    disks = [log_dir.disk_bytes for log_dir in dirs if log_dir.disk_bytes]
+    weights = disks if len(disks) == len(dirs) else [1] * len(dirs)
+    width, whole = Fraction(str(spec.log_dirs.value)) / 100, sum(weights)
     shares = [Fraction(total * weight, whole) for weight in weights]
-    low = max(1 - width, Fraction(0))
-    least = [min(ceil(share * low), floor(share)) for share in shares]
     most = [max(floor(share * (1 + width)), ceil(share)) for share in shares]
+    if weights is disks:
+        most = [min(at_most, spec.limits.on_disk(disk)) for at_most, disk in zip(most, disks, strict=True)]
+    low = max(1 - width, Fraction(0))
+    least = [min(ceil(share * low), floor(share), top) for share, top in zip(shares, most, strict=True)]
     return np.array([least, most], dtype=np.int64)
 
 

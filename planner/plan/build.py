@@ -121,7 +121,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         scenarios=_scenarios(problem, proposal.assignment),
         limits=limits(spec, winner, costs, bound, () if left else made_of["brokers"]),
         warnings=(
-            *log_dirs_section.warnings(spec, dirs),
+            *log_dirs_section.warnings(dirs),
             *cluster_warnings.warnings(spec, problem, changed),
             *cluster_warnings.of_assignment(spec, problem, proposal.assignment),
             *gates.overfull_today(spec, costs),

@@ -33,8 +33,15 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     targets = set(problem.broker_ids[problem.targets].tolist())
     stay = [broker for broker in spec.all_brokers if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
+    arriving = {broker for change in changed for broker in change.adding}
+    several = [each.id for each in spec.all_brokers if each.id in arriving and len(each.log_dirs) > 1]
     found = [
         (not spec.cluster.sizes_known, _NO_SIZES),
+        (
+            several and spec.log_dirs.kind == "none",
+            f"log_dirs of {brokers(several)} aren't planned (no balance.log_dirs): Kafka puts each new replica into "
+            "the log dir with the fewest partitions, however full it is",
+        ),
         (
             spec.cluster.unsized,
             f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: "

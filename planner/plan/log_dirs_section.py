@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
-from planner.model.formats import brokers, counted
-from planner.model.spec import Spec
+from planner.model.formats import brokers, counted, size
 from planner.plan.bound_section import gap_percent
 from planner.plan.document.cluster_types import LeftOutRow, LogDirRow, LogDirsBrokerRow, LogDirsSection
 from planner.plan.document.comparison_types import TermRow
@@ -102,16 +101,8 @@ def with_terms(terms: Sequence[TermRow], planned: DirPlan | None) -> tuple[TermR
     return tuple(sorted([*terms, *of_dirs], key=lambda each: groups.index(each.group)))
 
 
-def warnings(spec: Spec, planned: DirPlan | None) -> Iterator[str]:
-    """Log dirs with an error, brokers whose log dirs aren't planned, and log dirs that may run full."""
-    for broker, dirs in spec.cluster.log_dirs.brokers:
-        for log_dir in dirs:
-            if log_dir.error is not None:
-                error = log_dir.error.rpartition(".")[2]
-                yield (
-                    f"log dir {log_dir.path} of broker {broker} has an error ({error}): it gets nothing, "
-                    "and its replicas stay out of sync until it is repaired"
-                )
+def warnings(planned: DirPlan | None) -> Iterator[str]:
+    """Brokers whose log dirs aren't planned, and log dirs that may run full."""
     if planned is None:
         return
     yield from _not_planned(planned)
@@ -122,8 +113,8 @@ def warnings(spec: Spec, planned: DirPlan | None) -> Iterator[str]:
             room = free if free is not None else None if disk is None else max(disk - state.before.size_bytes, 0)
             if room is not None and state.bytes_in > room:
                 yield (
-                    f"log dir {state.dir.path} of broker {each.broker} gets {state.bytes_in} bytes, "
-                    f"and has room for {room} before anything leaves it"
+                    f"log dir {state.dir.path} of broker {each.broker} gets {size(state.bytes_in)}, "
+                    f"and has room for {size(room)} before anything leaves it"
                 )
 
 

@@ -231,8 +231,8 @@ def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
     assert "| `a-1` | 2, 1 | 1 | 39.0 GB | balance log dirs |" in told
 
 
-def test_broken_full_and_unknown_log_dirs_are_named() -> None:
-    """A log dir with an error gets nothing, one without room is warned of; brokers that didn't answer are left out."""
+def test_full_and_unknown_log_dirs_are_named() -> None:
+    """A log dir without room is warned of; brokers that didn't answer are left out."""
     text = TWO + INSIDE
     cluster = LogDirs(
         ((1, (LogDir("/d1"), LogDir("/d2", None, 10), LogDir("/d3", None, None, STORAGE))),),
@@ -241,12 +241,24 @@ def test_broken_full_and_unknown_log_dirs_are_named() -> None:
     spec = _parsed(text)
     plan = plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=cluster)))
     assert [
-        "log dir /d3 of broker 1 has an error (KafkaStorageException): it gets nothing, "
-        "and its replicas stay out of sync until it is repaired",
         "log dirs of broker 2 aren't planned: its log dirs aren't known; Kafka chooses there",
-        "log dir /d2 of broker 1 gets 39 bytes, and has room for 10 before anything leaves it",
+        "log dir /d2 of broker 1 gets 39 B, and has room for 10 B before anything leaves it",
     ] == [warning for warning in plan["warnings"] if "log dir" in warning]
     assert [{"id": 2, "why": "its log dirs aren't known"}] == plan["log_dirs"]["left_out"]
+
+
+@pytest.mark.parametrize(("limits", "most"), [("", 70_000_000_000), ("limits: {disk_used: 90%}\n", 63_000_000_000)])
+def test_a_log_dir_gets_no_more_than_it_may_hold(limits: str, most: int) -> None:
+    """Whatever the tolerance; without sizes of log dirs only that counts."""
+    dirs = "log_dirs: [{path: /d1, size: 70GB}, {path: /d2, size: 70GB}], capacity: {disk: 140GB}}"
+    sized = TWO.replace("log_dirs: [/d1, /d2]}", dirs, 1)
+    sized = sized.replace("{id: 2, log_dirs: [/d1, /d2]}", "{id: 2, " + dirs)
+    wide = INSIDE.replace("10%", "90%")
+    windows = [
+        {each["most_bytes"] for row in plan_of(_parsed(text))["log_dirs"]["brokers"] for each in row["log_dirs"]}
+        for text in (TWO + wide, sized + wide + limits)
+    ]
+    assert [{76_000_000_000}, {most}] == windows
 
 
 def test_new_replicas_have_the_leaders_size() -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from planner.model.balance import Tolerance
 from planner.model.build_problem import build
-from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
 from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, NewPartitions, Spec
 from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, warnings
@@ -129,3 +130,17 @@ def test_a_new_topic_on_few_brokers(held: int, expected: int) -> None:
     found = list(crowded(problem, solve(problem, problem.balance).assignment))
     told = "1 new topic on few brokers, the emptiest: of new, broker 4 holds 5 replicas, with an even spread 2 at most"
     assert [told] * expected == found
+
+
+def test_log_dirs_that_are_listed_for_nothing() -> None:
+    """Of brokers that get a replica, where balance.log_dirs doesn't ask for them."""
+    several = tuple(replace(each, log_dirs=(LogDir("/a"), LogDir("/b"))) for each in BROKERS[1:])
+    spec = Spec(Cluster("c", (BROKERS[0], *several), (topic("t", 1),)), Changes())
+    change = PartitionChange("t", 0, (1,), (2, 1), 1, 0, Reason.BALANCE_REPLICAS)
+    said = (
+        "log_dirs of broker 2 aren't planned (no balance.log_dirs): Kafka puts each new replica into the log dir with "
+        "the fewest partitions, however full it is"
+    )
+    planned = replace(spec, log_dirs=Tolerance.parse("10%"))
+    told = [[*warnings(each, build(each), moves)] for each in (spec, planned) for moves in ([change], [])]
+    assert [True, False, False, False] == [said in each for each in told]

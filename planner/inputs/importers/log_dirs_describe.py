@@ -21,6 +21,7 @@ from planner.inputs.importers.state_parts import (
     place_of,
     read_object,
     refuse_rest,
+    shown,
     sound,
 )
 from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir, merged
@@ -38,14 +39,10 @@ def recognises(text: str) -> bool:
 
 
 def read_part(text: str, file: str) -> StatePart:
-    """The sizes, as `parse` gives them."""
-    return StatePart(TITLE, file, Rank.CLUSTER, sizes=parse(text, file))
+    """The sizes, (topic, partition) to the bytes of its largest replica, and notes on log dirs with an error.
 
-
-def parse(text: str, file: str) -> dict[PartitionKey, int]:
-    """(topic, partition) to the bytes of its largest replica. ImportStateError names each bad entry.
-
-    Replicas that are on their way between log dirs (`isFuture`) aren't complete and don't count.
+    Replicas that are on their way between log dirs (`isFuture`) aren't complete and don't count. ImportStateError names
+    each bad entry.
     """
     sizes: dict[PartitionKey, int] = {}
 
@@ -71,7 +68,14 @@ def parse(text: str, file: str) -> dict[PartitionKey, int]:
     for key, size_bytes, moving in replicas:
         if not moving:
             sizes[key] = max(size_bytes, sizes.get(key, 0))
-    return sizes
+    failed = (
+        f"log dir {shown(log_dir.get('logDir'))} of broker {shown(broker.get('broker'))} has an error "
+        f"({log_dir['error'].rpartition('.')[2][:80]}): its replicas stay out of sync until it is repaired"
+        for broker in items(value, "brokers")
+        for log_dir in items(broker, "logDirs")
+        if isinstance(log_dir, dict) and isinstance(log_dir.get("error"), str)
+    )
+    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, notes=tuple(failed))
 
 
 _KEYS = ("partition", "size", "offsetLag", "isFuture")

@@ -15,7 +15,7 @@ from planner.model.errors import ImportStateError
 def test_log_dirs_take_the_largest_replica() -> None:
     """Replicas differ by what isn't flushed or deleted yet; the two headings are skipped."""
     text = capture("kraft-4.1/kafka-log-dirs-describe.txt")
-    sizes = log_dirs_describe.parse(text, "l.txt")
+    sizes = log_dirs_describe.read_part(text, "l.txt").sizes
     assert 91 == len(sizes)
     assert max(int(size) for size in re.findall(r'"clickstream-5","size":(\d+)', text)) == sizes["clickstream", 5]
     assert {"audit.log", "clickstream", "dead-letter", "orders", "payments", "user_profile-changelog"} == {
@@ -25,8 +25,9 @@ def test_log_dirs_take_the_largest_replica() -> None:
 
 def test_log_dirs_with_a_broker_down() -> None:
     """A broker that didn't answer only takes away the sizes that nobody else has."""
-    sizes = log_dirs_describe.parse(capture("kraft-4.1/kafka-log-dirs-describe.txt"), "l.txt")
-    without_4 = log_dirs_describe.parse(capture("kraft-4.1/kafka-log-dirs-describe-broker-4-down.txt"), "l.txt")
+    sizes = log_dirs_describe.read_part(capture("kraft-4.1/kafka-log-dirs-describe.txt"), "l.txt").sizes
+    down = capture("kraft-4.1/kafka-log-dirs-describe-broker-4-down.txt")
+    without_4 = log_dirs_describe.read_part(down, "l.txt").sizes
     assert without_4.keys() <= sizes.keys()
     assert all(sizes[key] >= size for key, size in without_4.items())
 
@@ -41,7 +42,9 @@ def test_log_dirs_with_futures_errors_and_hyphens() -> None:
         '{"broker":2,"logDirs":[{"error":null,"logDir":"/b","partitions":[{"partition":"a-b-1","size":7}]}]},'
         '{"broker":3,"logDirs":null}]}'
     )
-    assert {("a-b", 1): 7} == read_part(text, "l.txt", expected="sizes").sizes
+    found = read_part(text, "l.txt", expected="sizes")
+    failed = "log dir '/a' of broker 1 has an error (KafkaStorageException): its replicas stay out of sync until it is "
+    assert ({("a-b", 1): 7}, (f"{failed}repaired",)) == (found.sizes, found.notes)
 
 
 @pytest.mark.parametrize(
@@ -58,4 +61,4 @@ def test_sizes_are_whole_numbers_of_bytes(number: str) -> None:
 def test_log_dirs_below_a_line_with_braces() -> None:
     """A logger may print them; the JSON begins with its own line."""
     text = '[main] {x} WARN\n{"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"a-0","size":7}]}]}]}\n'
-    assert {("a", 0): 7} == log_dirs_describe.parse(text, "l")
+    assert {("a", 0): 7} == log_dirs_describe.read_part(text, "l").sizes
