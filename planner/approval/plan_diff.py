@@ -372,7 +372,8 @@ def _unlike(before: str, after: str, old: float | None, new: float | None, unit:
     """Two amounts as texts; the exact values with their unit if rounding makes different amounts look the same."""
     if before != after or old is None or new is None:
         return before, after
-    return f"{old:,}{unit}", f"{new:,}{unit}"
+    exact = [f"{each:,.6g}" if isinstance(each, float) else f"{each:,}" for each in (old, new)]
+    return f"{exact[0]}{unit}", f"{exact[1]}{unit}"
 
 
 def _amount(value: float | None, row: PlanJson) -> str:

@@ -89,7 +89,7 @@ def test_partitions_are_on_the_plans_way() -> None:
     assert "" == checks.strangers(STATES, on_the_way, ["a-1"], any_order=False)
     gone = checks.strangers(STATES, {}, [], any_order=True)
     assert gone.startswith("2 partitions aren't as the plan was made from. Nothing was started; make a new plan")
-    assert "They are a-0 (gone), a-1 (gone). Kafka doesn't show topics that the tools' user may not Describe" in gone
+    assert "They are a-0 (gone), a-1 (gone). If topics were deleted, planner resume plans the rest; to go back" in gone
 
 
 def test_partitions_keep_their_leaders_and_isr() -> None:

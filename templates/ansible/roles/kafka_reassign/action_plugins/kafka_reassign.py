@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
@@ -13,6 +14,7 @@ from zoneinfo import ZoneInfo
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible.utils.vars import load_extra_vars
 
 display = Display()
 
@@ -36,7 +38,7 @@ _WORDS = ("ignore", "hold", "finish", "cancel")
 _OWN = {
     *("reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
-    *("planned_seconds", "later_seconds", "batch", "digests", "hooks", "stopped", "word", "meanwhile"),
+    *("guards", "planned_seconds", "later_seconds", "batch", "digests", "hooks", "stopped", "word", "meanwhile"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
@@ -84,12 +86,10 @@ def altered(digests, folders):
 
     The first folder must have all of them. The others hold copies for people to read, and may be absent.
     """
-    found = []
     for path, digest in digests.items():
         files = [Path(folders[0], path), *(file for each in folders[1:] if (file := Path(each, path)).exists())]
         if any(not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest for file in files):
-            found.append(path)
-    return found
+            yield path
 
 
 def size(value):
@@ -104,9 +104,8 @@ def size(value):
 def duration(seconds):
     """Seconds as text, in seconds, in minutes, or in hours and minutes."""
     minutes = round(seconds / 60)
-    if minutes < 1:
-        return f"{round(seconds)} s"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    short = f"{minutes} min" if minutes else f"{round(seconds)} s"
+    return short if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def progress(name, done, partitions, copied, planned, seconds, rate, later_seconds=0):
@@ -175,8 +174,7 @@ class ActionModule(ActionBase):
         """Do what the task asks for. A failure is returned: Ansible doesn't retry a task whose plugin raises."""
         result = super().run(tmp, task_vars)
         self.task_vars, self.entries = task_vars, []
-        own = {key: value for key, value in self._task.args.items() if key != "guards"}
-        self.given = {**self._task.args.get("guards", {}), **own}
+        self.given = {**self._task.args.get("guards", {}), **self._task.args}
         self.reactions = dict(REACTIONS, **(self.given.get("reactions") or {}))
         try:
             result.update(self.answer())
@@ -196,8 +194,16 @@ class ActionModule(ActionBase):
     def files(self):
         """Files on this host that aren't the reviewed ones, and files with the operator's tasks that are missing."""
         playbooks, role = (Path(self.task_vars[key]) for key in ("playbook_dir", "role_path"))
+        texts = " ".join(each.read_text() for each in (*role.glob("meta/*.yml"), *role.glob("vars/*/*.yml")))
+        known = set(re.findall(r"kafka_reassign_\w+", texts))
+        for name in load_extra_vars(self._loader):
+            if name.startswith("kafka_reassign_") and name not in known:
+                near = difflib.get_close_matches(name, known, 1, 0)[0]
+                raise AnsibleActionFail(
+                    f"-e {name}: there is no such setting; the nearest is {near}. Nothing was started"
+                )
         hooks = [each for each in self.given["hooks"] if each and not (playbooks / each).exists()]
-        return {"altered": altered(self.given["digests"], [role / "files", playbooks.parent]), "missing": hooks}
+        return {"altered": [*altered(self.given["digests"], [role / "files", playbooks.parent])], "missing": hooks}
 
     def summary(self):
         """Say why the run stopped short of its end, and what its batches took and copied beside what was planned."""
@@ -211,8 +217,7 @@ class ActionModule(ActionBase):
 
     def waited(self):
         """Wait for a batch, and write its begin and its end, planned and measured, to the journal."""
-        name = self.given.get("name", "")
-        noted = self.moves and not self.given.get("once")
+        name, noted = self.given.get("name", ""), self.moves and not self.given.get("once")
         if noted:
             self.entries.append({"event": "begin", "said": f"{name} began."})
         found = self.wait()
@@ -331,10 +336,9 @@ class ActionModule(ActionBase):
         found = self._execute_module("kafka_reassign", module_args=arguments, task_vars=self.task_vars)
         if found.get("failed") or found.get("unreachable"):
             # An exception of the module: its text is where the version of Ansible puts it.
-            event = getattr(found.get("exception"), "event", None)
-            said = found.get("msg") or getattr(event, "msg", "")
+            said = found.get("msg") or getattr(getattr(found.get("exception"), "event", None), "msg", "")
             said = " ".join(filter(None, (said, (found.get("module_stderr") or "")[-500:])))
-            raise AnsibleActionFail(f"the admin host has no answer: {said}")
+            raise AnsibleActionFail(said if found.get("calls") else f"the admin host has no answer: {said}")
         self.tool_starts += len(found["calls"])
         for said in found.get("said", []):
             say(said)
@@ -356,8 +360,7 @@ class ActionModule(ActionBase):
 
     def clock(self):
         """Reasons to stop that the cluster isn't asked for: the window, the expiry, and the number of batches."""
-        now = datetime.now(timezone.utc)  # noqa: UP017  (Ansible 2.17 runs on Python 3.10 too)
-        found = {}
+        now, found = datetime.now(timezone.utc), {}  # noqa: UP017  (Ansible 2.17 runs on Python 3.10 too)
         window, expiry = self.given.get("window"), self.given.get("valid_until")
         if window and not inside(window, now):
             found["window"] = f"outside the maintenance window {window}{'' if ' ' in window else ' UTC'}"
@@ -389,8 +392,7 @@ class ActionModule(ActionBase):
         if self.moves:
             done = look["partitions"] - len(look["moving"])
             planned, later = (int(self.given.get(key) or 0) for key in ("planned_bytes", "later_seconds"))
-            seconds = time.monotonic() - self.started
-            bytes_now, rate = look["copied_bytes"], 0
+            seconds, bytes_now, rate = time.monotonic() - self.started, look["copied_bytes"], 0
             if bytes_now is not None:
                 # Since the line before it, so that a throttle that was changed shows.
                 before, bytes_before = self.measured

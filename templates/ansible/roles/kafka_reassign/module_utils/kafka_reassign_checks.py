@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 _NAMED = 10
-_UNSEEN = "Kafka doesn't show topics that the tools' user may not Describe"
+_GONE = (
+    "If topics were deleted, planner resume plans the rest; to go back, take their partitions out of rollback.json and "
+    "give it to planner adopt. Kafka doesn't show topics that the tools' user may not Describe"
+)
 
 
 def offline(described):
@@ -83,7 +86,7 @@ def strangers(states, described, active, any_order):
         "cluster as it is now. They are",
         rows,
     )
-    return said + (f". {_UNSEEN}" if any(row.endswith("(gone)") for row in rows) else "")
+    return said + (f". {_GONE}" if any(row.endswith("(gone)") for row in rows) else "")
 
 
 def made_otherwise(topics):
