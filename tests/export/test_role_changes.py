@@ -54,6 +54,13 @@ def test_a_batch_starts_with_one_call(tmp_path: Path) -> None:
     assert [[*execute, RATE, "50", "--timeout", "5", KEEPS]] == cluster.calls
 
 
+def test_what_kafka_says_has_no_stack_trace(tmp_path: Path) -> None:
+    """A batch that it refuses is told with its sentence."""
+    said = "Error: Unknown broker id 4\nAdminCommandFailedException: Unknown broker id 4"
+    cluster = Cluster(tmp_path, (1, f"{said}\n\tat org.apache.kafka.tools.A.b(A.java:9)\n", ""))
+    assert {"started": False, "changed": False, "said_by_kafka": said} == changes.start(cluster)
+
+
 def test_a_batch_without_a_throttle_or_with_another_replication_factor(tmp_path: Path) -> None:
     """Has neither option."""
     cluster = Cluster(tmp_path, STARTED, throttle_bytes_per_sec=0, keeps_replication_factor=False)

@@ -21,8 +21,8 @@ class ToolError(Exception):
 
 
 def shortened(text):
-    """The output of a tool; of a long one, such as a stack trace, the middle is left out."""
-    text = text.strip()
+    """The output of a tool without stack traces; of a long one the middle is left out."""
+    text = "\n".join(line for line in text.strip().splitlines() if not line.startswith("\tat "))
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} ... {text[-_TAIL:]}"
 
 
