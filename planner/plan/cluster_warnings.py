@@ -33,15 +33,8 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     targets = set(problem.broker_ids[problem.targets].tolist())
     stay = [broker for broker in spec.all_brokers if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
-    arriving = {broker for change in changed for broker in change.adding}
-    several = [each.id for each in spec.all_brokers if each.id in arriving and len(each.log_dirs) > 1]
     found = [
         (not spec.cluster.sizes_known, _NO_SIZES),
-        (
-            several and spec.log_dirs.kind == "none",
-            f"log_dirs of {brokers(several)} aren't planned (no balance.log_dirs): Kafka puts each new replica into "
-            "the log dir with the fewest partitions, however full it is",
-        ),
         (
             spec.cluster.unsized,
             f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
@@ -69,7 +62,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
-    yield from _cordoned(problem)
+    yield from (*_cordoned(problem), *_in_log_dirs_of_kafkas_choice(spec, changed))
     yield from _replaced_by_others(spec, changed)
     yield from _under_replicated(spec, problem, changed)
     yield from (text for applies, text in found if applies)
@@ -85,6 +78,17 @@ def _cordoned(problem: Problem) -> Iterator[str]:
         yield (
             f"{brokers(cordoned)} {'is' if len(cordoned) == 1 else 'are'} cordoned (cordoned.log.dirs): "
             "no new replica goes there, and the other brokers share the rest"
+        )
+
+
+def _in_log_dirs_of_kafkas_choice(spec: Spec, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    """Brokers with several log dirs that get replicas, where nobody asked for the log dirs to be planned."""
+    arriving = {broker for change in changed for broker in change.adding}
+    several = [each.id for each in spec.all_brokers if each.id in arriving and len(each.log_dirs) > 1]
+    if several and spec.log_dirs.kind == "none":
+        yield (
+            f"log_dirs of {brokers(several)} aren't planned (no balance.log_dirs): Kafka puts each new replica into "
+            "the log dir with the fewest partitions, however full it is"
         )
 
 

@@ -305,7 +305,8 @@ def reassigned(
     missing = [partition_name(*key) for key in moving if key not in known]
     count = len(moving) - len(missing)
     are, targets = ("partition is", "target") if count == 1 else ("partitions are", "targets")
-    notes = [f"{count:,} {are} being reassigned: the plan starts from the {targets}"] if count else []
+    then = "apply.yml once that is reached"
+    notes = [f"{count:,} {are} being reassigned: the plan starts from the {targets}, {then}"] if count else []
     if missing:
         notes.append(f"{missing[0]} is being reassigned ({len(missing)} such), but isn't in the assignment")
     return moved, tuple(notes)

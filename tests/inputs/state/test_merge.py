@@ -162,7 +162,9 @@ def test_a_reassignment_in_progress_is_planned_from_its_target(texts: tuple[str,
     state = merged(*texts, to_targets=True)
     assert {"a": [(4, 2), (2, 3)]} == replicas(state)
     assert 4 == state.assignment.topics[0].partitions[0].leader
-    assert ("1 partition is being reassigned: the plan starts from the target",) == state.notes
+    assert (
+        "1 partition is being reassigned: the plan starts from the target, apply.yml once that is reached",
+    ) == state.notes
 
 
 def test_no_reassignment_in_the_list_is_no_obstacle() -> None:
@@ -216,7 +218,7 @@ def test_a_partition_has_arrived() -> None:
     found, notes = reassigned(rows, {("a", 0): moving((4,), (1,), (4, 1, 2)), ("gone", 5): moving((4,), (1,), None)})
     assert [Partition(0, (4, 2), 4, (4,)), rows[1].partition] == [each.partition for each in found]
     assert (
-        "1 partition is being reassigned: the plan starts from the target",
+        "1 partition is being reassigned: the plan starts from the target, apply.yml once that is reached",
         "gone-5 is being reassigned (1 such), but isn't in the assignment",
     ) == notes
 
