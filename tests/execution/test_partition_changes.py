@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from clusters import assignment_of, no_racks, problem_of, problems
 from hypothesis import given
+from hypothesis import strategies as st
 from properties import examples
 
 from planner.execution.partition_changes import bytes_in_and_out, changes, replica_lists
@@ -165,3 +166,20 @@ def test_brokers_that_are_down_are_those_out_of_sync() -> None:
     problem = replace(problem, out_of_sync=problem.broker_ids == 2)
     found = changes(problem, assignment_of(problem, [(1, 3, 4), (3, 1, 2)]))
     assert [frozenset({2}), frozenset()] == [change.down for change in found]
+
+
+@examples(60)
+@given(st.permutations(range(6)), st.permutations(range(8)), st.integers(1, 4), st.integers(1, 4), st.integers(0, 15))
+def test_no_list_to_come_has_a_broker_that_is_down(
+    before: list[int], after: list[int], old: int, new: int, off: int
+) -> None:
+    """Whatever goes and comes; every list has as many replicas as one of the ends, or a number between."""
+    was, wanted = tuple(before[:old]), tuple(after[:new])
+    down = frozenset(broker for at, broker in enumerate(was) if broker not in wanted and off >> at & 1)
+    change = PartitionChange("t", 0, was, wanted, None, 1, Reason.BROKER_LEAVES, down=down)
+    reached = was
+    for start, end in replica_lists(change, 1, {}):
+        assert (reached, set()) == (start, down & {*end})
+        assert min(old, new) <= len({*end}) == len(end) <= max(old, new)
+        reached = end
+    assert wanted == reached
