@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.model.build_problem import today
 from planner.model.cluster import ANY, PartitionChange, Reason, ReplicaLists
-from planner.model.problem import IntArray, LongArray, Problem, sums_at
+from planner.model.problem import IntArray, LongArray, Problem, badly_led, sums_at
 from planner.model.spec import BatchRules
 from planner.model.together import without_common_broker
 from planner.scoring import independent_check
@@ -36,7 +36,8 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
     # In the order of Reason: the first that applies is the reason.
     otherwise = np.ones(problem.rows, dtype=bool)
     together = without_common_broker(problem) | (broken["together"] & ~moved)
-    applies = [leaves, outside & moved, uneven & moved, resized, together, moved, broken["leader"], otherwise]
+    led = broken["leader"] | badly_led(problem, before, problem.leaders)
+    applies = [leaves, outside & moved, uneven & moved, resized, together, moved, led, otherwise]
     reasons, names = np.argmax(np.stack(applies), axis=0), tuple(Reason)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)

@@ -305,10 +305,10 @@ def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
 
 
 def may_be_reordered(problem: Problem) -> BoolArray:
-    """(P,): partitions that a rule on leaders lets be reordered where nothing else changes: its own preferred leader
-    should be another, or that of a partition in its slot, or this one changes.
+    """(P,): partitions that a rule on leaders lets be reordered or elected where nothing else changes: its leader,
+    preferred or of today, should be another, or that of a partition in its slot, or this one changes.
     """
-    badly = badly_led(problem, problem.replicas)
+    badly = badly_led(problem, problem.replicas) | badly_led(problem, problem.replicas, problem.leaders)
     if problem.together is None:
         return badly
     changes = (problem.together >= 0) & (badly | problem.forced | led_by_several(problem, problem.replicas))
@@ -331,18 +331,21 @@ def led_by_several(problem: Problem, replicas: IntArray) -> BoolArray:
     return found
 
 
-def badly_led(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions whose preferred leader, the first of these replicas (P, W), should be another of them.
+def badly_led(problem: Problem, replicas: IntArray, leaders: IntArray | None = None) -> BoolArray:
+    """(P,): partitions whose leader (P,), -1: none, should be another of these replicas (P, W); without it, the first.
 
-    Partitions with a replica on a broker that is in no ISR aren't judged, as the other one may not be electable; but
-    for those led where `apart` doesn't let them be, which is a rule and not a preference.
+    Partitions whose better leaders are all on brokers that are in no ISR aren't judged, as none of them is electable;
+    but for those led where `apart` doesn't let them be, which is a rule and not a preference.
     """
     if problem.leader_ranks is None:
         return np.zeros(problem.rows, dtype=bool)
+    leaders = replicas[:, 0] if leaders is None else leaders
     ranks = replica_ranks(problem, problem.leader_ranks, replicas, np.arange(problem.rows))
-    badly: BoolArray = (ranks[:, 0] > ranks.min(axis=1)) & (replicas[:, 0] >= 0)
+    rank = replica_ranks(problem, problem.leader_ranks, leaders[:, None], np.arange(problem.rows))[:, 0]
+    better = ranks == ranks.min(axis=1, keepdims=True)
     if problem.out_of_sync is not None:
         # Whatever isn't a broker, or isn't one that is known, is at the end.
-        off = np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))].any(axis=1)
-        badly &= ~off | (ranks[:, 0] >= NEVER_LEADS)
+        off = np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))]
+        better &= ~off | (rank >= NEVER_LEADS)[:, None]
+    badly: BoolArray = (leaders >= 0) & (rank > ranks.min(axis=1)) & better.any(axis=1)
     return badly

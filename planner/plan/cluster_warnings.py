@@ -141,13 +141,16 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
 
 
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
-    """Partitions whose only replicas, of an assignment (P, W), are on brokers of `changes.demote_brokers`."""
+    """Partitions that brokers of `changes.demote_brokers` lead even after an assignment (P, W)."""
     demoted = np.isin(problem.broker_ids, spec.changes.demote_brokers)
-    if (rows := np.flatnonzero(np.where(assignment >= 0, demoted[assignment], True).all(axis=1))).size:
-        keys = problem.partition_keys
-        led = _named([keys[row] for row in rows.tolist()])
-        brokers = some(list(map(str, spec.changes.demote_brokers)), "broker")
-        yield f"{led} with replicas only on demoted {brokers}: still led there, and offline while that is down"
+    alone = np.where(assignment >= 0, demoted[assignment], True).all(axis=1)
+    leaders, keys = broker_loads.leaders_after(problem, assignment), problem.partition_keys
+    who = f"demoted {some(list(map(str, spec.changes.demote_brokers)), 'broker')}"
+    only = f"with replicas only on {who}: still led there, and offline while that is down"
+    other = f"still led by {who}: topics.on_brokers keeps them as they are, or no other of their replicas is in sync"
+    for rows, text in ((alone, only), (~alone & (leaders >= 0) & demoted[leaders], other)):
+        if rows.any():
+            yield f"{_named([keys[row] for row in np.flatnonzero(rows).tolist()])} {text}"
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:

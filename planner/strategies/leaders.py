@@ -19,7 +19,17 @@ from ortools.graph.python import max_flow
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
-from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, leaderless, may_lead
+from planner.model.problem import (
+    NEVER_LEADS,
+    UNCAPPED,
+    BoolArray,
+    IntArray,
+    LongArray,
+    Problem,
+    badly_led,
+    leaderless,
+    may_lead,
+)
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
@@ -372,20 +382,24 @@ def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> I
 def led_in_sync(problem: Problem, assignment: IntArray) -> IntArray:
     """The assignment (P, W) with a broker in front that can lead, where a broker that is in no ISR would be.
 
-    That is today's leader where it stays, else the first that may be elected. Partitions that nothing else changes keep
-    their order: the broker may come back, and until then nobody elects it (see `broker_loads.leaders_after`).
+    Of those that rules on leaders prefer, that is today's leader where it stays, else the first that may be elected.
+    Partitions that nothing else changes, and no such rule, keep their order: the broker may come back, and until then
+    nobody elects it (see `broker_loads.leaders_after`).
     """
     if problem.out_of_sync is None or not problem.out_of_sync.any():
         return assignment
     ordered, off = assignment.copy(), np.append(problem.out_of_sync, True)
-    never = np.tile(problem.out_of_sync, (len(problem.topic_names), 1))
-    never |= False if problem.leader_ranks is None else problem.leader_ranks >= NEVER_LEADS
-    changed = (assignment != today(problem)).any(axis=1) & (assignment[:, 0] >= 0)
+    ranks = problem.leader_ranks
+    if ranks is None:
+        ranks = np.zeros((len(problem.topic_names), len(problem.out_of_sync)), dtype=np.int16)
+    never = problem.out_of_sync | (ranks >= NEVER_LEADS)
+    changed = (assignment != today(problem)).any(axis=1) | badly_led(problem, assignment, problem.leaders)
+    changed &= assignment[:, 0] >= 0
     rows = np.flatnonzero(problem.may_lead_anew & changed & off[assignment[:, 0]])
     for row in rows.tolist():
-        brokers = [broker for broker in assignment[row].tolist() if broker >= 0]
+        brokers, topic = [broker for broker in assignment[row].tolist() if broker >= 0], problem.topic_of[row]
         able = sorted(
-            (b for b in brokers if not never[problem.topic_of[row], b]), key=lambda b: b != problem.leaders[row]
+            (b for b in brokers if not never[topic, b]), key=lambda b: (ranks[topic, b], b != problem.leaders[row])
         )
         if able:
             kept = [able[0], *(broker for broker in brokers if broker != able[0])]

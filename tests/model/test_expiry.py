@@ -59,6 +59,7 @@ def test_the_yaml_says_both(tmp_path: Path) -> None:
             "valid_for: '7d' needs a start time; allowed: together with cluster.captured_at, a date and time",
         ),
         ("2026-02-30T10:00:00Z", "7d", "cluster.captured_at: '2026-02-30T10:00:00Z' isn't a moment; allowed: a date"),
+        ("9999-12-31T23:59:59Z", "7d", "cluster.captured_at: '9999-12-31T23:59:59Z' isn't a moment; allowed: a date"),
         ("2026-11-20", "", "cluster.captured_at: '2026-11-20' isn't possible here; allowed: a date and time with its"),
         ("2026-11-20T10:00:00Z", "9999d", "valid_for: '9999d' is too long; allowed: at most 3650d"),
         ("2026-11-20T10:00:00Z", "0s", "valid_for: '0s' is below 1"),

@@ -167,6 +167,29 @@ def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("demoted", "lists", "elected", "still"),
+    [
+        (4, [[1, 4], [5, 4, 1]], [], None),
+        (6, [[5, 6]], [1], None),
+        (5, [[6, 5], [1, 4, 5], [1, 4, 5]], [2, 3], "t-4"),
+    ],
+)
+def test_demoted_brokers_lead_neither_now_nor_once_they_are_back(
+    tmp_path: Path, demoted: int, lists: list[list[int]], elected: list[int], still: str | None
+) -> None:
+    """Broker 4 is down and first in lists; 6 leads though 5 is preferred; nobody but 5 is in sync in t-4."""
+    rows = [[4, 1], [5, 6], [5, 4, 1], [4, 5, 1], [5, 4]]
+    in_sync = {at: [broker for broker in row if broker != 4] for at, row in enumerate(rows)}
+    topics = {"t": Described(rows, leaders={0: 1, 1: 6, 3: 5}, isrs=in_sync)}
+    found = plan_of(tmp_path, dict.fromkeys(SIX), topics, f"changes: {{demote_brokers: [{demoted}]}}\n")
+    assert lists == found.lists("t")
+    assert elected == [each["partition"] for batch in found.plan["batches"] for each in batch["elect"]]
+    assert {"leader_rule"} == {each["reason"] for each in found.plan["partitions"]}
+    told = "topics.on_brokers keeps them as they are, or no other of their replicas is in sync"
+    assert (still is not None) == found.warns(f"1 partition ({still}) still led by demoted broker {demoted}: {told}")
+
+
 @pytest.mark.slow
 def test_dead_brokers_that_leave(tmp_path: Path) -> None:
     """Their replicas are made anew elsewhere, copied from those in sync."""

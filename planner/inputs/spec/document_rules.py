@@ -21,7 +21,7 @@ from planner.inputs.spec.build_spec import (
 from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
-from planner.model.amounts import MOMENT_ALLOWED, parse_moment
+from planner.model.amounts import MOMENT_ALLOWED, valid_until
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.cluster import LogDirs
 from planner.model.errors import Finding
@@ -372,7 +372,7 @@ def _captured_at_a_moment(document: Document) -> Iterator[Finding]:
     if text is None:
         return
     try:
-        parse_moment(text)
+        valid_until(text, _LONGEST_DAYS * 86_400)
     except (ValueError, OverflowError):
         yield document.finding(("cluster", "captured_at"), f"{text!r} isn't a moment; allowed: {MOMENT_ALLOWED}")
 
