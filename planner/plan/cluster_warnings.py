@@ -147,7 +147,7 @@ def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterat
     leaders, keys = broker_loads.leaders_after(problem, assignment), problem.partition_keys
     who = f"demoted {some(list(map(str, spec.changes.demote_brokers)), 'broker')}"
     only = f"with replicas only on {who}: still led there, and offline while that is down"
-    other = f"still led by {who}: topics.on_brokers keeps them as they are, or no other of their replicas is in sync"
+    other = f"still led by {who}: they stay as they are, or no other of their replicas is in sync"
     for rows, text in ((alone, only), (~alone & (leaders >= 0) & demoted[leaders], other)):
         if rows.any():
             yield f"{_named([keys[row] for row in np.flatnonzero(rows).tolist()])} {text}"

@@ -255,7 +255,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             ruled = bool(plan.spec.placement or plan.spec.apart or capped or ("leaders" in window and ranked))
             unlike = next((row for row in plan.balance.shares or () if row.window == window), None)
             shares = f"shares of {_range([unlike.least, unlike.most], unit)}" if unlike else ""
-            by_share = ruled or (bool(shares) and (window not in missed or window in by_capacity))
+            by_share = ruled or window in by_capacity or (bool(shares) and window not in missed)
             allowed = sentences.target(getattr(asked, window), by_share=by_share, shares=shares)
             but = sentences.missed_in_hours([row for row in relaxed if row.window == window])
             but = but or (_MISSED if window in missed else "")

@@ -186,7 +186,7 @@ def test_demoted_brokers_lead_neither_now_nor_once_they_are_back(
     assert lists == found.lists("t")
     assert elected == [each["partition"] for batch in found.plan["batches"] for each in batch["elect"]]
     assert {"leader_rule"} == {each["reason"] for each in found.plan["partitions"]}
-    told = "topics.on_brokers keeps them as they are, or no other of their replicas is in sync"
+    told = "they stay as they are, or no other of their replicas is in sync"
     assert (still is not None) == found.warns(f"1 partition ({still}) still led by demoted broker {demoted}: {told}")
 
 
