@@ -19,17 +19,7 @@ from ortools.graph.python import max_flow
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
-from planner.model.problem import (
-    NEVER_LEADS,
-    UNCAPPED,
-    BoolArray,
-    IntArray,
-    LongArray,
-    Problem,
-    badly_led,
-    leaderless,
-    may_lead,
-)
+from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, leaderless, may_lead
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
@@ -393,15 +383,14 @@ def led_in_sync(problem: Problem, assignment: IntArray) -> IntArray:
     if ranks is None:
         ranks = np.zeros((len(problem.topic_names), len(problem.out_of_sync)), dtype=np.int16)
     never = problem.out_of_sync | (ranks >= NEVER_LEADS)
-    changed = (assignment != today(problem)).any(axis=1) | badly_led(problem, assignment, problem.leaders)
-    changed &= assignment[:, 0] >= 0
-    rows = np.flatnonzero(problem.may_lead_anew & changed & off[assignment[:, 0]])
-    for row in rows.tolist():
+    changed = (assignment != today(problem)).any(axis=1) & (assignment[:, 0] >= 0)
+    stays = np.where(problem.leaders >= 0, ranks[problem.topic_of, problem.leaders], 0)
+    for row in np.flatnonzero(problem.may_lead_anew & off[assignment[:, 0]] & (changed | (stays > 0))).tolist():
         brokers, topic = [broker for broker in assignment[row].tolist() if broker >= 0], problem.topic_of[row]
         able = sorted(
             (b for b in brokers if not never[topic, b]), key=lambda b: (ranks[topic, b], b != problem.leaders[row])
         )
-        if able:
+        if able and (changed[row] or ranks[topic, able[0]] < stays[row]):
             kept = [able[0], *(broker for broker in brokers if broker != able[0])]
             ordered[row, : len(kept)] = kept
     return ordered
