@@ -10,7 +10,7 @@ import numpy as np
 from planner.model.build_problem import may_move
 from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
 from planner.model.formats import brokers, counted, first_names
-from planner.model.problem import BoolArray, IntArray, Problem
+from planner.model.problem import BoolArray, IntArray, Problem, misplaced
 from planner.model.spec import Spec
 from planner.scoring import broker_loads
 
@@ -135,9 +135,12 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
 
 
 def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
-    """What an assignment (P, W) can't make better: new topics on few brokers, and who is demoted and leads."""
+    """What an assignment (P, W) can't make better: new topics on few brokers, who leads or holds what it mustn't."""
     yield from crowded(problem, assignment)
     yield from led_by_demoted(spec, problem, assignment)
+    if (stay := misplaced(problem, assignment) & ~problem.movable).any():
+        keys = _named([problem.partition_keys[row] for row in np.flatnonzero(stay).tolist()])
+        yield f"{keys} where placement or apart doesn't let them be: topics.on_brokers keeps them there"
 
 
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:

@@ -9,9 +9,9 @@ import pytest
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
-from planner.model.recorded import ReplicationFactorRow
-from planner.model.spec import Changes, NewPartitions, Spec
-from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, warnings
+from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow
+from planner.model.spec import Changes, NewPartitions, Spec, TopicFilter
+from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, of_assignment, warnings
 from planner.strategies.optimum import solve
 
 BROKERS = tuple(Broker(number) for number in range(1, 5))
@@ -96,6 +96,16 @@ def test_what_only_demoted_brokers_can_lead_is_named(demoted: tuple[int, ...], e
         led_by_demoted(spec, problem, assignment)
     )
     assert len(led_there) == sum(problem.broker_ids[assignment[:, 0]].tolist().count(broker) for broker in demoted)
+
+
+def test_what_on_brokers_keeps_where_placement_forbids_it_is_named() -> None:
+    """t-1 has no replica on broker 1, so that it stays on broker 3; t-0 leaves it."""
+    old = Topic("t", tuple(Partition(number, row, row[0]) for number, row in enumerate(((1, 3), (2, 3), (1, 2)))))
+    rule = PlacementRuleRow("t", "few", (1, 2), exclusive=False)
+    spec = Spec(Cluster("c", BROKERS, (old,)), placement=(rule,), topics=TopicFilter(on_brokers=(1,)))
+    problem = build(spec)
+    told = "1 partition (t-1) where placement or apart doesn't let them be: topics.on_brokers keeps them there"
+    assert [told] == list(of_assignment(spec, problem, solve(problem, problem.balance).assignment))
 
 
 @pytest.mark.parametrize(

@@ -241,13 +241,15 @@ def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterato
     fixed, every = Counter[int](), Counter[int]()
     leaving = leaving_brokers(document)
     for topic in assignment.topics:
+        stays = topic.deleting or not may_move(chosen, topic.name)
         for row in topic.partitions:
             every.update(row.replicas if not leaving & set(row.replicas) else ())
-            fixed.update(row.replicas if topic.deleting or not may_move(chosen, topic.name) else ())
+            fixed.update(row.replicas if stays or not chosen.is_near(row.replicas) else ())
     for broker in target_brokers(document):
         cap = broker.max_replicas
         if cap is not None and fixed[broker.id] > cap:
-            other = place_of(document, ("topics", "exclude" if document.get("topics", "exclude") else "include"))
+            key = next((key for key in ("exclude", "include") if document.get("topics", key)), "on_brokers")
+            other = place_of(document, ("topics", key))
             message = f"broker {broker.id} holds {fixed[broker.id]} replicas that may not move by {other}, above {cap}"
             yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or topics that let them move")
         elif cap is not None and unforced and every[broker.id] > cap:

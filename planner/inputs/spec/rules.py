@@ -147,9 +147,10 @@ def leaving_path(document: Document) -> Path:
 
 
 def excluded_by(document: Document, topic: str) -> Path:
-    """Where `topics` says that a topic may not move."""
+    """Where `topics` says that a topic, or a partition of it, may not move."""
     excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(topic, pattern))
-    return next(excluded, ("topics", "include"))
+    included = any(fnmatchcase(topic, pattern) for pattern in document.get("topics", "include") or "*")
+    return next(excluded, ("topics", "on_brokers" if included else "include"))
 
 
 def place_of(document: Document, path: Path) -> str:

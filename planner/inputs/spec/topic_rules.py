@@ -208,21 +208,21 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[Findin
 
 @_reads(*TARGET_KEYS, _FACTORS, "topics")
 def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Topics that may not move, and don't have to."""
-    chosen = topic_filter(document)
-    fixed = [topic for topic in assignment.topics if not may_move(chosen, topic.name)]
-    leaving = leaving_brokers(document)
-    stuck = [topic.name for topic in fixed if any(leaving & set(partition.replicas) for partition in topic.partitions)]
+    """Topics and partitions that may not move, and don't have to."""
+    chosen, leaving = topic_filter(document), leaving_brokers(document)
+    fixed = {
+        topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
+        for topic, moves in ((each, may_move(chosen, each.name)) for each in assignment.topics)
+    }
+    stuck = [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]
     if stuck:
         message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
         yield document.finding(excluded_by(document, stuck[0]), message)
     for at, change in enumerate(replication_factor_changes(document)):
-        factor = change.replication_factor
         resized = [
-            topic.name
-            for topic in fixed
-            if fnmatchcase(topic.name, change.topics)
-            and any(len(partition.replicas) != factor for partition in topic.partitions)
+            name
+            for name, rows in fixed.items()
+            if fnmatchcase(name, change.topics) and any(len(each) != change.replication_factor for each in rows)
         ]
         if resized:
             message = f"{some(resized)} may not move by the filter in topics; allowed: a pattern of topics that may"

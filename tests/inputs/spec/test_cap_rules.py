@@ -78,6 +78,12 @@ CASES = [
         "broker 1 holds 2 replicas that may not move by topics.exclude (13:10), above 1; allowed: a higher cap",
     ),
     (
+        "what_is_far",
+        spec("topics: {on_brokers: [2]}", one=capped(1), two=capped(4), three=capped(4)),
+        "7:35 cluster.brokers[0].capacity.max_replicas",
+        "broker 1 holds 3 replicas that may not move by topics.on_brokers (13:10), above 1; allowed: a higher cap",
+    ),
+    (
         "what_is_not_moved",
         spec("changes: {rebalance: leaders}", one=capped(2), two=capped(4), three=capped(4)),
         "7:35 cluster.brokers[0].capacity.max_replicas",

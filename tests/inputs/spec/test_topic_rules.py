@@ -159,6 +159,20 @@ CASES: list[Case] = [
         "12:20 topics.exclude[0]",
         "brokers that leave have replicas of topic orders, which may not move; allowed: let them move",
     ),
+    (
+        "far_from_brokers_and_on_a_leaving_one",
+        line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}, {id: 4, rack: a}]")
+        + "changes: {remove_brokers: [1]}\ntopics: {on_brokers: [4]}\n",
+        "12:10 topics.on_brokers",
+        "brokers that leave have replicas of topic orders, which may not move; allowed: let them move",
+    ),
+    (
+        "far_from_brokers_and_resized",
+        line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}, {id: 4, rack: a}]")
+        + "changes: {set_replication_factor: [{topics: orders, replication_factor: 2}]}\ntopics: {on_brokers: [4]}\n",
+        "11:37 changes.set_replication_factor[0].topics",
+        "topic orders may not move by the filter in topics; allowed: a pattern of topics that may",
+    ),
     # rates
     (
         "rate_matches_nothing",
