@@ -117,6 +117,7 @@ def values(plan: Plan) -> dict[str, object]:
         "first_step": headline.first_step(plan),
         "brokers_of_direction": staying(plan),
         "leaving_in_direction": leaving(plan),
+        "emptied": [row.id for row in plan.brokers if row.role == "removed" and not row.after.replicas],
         "racks_of_broker": racks(plan),
         "disk_limits": disk_limits(plan),
         "log_dirs": _log_dirs(plan),

@@ -324,7 +324,7 @@ def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
     site.set_cluster(brokers=[9])
     refused = site.play("apply", "--tags", "precheck")
     assert (2, 0) == (refused.code, site.calls("--execute"))
-    assert "Not live: broker 1, 2, 3, 4. Nothing was started." in refused.text
+    assert "Not live: broker 1, 2, 3, 4. Nothing was started;" in refused.text
 
 
 def leaders_only(bin_dir: Path) -> Document:

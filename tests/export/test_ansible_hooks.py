@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -106,6 +107,23 @@ def test_a_webhook_is_told_of_a_hold_before_elections(
     assert [True, True] == [behind in event["said"] for event in told]
 
 
+def test_a_batch_that_another_run_has_begun_is_not_taken_for_a_stranger(site: Site, tmp_path: Path) -> None:
+    """It moves where the plan wants it, so the run names it, says how to go on, and the journal has the reason."""
+    script, tasks = tmp_path / "begin.py", tmp_path / "begin.yml"
+    begun = 'cluster["partitions"]["a-1"].update(target=[3, 2], polls=9)'
+    path = str(site.bin_dir / "cluster.json")
+    script.write_text(f"import json\nwith open({path!r}, 'r+') as file:\n cluster = json.load(file)\n {begun}\n")
+    with script.open("a") as file:
+        file.write(" file.seek(0)\n json.dump(cluster, file)\n file.truncate()\n")
+    task = {"name": "Begin", "ansible.builtin.command": {"argv": [sys.executable, str(script)]}}
+    tasks.write_text(json.dumps([task]))
+    run = site.play("apply", "-e", f"kafka_reassign_after_batch={tasks}")
+    assert (2, 1) == (run.code, site.calls("--execute")), run.output
+    assert "Partitions of batch 02 move already. This run did not start that" in run.text
+    assert "neither where" not in run.text
+    assert "The run stopped at batch 02: Partitions of batch 02 move already." in run.text
+
+
 def test_tasks_that_are_missing_or_fail(site: Site, tmp_path: Path) -> None:
     """A file that isn't there stops the run at once; tasks for a hold may fail, those before a batch may not."""
     missing = site.play("apply", "-e", "kafka_reassign_on_hold=no/such.yml")
@@ -130,9 +148,9 @@ def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[st
     site.set_cluster(brokers=[9])
     assert 2 == site.play("apply", *hooked(url)).code
     assert 2 == site.play("apply", "--check", *hooked(url)).code
-    assert [("on_failure", "Not live: broker 1, 2, 3, 4. Nothing was started.")] == [
-        (event["event"], event["said"]) for event in told
-    ]
+    assert [
+        ("on_failure", "Not live: broker 1, 2, 3, 4. Nothing was started; start it, or make a new plan without it.")
+    ] == [(event["event"], event["said"]) for event in told]
 
 
 @pytest.mark.parametrize("playbook", ["apply", "verify"])

@@ -41,7 +41,11 @@ def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
     ("expected", "racks", "said"),
     [
         ([1, 2], {1: "r0", 2: "r1", 3: "r9"}, ""),
-        ([1, 2, 7, 5], {1: "r0", 2: "r1"}, "Not live: broker 5, 7. Nothing was started."),
+        (
+            [1, 2, 7, 5],
+            {1: "r0", 2: "r1"},
+            "Not live: broker 5, 7. Nothing was started; start it, or make a new plan without it.",
+        ),
         ([1], {1: "r1", 2: "r1"}, "They are broker 1 in r1, planned for r0"),
     ],
 )

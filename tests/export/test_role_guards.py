@@ -236,6 +236,8 @@ def test_a_held_batch_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
         "goes on by itself when this is over; if it isn't in 5 min, the run stops.",
         "GOES ON, Batch 01 of 1, no longer held: not live: broker 4.",
     ] == [line for line in printed if "partitions" not in line]
+    _, printed, _ = waited(monkeypatch, [DEAD, DEAD, {}], before=True)
+    assert "HELD, Batch 01 of 1: not live: broker 4. Nothing of it is started. The run" in printed[0]
 
 
 def test_a_hold_may_be_handed_back_to_be_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

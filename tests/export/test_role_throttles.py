@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,36 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("configs", "left"),
+    [
+        (f"{FOLLOWERS}=0:4,{LEADERS}=0:1,0:2", 0),
+        (f"{FOLLOWERS}=0:4,0:3,{LEADERS}=0:1,0:2", 2),
+        (f"{FOLLOWERS}=*,{LEADERS}=*", 2),
+        (f"{LEADERS}=0:1,0:2", 1),
+    ],
+)
+def test_throttles_of_a_run_whose_record_is_on_another_host(tmp_path: Path, configs: str, left: int) -> None:
+    """What names only this plan's moves is taken off, with its brokers' rates; anything else is from before."""
+    text = described(next="").replace("Configs: ", f"Configs: {configs}")
+    live = f"Dynamic configs for broker 1 are:\n  {LEADER}=30 sensitive=false\nDynamic configs for broker 9 are:\n"
+    live += f"  {LEADER}=777 sensitive=false\n"
+    answers = {"topics": text, "configs": live}
+    cluster = Cluster(tmp_path)
+    cluster.given |= {"plan_id": "abc", "throttle_bytes_per_sec": 50, "before": False}
+    cluster.lists = lambda: [{"next-0": [1, 2, 4]}, {"next-0": [1, 2]}]  # type: ignore[method-assign]
+    cluster.required = lambda tool, *_: answers[tool]  # type: ignore[method-assign]
+    said = throttles.Throttles(cluster).begin()
+    assert (0 if left else 1) == len([each for each in said if each.startswith("Another host's run of this plan left")])
+    if not left:
+        record = throttles.Record.found(tmp_path, output.topics(text))
+        assert {"1": {}, "9": {LEADER: "777"}} == record.brokers
+        assert {"next": {"configs": {}, "partitions": [0]}} == record.topics
+    cluster.given["before"] = True
+    throttles.Throttles(cluster).begin()
+    assert left == len(throttles.Record.found(tmp_path, output.topics(text)).topics["next"]["configs"])
+
+
 def test_before_a_batch_the_topic_that_is_done_is_lifted(recorded: Path) -> None:
     """With one call; not the topic of the batch itself, whose lists its --execute sets."""
     cluster = Cluster(recorded)
@@ -216,6 +247,22 @@ def test_several_topics_are_lifted_at_once(recorded: Path) -> None:
     assert ["configs", "--describe", "--entity-type", "brokers"] == asked
     assert "--verify" in cleared
     assert [("2", f"{LEADER}=777"), ("b", f"{LEADERS}=*")] == [(call[5], call[7]) for call in again]
+
+
+def test_a_new_rate_turns_nothing_around(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a rollback left moving goes on to where it moves; Kafka never completes it with the file's list."""
+    cluster, executed = Cluster(recorded), []
+    live = f"Dynamic configs for broker 1 are:\n  {LEADER}=50 sensitive=false\n"
+    listed = "Current partition reassignments:\nnext-0: replicas: 2,1,4. adding: 2. removing: 4.\n"
+    answers = {"configs": live, "topics": described(next="0:1"), "reassign": listed}
+    cluster.given["throttle_bytes_per_sec"] = 80
+    monkeypatch.setattr(cluster, "required", lambda tool, *_: answers[tool])
+    moving = (0, "Reassignment of partition next-0 is still in progress.\n", "")
+    monkeypatch.setattr(cluster, "verified", lambda: moving, raising=False)
+    keep = lambda argv: executed.append(json.loads(Path(argv[-1]).read_text())) or (0, "", "")  # noqa: E731
+    monkeypatch.setattr(cluster, "run", keep)
+    assert ["The throttle is 80 bytes a second from now on."] == throttles.Throttles(cluster).set_rate()
+    assert [[{"topic": "next", "partition": 0, "replicas": [2, 1]}]] == [each["partitions"] for each in executed]
 
 
 def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:

@@ -43,7 +43,7 @@ def config(operator: Operator) -> Path:
 @pytest.mark.parametrize(
     ("broker", "rack", "message"),
     [
-        (99, "r0", "Not live: broker 99. Nothing was started."),
+        (99, "r0", "Not live: broker 99. Nothing was started; start it,"),
         (4, "r9", "Nothing was started. They are broker 4 in r0, planned for r9"),
     ],
     ids=["never existed", "other rack"],
@@ -116,7 +116,7 @@ def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> Non
     plan = operator.plan(requested, execution={"throttle": "100MB/s"})
     operator.lose(6)
     before = operator.replicas()
-    assert_refused(operator, plan.playbooks.play("apply"), before, "Not live: broker 6. Nothing was started.")
+    assert_refused(operator, plan.playbooks.play("apply"), before, "Not live: broker 6. Nothing was started;")
     operator.await_equal("", operator.throttles)
 
     operator.start(6)

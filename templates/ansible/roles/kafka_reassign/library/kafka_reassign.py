@@ -83,7 +83,9 @@ options:
     type: str
     default: ""
   before:
-    description: Whether the batch of the target hasn't been started. Then throttles of topics that are done are lifted.
+    description:
+      - Whether the batch of the target hasn't been started. Then throttles of topics that are done are lifted.
+      - For C(begin), whether something of the plan is left to move.
     type: bool
     default: false
   verify:
@@ -340,7 +342,7 @@ def answer(cluster):
         "look": lambda: look(cluster),
         "start": lambda: changes.start(cluster),
         "elect": lambda: changes.elect(cluster),
-        "reached": cluster.batch,
+        "reached": cluster.reached,
         "measure": lambda: {"copied_bytes": cluster.copied()},
         "leaders": cluster.leaders,
         "new": cluster.new_partitions,

@@ -43,7 +43,8 @@ def absent(expected, racks, planned_racks):
     """A sentence on brokers that aren't live, or aren't in the rack of the plan; else an empty one."""
     missing = sorted(set(expected) - set(racks))
     if missing:
-        return f"Not live: broker {', '.join(map(str, missing))}. Nothing was started."
+        which = f"broker {', '.join(map(str, missing))}"
+        return f"Not live: {which}. Nothing was started; start it, or make a new plan without it."
     elsewhere = [
         f"broker {broker} in {rack}, planned for {planned_racks[str(broker)]}"
         for broker, rack in racks.items()
@@ -135,6 +136,12 @@ def behind(described, adding, leaving, waiting):
         "kafka_reassign_allow_under_replicated. They are",
         rows,
     )
+
+
+def held(described, leaving):
+    """Partitions with a replica on one of these brokers, with their lists."""
+    rows = sorted(name for name, (_, replicas, _) in described.items() if set(replicas) & set(leaving))
+    return [f"{name} (replicas {_text(described[name][1])})" for name in rows]
 
 
 def overfull(used, limits):

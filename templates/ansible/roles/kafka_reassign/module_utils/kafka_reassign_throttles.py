@@ -128,21 +128,56 @@ class Throttles:
 
     def begin(self):
         """Record the throttles before this run sets its own; sentences on those that there are."""
-        described = self.described()
+        moved = self.moved()
+        described = self.described() if moved else {}
         record = Record.found(self.folder, described)
         left = record is not None
+        orphans = {} if left else self.orphans(described)
+        if not self.given["before"] and not orphans:
+            return []
         record = record or Record(self.folder / f"throttles-{self.given['plan_id'][:12]}.json")
-        record.see(self.live(), described, self.moved())
+        brokers = self.live()
+        for broker in {pair.partition(":")[2] for pairs in orphans.values() for pair in pairs} & brokers.keys():
+            for rate in brokers[broker].values():
+                record.add_rate(rate)
+        record.see(brokers, {**described, **{each: (described[each][0], {}) for each in orphans}}, moved)
         record.add_rate(self.given["throttle_bytes_per_sec"])
         record.save()
         said = ["An earlier run left its throttles; those from before it are put back at the end."] if left else []
+        if orphans:
+            said.append(
+                f"Another host's run of this plan left throttles on {len(orphans)} topics and their brokers; they are "
+                "taken off at the end. What was set before that run only that host knows."
+            )
         before = {f"broker {broker}": values for broker, values in sorted(record.brokers.items())}
         before.update({f"topic {topic}": known["configs"] for topic, known in sorted(record.topics.items())})
         set_before = [f"{name}: {_said(values)}" for name, values in before.items() if values]
         return said + ([f"Throttles from before, put back at the end: {'; '.join(set_before)}."] if set_before else [])
 
+    def orphans(self, described):
+        """{topic: pairs `partition:broker`} where what is throttled are replicas that this plan moves, and no others.
+
+        A run set them whose record isn't here: on a host that was lost, or is another one.
+        """
+        target, origin = self.cluster.lists()
+        moves = {}
+        for name, replicas in target.items():
+            topic, _, number = name.rpartition("-")
+            moves.setdefault(topic, set()).update(f"{number}:{each}" for each in set(replicas) ^ set(origin[name]))
+        values = {topic: described[topic][1] for topic in moves.keys() & described.keys()}
+        throttled = {
+            t: [set(each.get(key, "").split(",")) for key in output.TOPIC_THROTTLES] for t, each in values.items()
+        }
+        return {
+            topic: leaders | followers for topic, (leaders, followers) in throttled.items() if followers <= moves[topic]
+        }
+
     def set_rate(self):
-        """Set another rate as Kafka's tool does: execute what still moves once more, with the new throttle."""
+        """Set another rate as Kafka's tool does: execute what still moves once more, with the new throttle.
+
+        With the lists that it moves to, which may be a step's or those of the way back. Kafka never completes what is
+        turned around: a replica that is being added and is in the new list no more stays one to be added.
+        """
         record = self.record()
         rate = str(self.given["throttle_bytes_per_sec"])
         brokers = {} if record is None else self.live()
@@ -150,13 +185,18 @@ class Throttles:
             return []
         moving = set(output.moving(self.cluster.verified()[1]))
         rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
-        rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in moving]
+        rows = {f"{each['topic']}-{each['partition']}": each for each in rows}
+        rows = {name: each for name, each in rows.items() if name in moving}
         if not rows:
             return []
+        running = output.listed(self.cluster.required("reassign", "--list"))
+        for name, each in rows.items():
+            if running.get(name, each["replicas"]) != each["replicas"]:
+                rows[name] = {key: each[key] for key in ("topic", "partition")} | {"replicas": running[name]}
         record.see(brokers, {}, {})
         record.add_rate(rate)
         record.save()
-        code, out, err = self.reassigned(rows, "--execute", "--additional", "--throttle", rate)
+        code, out, err = self.reassigned(list(rows.values()), "--execute", "--additional", "--throttle", rate)
         if code != 0 and NO_BROKER not in out + err:
             raise ToolError(f"the throttle couldn't be changed: {shortened(err + out)}")
         return [f"The throttle is {rate} bytes a second from now on."]

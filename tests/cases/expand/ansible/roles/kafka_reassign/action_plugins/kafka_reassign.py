@@ -42,7 +42,7 @@ _OWN = {
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
-_MEANWHILE = "Replicas keep moving at the throttle; no other batch starts."
+_MEANWHILE = ("Nothing of it is started.", "Replicas keep moving at the throttle; no other batch starts.")
 
 
 def say(line):
@@ -376,7 +376,7 @@ class ActionModule(ActionBase):
         if hold and hold != self.hold:
             self.held_since = self.held_since or now
             left = duration(max(0, float(self.given["hold_seconds"]) - (now - self.held_since)))
-            word, meanwhile = self.given.get("word", "HELD"), self.given.get("meanwhile", _MEANWHILE)
+            word, meanwhile = self.given.get("word", "HELD"), self.given.get("meanwhile", _MEANWHILE[self.moves])
             self.tell(
                 "held",
                 f"{word}, {self.given['name']}: {hold}. {meanwhile} The run goes on by itself when this is over; if it "

@@ -181,6 +181,12 @@ class Cluster:
         found["copied_bytes"] = self.copied() if self.given["measure"] else None
         return found
 
+    def reached(self):
+        """How far the target's partitions are, and what is `held` by brokers that should be empty then."""
+        leaving = self.given["leaving_brokers"]
+        described = output.partitions(self.required("topics", "--describe")) if leaving else {}
+        return {**self.batch(), "held": checks.held(described, leaving)}
+
     def copied(self):
         """Bytes that the target's new replicas hold by now, or None where kafka-log-dirs gets no answer."""
         wanted = output.arriving(*self.lists())
