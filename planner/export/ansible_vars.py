@@ -168,12 +168,16 @@ def _log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
 def _batches(plan: Plan) -> list[dict[str, object]]:
     own = [moves(batch.partitions) for batch in plan.batches]
     steps = Counter(move.key for batch in own for move in batch)
+    sizes = {row.key: row.size_bytes * plan.cluster.sizes_known for row in plan.partitions}
     return [
         {
             "number": name,
             "partitions": len(moved),
             "elections": elect.counts(),
-            "bytes": batch.bytes_moved if plan.cluster.sizes_known else 0,
+            "bytes": {
+                "apply": batch.bytes_moved if plan.cluster.sizes_known else 0,
+                "rollback": sum(sizes[move.key] * len(move.dropped) for move in moved),
+            },
             "seconds": batch.seconds_at_throttle or 0,
             "keeps_replication_factor": all(len(move.replicas) == len(move.replicas_before) for move in moved),
             "stepwise": any(steps[move.key] > 1 for move in moved),

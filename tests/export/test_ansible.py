@@ -257,7 +257,9 @@ def test_verify_reads_only(site: Site) -> None:
     site.set_cluster(partitions=at(TARGET), throttle="1")
     late = site.play("verify")
     assert (0, 0, "1") == (late.code, late.changed, site.cluster["throttle"]), late.output
-    assert {"kafka-reassign-partitions"} == {call[0] for call in site.cluster["calls"]}
+    assert {"kafka-reassign-partitions", "kafka-topics"} == {call[0] for call in site.cluster["calls"]}
+    site.set_cluster(partitions=at(TARGET, b_0={"leader": 3}))
+    assert "Leaders aren't as planned, of batch 03. Run apply.yml, which elects them" in site.play("verify").text
 
 
 @pytest.mark.parametrize(("tag", "executed", "elected"), [("precheck", 0, 0), ("reassign", 2, 0), ("elect", 0, 2)])
@@ -340,6 +342,7 @@ def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
     partitions = site.cluster["partitions"]
     partitions["a-0"] |= {"leader": 2}
     site.set_cluster(partitions=partitions)
+    assert 2 == site.play("verify").code
     first = site.play("apply")
     assert (0, 2, 2) == (first.code, first.changed, site.calls("--election-type")), first.output
     assert {"a-0": 1, "b-0": 2} == {name: site.leaders()[name] for name in ("a-0", "b-0")}

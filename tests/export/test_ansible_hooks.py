@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from folders import ROOT
-from test_ansible import ORIGIN, TARGET, Site, leaders_only, plan, staged
+from test_ansible import ORIGIN, TARGET, Site, at, leaders_only, plan, staged
 
 pytestmark = pytest.mark.ansible
 
@@ -122,6 +122,16 @@ def test_a_batch_that_another_run_has_begun_is_not_taken_for_a_stranger(site: Si
     assert "Partitions of batch 02 move already. This run did not start that" in run.text
     assert "neither where" not in run.text
     assert "The run stopped at batch 02: Partitions of batch 02 move already." in run.text
+
+
+def test_a_list_that_a_killed_rollback_left_turned_is_turned_back(site: Site) -> None:
+    """Its leader leads again, but as the preferred one: verify.yml says so, and another rollback mends it."""
+    site.set_cluster(partitions=at(ORIGIN, a_0={"leader": 1}, b_0={"replicas": [3, 2], "leader": 3}))
+    assert 2 == site.play("verify", "-e", "kafka_reassign_direction=rollback").code
+    back = site.play("rollback")
+    assert (0, ORIGIN, 3) == (back.code, site.replicas(), site.leaders()["b-0"]), back.output
+    again = site.play("rollback")
+    assert (0, 0) == (again.code, again.changed), again.output
 
 
 def test_tasks_that_are_missing_or_fail(site: Site, tmp_path: Path) -> None:

@@ -73,6 +73,14 @@ def test_batches_say_where_factors_stay() -> None:
     assert [(False, True), (True, True)] == [(b["keeps_replication_factor"], b["stepwise"]) for b in told]
 
 
+def test_bytes_of_a_batch_go_by_direction() -> None:
+    """A rollback copies what the batch dropped, and nothing of what it added to a replication factor."""
+    told = ansible_vars.values(PLAN)["batches"]
+    assert [100, 100] == [batch["bytes"]["rollback"] for batch in told]
+    unknown = typed(document([A0], cluster={"sizes_known": False}))
+    assert [{"apply": 0, "rollback": 0}] == [batch["bytes"] for batch in ansible_vars.values(unknown)["batches"]]
+
+
 def test_broker_that_changes_racks_is_not_checked() -> None:
     """`set_racks` needs a restart at a time that the plan doesn't know."""
     moved = typed(DOCUMENT | {"changes": DOCUMENT["changes"] | {"set_racks": {"2": "b"}}})
