@@ -208,16 +208,6 @@ def test_partition_past_a_batch_stays(site: Site) -> None:
     assert (TARGET, 1) == (site.replicas(), site.calls("--execute"))
 
 
-def test_settings_that_cannot_be_are_refused(site: Site) -> None:
-    """A name that is misspelled would run all batches, and Kafka takes a negative throttle for none."""
-    for given, said_of_it in (
-        ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
-        ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),
-    ):
-        run = site.play("apply", "-e", f"kafka_reassign_{given}")
-        assert (2, 0, True) == (run.code, site.calls("--execute"), said_of_it in run.text), run.output
-
-
 def test_failed_batch_clears_the_throttle(site: Site) -> None:
     """A batch that ends short of its lists fails the run, the next batch isn't started, the throttle is cleared."""
     site.set_cluster(lost=["a-2"])

@@ -174,6 +174,16 @@ def test_a_value_with_a_blank_needs_quotes_of_its_own(site: Site, playbook: str)
     assert 0 == whole.code, whole.output
 
 
+def test_settings_that_cannot_be_are_refused(site: Site) -> None:
+    """A name that is misspelled would run all batches, and Kafka takes a negative throttle for none."""
+    for given, said_of_it in (
+        ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
+        ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),
+    ):
+        run = site.play("apply", "-e", f"kafka_reassign_{given}")
+        assert (2, 0, True) == (run.code, site.calls("--execute"), said_of_it in run.text), run.output
+
+
 def test_a_full_disk_stops_the_run(site: Site) -> None:
     """Before a batch that would fill it further: nothing is started. A group that nobody knows holds the run."""
     size = [

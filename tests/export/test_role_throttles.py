@@ -215,7 +215,9 @@ def test_throttles_of_a_run_whose_record_is_on_another_host(tmp_path: Path, conf
     cluster.lists = lambda: [{"next-0": [1, 2, 4]}, {"next-0": [1, 2]}]  # type: ignore[method-assign]
     cluster.required = lambda tool, *_: answers[tool]  # type: ignore[method-assign]
     said = throttles.Throttles(cluster).begin()
-    assert (0 if left else 1) == len([each for each in said if each.startswith("Another host's run of this plan throttled")])
+    assert (0 if left else 1) == len(
+        [each for each in said if each.startswith("Another host's run of this plan throttled")]
+    )
     if not left:
         record = throttles.Record.found(tmp_path, output.topics(text))
         assert {"1": {}, "9": {LEADER: "777"}} == record.brokers
