@@ -14,6 +14,7 @@ from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
 
 # How often throttles are read at most when they are put back, and how long a broker has to learn of a change.
 _READINGS, _APART_SECONDS = 4, 1
+_NAMED = 10
 
 
 class Record:
@@ -145,9 +146,10 @@ class Throttles:
         record.save()
         said = ["An earlier run left its throttles; those from before it are put back at the end."] if left else []
         if orphans:
+            named = ", ".join(sorted(orphans)[:_NAMED])
             said.append(
-                f"Another host's run of this plan left throttles on {len(orphans)} topics and their brokers; they are "
-                "taken off at the end. What was set before that run only that host knows."
+                f"Another host's run of this plan throttled {named} and brokers; that is taken off at the end. What "
+                "was set before that run only that host knows."
             )
         before = {f"broker {broker}": values for broker, values in sorted(record.brokers.items())}
         before.update({f"topic {topic}": known["configs"] for topic, known in sorted(record.topics.items())})
