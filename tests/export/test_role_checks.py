@@ -83,6 +83,14 @@ def test_only_the_plans_own_reassignments_may_run() -> None:
     assert checks.foreign(running, STATES).endswith("The partitions are a-1, b-0")
 
 
+def test_what_was_turned_around_never_completes() -> None:
+    """Kafka 4.3 keeps a replica that is being added as one to be added, though it is to be removed too."""
+    text = "a-0: replicas: 4,2,3,1. adding: 1. removing: 1.\na-1: replicas: 4,2,1. adding: 4. removing: 1.\n"
+    assert ["a-0"] == output.turned_around(text + "a-2: replicas: 4,2,1. adding: 4.\n")
+    assert "cancels them. The partitions are a-0" in checks.never_complete(["a-0"])
+    assert "" == checks.never_complete([])
+
+
 def test_partitions_are_on_the_plans_way() -> None:
     """Each step counts; another order of the right brokers is let pass by a rollback alone."""
     on_the_way = {"a-0": (1, [1, 4], []), "a-1": (1, [2, 1], [])}
@@ -92,7 +100,7 @@ def test_partitions_are_on_the_plans_way() -> None:
     assert "" == checks.strangers(STATES, on_the_way, [], any_order=True)
     assert "" == checks.strangers(STATES, on_the_way, ["a-1"], any_order=False)
     gone = checks.strangers(STATES, {}, [], any_order=True)
-    assert gone.startswith("2 partitions aren't as the plan was made from. Nothing was started; make a new plan")
+    assert gone.startswith("2 partitions aren't as the plan was made from. Nothing was started; roll back what was")
     assert "They are a-0 (gone), a-1 (gone). If topics were deleted, planner resume plans the rest; to go back" in gone
 
 
