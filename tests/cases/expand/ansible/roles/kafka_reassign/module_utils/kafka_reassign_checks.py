@@ -43,8 +43,8 @@ def absent(expected, racks, planned_racks):
     """A sentence on brokers that aren't live, or aren't in the rack of the plan; else an empty one."""
     missing = sorted(set(expected) - set(racks))
     if missing:
-        which = f"broker {', '.join(map(str, missing))}"
-        return f"Not live: {which}. Nothing was started; start it, or make a new plan without it."
+        ids = ", ".join(map(str, missing))
+        return f"Not live: broker {ids}. Nothing was started; start it, or make a new plan without it."
     elsewhere = [
         f"broker {broker} in {rack}, planned for {planned_racks[str(broker)]}"
         for broker, rack in racks.items()
@@ -73,6 +73,15 @@ def foreign(running, states):
     return _sentence("Reassignments that aren't this plan's are running. Nothing was started. The partitions are", rows)
 
 
+def never_complete(names):
+    """A sentence on reassignments that were turned around while they ran; else an empty one."""
+    return _sentence(
+        "Kafka never completes reassignments that were turned around: a replica is to be added and removed. Nothing "
+        "was started; rollback.yml, or kafka-reassign-partitions.sh --cancel, cancels them. The partitions are",
+        names,
+    )
+
+
 def strangers(states, described, active, any_order):
     """A sentence on partitions whose list is none of the plan's steps; `any_order` ignores the order of brokers."""
     rows = []
@@ -82,9 +91,10 @@ def strangers(states, described, active, any_order):
             rows.append(f"{name} (gone)")
         elif replicas not in states[name] and not (any_order and sorted(replicas) in map(sorted, states[name])):
             rows.append(f"{name} (replicas {_text(replicas)}, planned from {_text(states[name][0])})")
+    first = "roll back what was applied after it first, or " if any_order else ""
     said = _sentence(
-        f"{len(rows)} partitions aren't as the plan was made from. Nothing was started; make a new plan from the "
-        "cluster as it is now. They are",
+        f"{len(rows)} partitions aren't as the plan was made from. Nothing was started; {first}make a new plan from "
+        "the cluster as it is now. They are",
         rows,
     )
     return said + (f". {_GONE}" if any(row.endswith("(gone)") for row in rows) else "")

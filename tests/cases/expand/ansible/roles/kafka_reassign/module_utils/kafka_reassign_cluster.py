@@ -80,7 +80,8 @@ class Cluster:
         problem = checks.absent(given["expected_brokers"], racks, given["racks"]) or self.unusable_dirs()
         if problem:
             return {**found, "problem": problem}
-        text, running = self.required("topics", "--describe"), output.listed(self.required("reassign", "--list"))
+        text, listed = self.required("topics", "--describe"), self.required("reassign", "--list")
+        running = output.listed(listed)
         described, placed = output.partitions(text), self.of_log_dirs()
         target, origin = self.lists()
         stands = checks.standing(target, origin, described, running, output.misplaced(placed))
@@ -92,7 +93,8 @@ class Cluster:
             "offline": checks.offline(described),
             "known": sorted({*checks.offline(described), *checks.out_of_sync(described)}),
             "unmade": new["unmade"] if given["direction"] == "apply" else [],
-            "problem": self.problem(described, running, output.adding(text), new["made_otherwise"], racks),
+            "problem": (given["direction"] == "apply" and checks.never_complete(output.turned_around(listed)))
+            or self.problem(described, running, output.adding(text), new["made_otherwise"], racks),
         }
 
     def problem(self, described, running, adding, made_otherwise, live):
@@ -182,10 +184,11 @@ class Cluster:
         return found
 
     def reached(self):
-        """How far the target's partitions are, and what is `held` by brokers that should be empty then."""
-        leaving = self.given["leaving_brokers"]
+        """How far the target's partitions are, and what else is `held` by brokers that should be empty then."""
+        leaving, target = self.given["leaving_brokers"], self.lists()[0]
         described = output.partitions(self.required("topics", "--describe")) if leaving else {}
-        return {**self.batch(), "held": checks.held(described, leaving)}
+        others = {name: row for name, row in described.items() if name not in target}
+        return {**self.batch(), "held": checks.held(others, leaving)}
 
     def copied(self):
         """Bytes that the target's new replicas hold by now, or None where kafka-log-dirs gets no answer."""

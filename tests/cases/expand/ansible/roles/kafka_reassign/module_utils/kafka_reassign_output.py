@@ -35,6 +35,7 @@ _MISPLACED = re.compile(
 _LISTED = re.compile(
     r"^([A-Za-z0-9._-]+): replicas: ([0-9,]+)[.](?: adding: [0-9,]*[.])?(?: removing: ([0-9,]*)[.])?", re.MULTILINE
 )
+_ADDED_AND_REMOVED = re.compile(r"^([A-Za-z0-9._-]+): .* adding: ([0-9,]+)[.] removing: ([0-9,]+)[.]", re.MULTILINE)
 _ADDING = re.compile("Adding Replicas: ([0-9,]+)")
 # Offset, end and lag of a partition; what follows them is the member, its host and its client, or dashes.
 _LAG = re.compile(r"\s[0-9]+\s+(?:[0-9]+|-)\s+(?:[0-9]+|-)\s+([0-9]+|-)\s+\S+\s+\S+\s+\S+\s*$", re.MULTILINE)
@@ -136,6 +137,11 @@ def listed(text):
         name: [broker for broker in ids(replicas) if broker not in ids(removing)]
         for name, replicas, removing in _LISTED.findall(text)
     }
+
+
+def turned_around(text):
+    """Partitions with a replica to be added and removed, which Kafka never completes, in the output of --list."""
+    return [name for name, added, gone in _ADDED_AND_REMOVED.findall(text) if {*ids(added)} & {*ids(gone)}]
 
 
 def lists(text):
