@@ -128,7 +128,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
             *batch_costs.warnings(spec, costs.batches),
         ),
     )
-    return Planned(within_limits(finished(made), spec, costs), file)
+    return Planned(within_limits(finished(made), spec, costs, dirs), file)
 
 
 def finished(plan: Plan) -> Plan:
@@ -153,10 +153,10 @@ def limits(
     return (*found, *([row for row in caps if row.crossed] or caps[:1]))
 
 
-def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
+def within_limits(plan: Plan, spec: Spec, costs: Costs, dirs: log_dir_placement.DirPlan | None = None) -> Plan:
     """The plan, if it crosses no limit and is safe to apply; else RefusedPlanError."""
     lines = gates.crossed(plan.limits, spec, costs)
-    unsafe = tuple(gates.unsafe(spec, costs))
+    unsafe = (*gates.unsafe(spec, costs), *log_dirs_section.overfull(dirs, costs.batches))
     if not lines and not unsafe:
         return plan
     told = [gates.EXCEEDS, *lines] if lines else []

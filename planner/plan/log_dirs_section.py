@@ -6,6 +6,7 @@ Also the terms, the missed windows and the warnings that log dirs add to the pla
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from planner.execution.batch_cutting import Batch
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
 from planner.model.formats import brokers, counted, size
 from planner.plan.bound_section import gap_percent
@@ -102,24 +103,9 @@ def with_terms(terms: Sequence[TermRow], planned: DirPlan | None) -> tuple[TermR
 
 
 def warnings(planned: DirPlan | None) -> Iterator[str]:
-    """Brokers whose log dirs aren't planned, and log dirs that may run full."""
+    """Brokers and replicas that aren't part of the packing, with the reason."""
     if planned is None:
         return
-    yield from _not_planned(planned)
-    for each in planned.brokers:
-        for state in each.dirs:
-            # Both copies exist until a move is complete, so what comes needs room before anything goes.
-            free, disk = state.dir.free_bytes, state.dir.disk_bytes
-            room = free if free is not None else None if disk is None else max(disk - state.before.size_bytes, 0)
-            if room is not None and state.bytes_in > room:
-                yield (
-                    f"log dir {state.dir.path} of broker {each.broker} gets {size(state.bytes_in)}, "
-                    f"and has room for {size(room)} before anything leaves it"
-                )
-
-
-def _not_planned(planned: DirPlan) -> Iterator[str]:
-    """Brokers and replicas that aren't part of the packing, with the reason."""
     for why, count in Counter(why for _, why in planned.left_out).items():
         ids = [broker for broker, each in planned.left_out if each == why]
         more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
@@ -135,6 +121,37 @@ def _not_planned(planned: DirPlan) -> Iterator[str]:
         yield (
             f"{counted(moving, 'replica')} already moving between log dirs: counted in the new log dir, and left alone"
         )
+
+
+def overfull(planned: DirPlan | None, batches: Sequence[Batch]) -> Iterator[str]:
+    """A line for each log dir that hasn't the room for what comes to it in a batch, the first such one.
+
+    Both copies exist until a batch is complete, so what comes needs room before anything goes.
+    """
+    if planned is None:
+        return
+    states = (((each.broker, state.dir.path), _room(state)) for each in planned.brokers for state in each.dirs)
+    room = {place: free for place, free in states if free is not None}
+    sizes = {(row.topic, row.partition, row.broker): row.size_bytes for row in planned.moves}
+    for batch in batches:
+        come, go = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
+        for step in batch.steps:
+            for side, replicas, dirs in ((come, step.after, step.log_dirs), (go, step.before, step.log_dirs_before)):
+                for broker, path in zip(replicas, dirs, strict=False):
+                    side[broker, path] += sizes.get((*step.key, broker), step.size_bytes)
+        for broker, path in sorted(place for place in room if come[place] > room[place]):
+            yield (
+                f"balance.log_dirs: log dir {path} of broker {broker} gets {size(come[broker, path])} in batch "
+                f"{batch.number}, and has room for {size(room.pop((broker, path)))} then; allowed: smaller batches "
+                "(execution.batches), or a looser balance.log_dirs"
+            )
+        room = {place: free + go[place] - come[place] for place, free in room.items()}
+
+
+def _room(state: DirState) -> int | None:
+    """Free bytes of a log dir today: as its broker says, else those of its stated size; None where neither is known."""
+    free, disk = state.dir.free_bytes, state.dir.disk_bytes
+    return free if free is not None or disk is None else max(disk - state.before.size_bytes, 0)
 
 
 def _shares(each: BrokerDirs) -> list[tuple[DirState, float]]:

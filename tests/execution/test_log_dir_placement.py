@@ -76,7 +76,7 @@ def jbods(draw: st.DrawFn) -> Spec:
     spec = draw(specs(rebalance=("all", "leaders", "none")))
     brokers, replicas = {}, []
     for broker in spec.cluster.brokers:
-        sizes = draw(st.sampled_from((None, (1, 2, 3))))
+        sizes = draw(st.sampled_from((None, (10**9, 2 * 10**9, 3 * 10**9))))
         errors = draw(st.sampled_from(((None,) * 3, (None, STORAGE, None), (STORAGE,) * 3)))
         dirs = [LogDir(f"/d{at}", sizes and sizes[at], None, errors[at]) for at in range(draw(st.integers(1, 3)))]
         brokers[broker.id] = tuple(dirs)
@@ -232,18 +232,21 @@ def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
 
 
 def test_full_and_unknown_log_dirs_are_named() -> None:
-    """A log dir without room is warned of; brokers that didn't answer are left out."""
+    """Brokers that didn't answer are left out; a plan that fills a log dir above its room is refused."""
     text = TWO + INSIDE
     cluster = LogDirs(
         ((1, (LogDir("/d1"), LogDir("/d2", None, 10), LogDir("/d3", None, None, STORAGE))),),
         tuple(ReplicaDir("a", number, 1, "/d1", size) for number, size in enumerate((40, 39, 1))),
     )
     spec = _parsed(text)
-    plan = plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=cluster)))
-    assert [
-        "log dirs of broker 2 aren't planned: its log dirs aren't known; Kafka chooses there",
-        "log dir /d2 of broker 1 gets 39 B, and has room for 10 B before anything leaves it",
-    ] == [warning for warning in plan["warnings"] if "log dir" in warning]
+    with pytest.raises(UnsafePlanError, match="/d2 of broker 1 gets 39 B in batch 1, and has room for 10 B then"):
+        plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=cluster)))
+    (_, dirs), replicas = cluster.brokers[0], cluster.replicas
+    roomy = LogDirs(((1, (dirs[0], LogDir("/d2", None, 39), dirs[2])),), replicas)
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=roomy)))
+    assert ["log dirs of broker 2 aren't planned: its log dirs aren't known; Kafka chooses there"] == [
+        warning for warning in plan["warnings"] if "log dir" in warning
+    ]
     assert [{"id": 2, "why": "its log dirs aren't known"}] == plan["log_dirs"]["left_out"]
 
 

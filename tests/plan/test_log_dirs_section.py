@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 from plan_documents import row
 
+from planner.execution.batch_cutting import Batch
 from planner.execution.log_dir_packing import Packed
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
+from planner.execution.partition_changes import Step
 from planner.model.balance import Tolerance
 from planner.model.cluster import LogDir
 from planner.model.recorded import LogDirLoad, LogDirMoveRow
@@ -83,12 +85,29 @@ def test_each_term_stands_at_the_end_of_its_group() -> None:
     assert [(100.0, 40.0), (0, 30)] == [(found[at].today, found[at].plan) for at in (1, 4)]
 
 
-def test_warnings_name_what_is_not_planned_and_what_may_run_full() -> None:
-    """/b has room for 20 bytes and gets 30 before anything leaves it."""
+def test_warnings_name_what_is_not_planned() -> None:
+    """Brokers that didn't answer, replicas in no log dir, and those that move already."""
     assert [
         "log dirs of brokers 2–3 aren't planned: no answer; Kafka chooses there",
         "2 replicas on broker 1: in no log dir that answered, or with too long a name to move between log dirs; "
         "counted in no log dir",
         "1 replica already moving between log dirs: counted in the new log dir, and left alone",
-        "log dir /b of broker 1 gets 30 B, and has room for 20 B before anything leaves it",
     ] == list(log_dirs_section.warnings(PLAN))
+
+
+def inside(number: int, partition: int, before: str, after: str, size_bytes: int) -> Batch:
+    """A batch that moves a replica of broker 1 between two of its log dirs."""
+    return Batch(number, (Step("t", partition, (1,), (1,), size_bytes, 1, 0, (before,), (after,)),), ())
+
+
+def test_no_batch_fills_a_log_dir_above_its_room() -> None:
+    """/b has room for 20 bytes: for 30 where 10 have left it in a batch before, not in the same one."""
+    come, go = inside(1, 0, "/a", "/b", 30), inside(1, 1, "/b", "/a", 10)
+    refused = (
+        "balance.log_dirs: log dir /b of broker 1 gets 30 B in batch 1, and has room for 20 B then; allowed: smaller "
+        "batches (execution.batches), or a looser balance.log_dirs"
+    )
+    assert [] == list(log_dirs_section.overfull(PLAN, [go, replace(come, number=2)]))
+    assert [refused] == list(log_dirs_section.overfull(PLAN, [replace(come, steps=(*come.steps, *go.steps))]))
+    assert [refused] == list(log_dirs_section.overfull(PLAN, [come, replace(come, number=2)]))
+    assert [] == list(log_dirs_section.overfull(None, [come]))
