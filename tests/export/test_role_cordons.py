@@ -79,11 +79,13 @@ def test_rollback_gives_back_what_was_set_before(tmp_path: Path, before: str | N
 
 
 def test_a_cordon_from_before_stays(tmp_path: Path) -> None:
-    """Somebody else put it on: it isn't recorded, so no rollback takes it off."""
+    """Somebody else put it on: it isn't recorded, so no rollback takes it off, but says so."""
     cluster = Cluster(tmp_path, {"6": "*", "7": None})
 
     assert ["Broker 7 is cordoned: no new topic gets a replica there."] == cluster.ask()["said"]
-    assert ["Broker 7 is no longer cordoned by this plan."] == cluster.ask("rollback")["said"]
+    lifted, still = cluster.ask("rollback")["said"]
+    assert "Broker 7 is no longer cordoned by this plan." == lifted
+    assert "Still cordoned, by no run of this plan on this host: broker 6. kafka-configs.sh --alter --delete" in still
     assert {"6": "*", "7": None} == cluster.brokers
 
 

@@ -92,6 +92,19 @@ def test_rollback_in_the_middle_of_a_batch(operator: Operator) -> None:
     assert_unharmed(operator, before)
 
 
+def test_a_killed_rollback_is_applied_again_at_another_rate(operator: Operator) -> None:
+    """What moves back isn't turned around, which Kafka never completes: it gets there, and then the plan is reached."""
+    plan = expansion(operator, 2 * MEGABYTE)
+    wanted = operator.replicas() | plan.replicas
+    assert 0 == (run := plan.playbooks.play("apply")).code, run.output
+    with plan.playbooks.playing("rollback", *SLOWLY):
+        await_move(operator)
+    run = plan.playbooks.play("apply")
+    assert 0 == run.code, run.output
+    assert "The throttle is 100000000 bytes a second from now on." in run.text
+    assert_unharmed(operator, wanted)
+
+
 def test_destination_that_stays_away(operator: Operator) -> None:
     """Timed out, the run says what moves and leaves the throttle; rolled back without the dead broker, all is well."""
     plan = expansion(operator, 5 * MEGABYTE, moves_per_broker=1)
