@@ -76,8 +76,9 @@ class Cordons:
 
     def lift(self):
         """Put back the settings from before on the brokers that a run of this plan has cordoned; sentences."""
-        done, said = [], []
-        for broker in sorted(self.record.keys() & set(map(str, self.given["leaving_brokers"])), key=int):
+        done, said, leaving = [], [], {str(each) for each in self.given["leaving_brokers"]}
+        kept = [each for each in sorted(leaving - self.record.keys(), key=int) if self.setting(each)[1] == _ALL]
+        for broker in sorted(self.record.keys() & leaving, key=int):
             before, (_, own) = self.record[broker], self.setting(broker)
             if own == _ALL:
                 done.append(broker)
@@ -93,6 +94,11 @@ class Cordons:
                 self.save()
         which = ("is" if len(done) == 1 else "are") if self.changes else "would be"
         said += [f"{_named(done)} {which} no longer cordoned by this plan."] if done else []
+        if kept:
+            said.append(
+                f"Still cordoned, by no run of this plan on this host: {_named(kept).lower()}. kafka-configs.sh "
+                f"--alter --delete-config {output.CORDONED} lets new topics there."
+            )
         return {"changed": bool(done), "said": said}
 
     def setting(self, broker):
