@@ -28,6 +28,7 @@ class Cluster:
     def __init__(self, folder: Path, *answers: tuple[int, str, str], **given: Any) -> None:
         self.given = {
             "plan_dir": str(folder),
+            "journal_dir": str(folder),
             "target": "t.json",
             "throttle_bytes_per_sec": 50,
             "down_brokers": [],
@@ -39,6 +40,7 @@ class Cluster:
         } | given
         self.tools = {"reassign": ["reassign"], "election": ["election"]}
         self.answers, self.calls = list(answers), list[list[str]]()
+        (folder / "throttles-1.json").touch()
 
     def run(self, argv: list[str]) -> tuple[int, str, str]:
         """The next answer."""

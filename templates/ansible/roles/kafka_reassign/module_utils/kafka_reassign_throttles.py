@@ -156,6 +156,11 @@ class Throttles:
         set_before = [f"{name}: {_said(values)}" for name, values in before.items() if values]
         return said + ([f"Throttles from before, put back at the end: {'; '.join(set_before)}."] if set_before else [])
 
+    def keep_record(self):
+        """Record them again where another run on this host has put them back meanwhile, and removed the record."""
+        if self.given["throttle_bytes_per_sec"] and not list(self.folder.glob("throttles-*.json")):
+            self.begin()
+
     def orphans(self, described):
         """{topic: pairs `partition:broker`} where what is throttled are replicas that this plan moves, and no others.
 

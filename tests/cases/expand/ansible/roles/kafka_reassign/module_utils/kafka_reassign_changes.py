@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, shortened
+from ansible.module_utils.kafka_reassign_throttles import Throttles
 
 _STARTED = "Successfully started"
 _ELECTED = "Successfully completed leader election"
@@ -24,6 +25,7 @@ def start(cluster):
     broker, and gives up before it starts anything. So a second --execute then starts it and leaves the throttles alone.
     """
     given, target = cluster.given, cluster.given["target"]
+    Throttles(cluster).keep_record()
     execute = [*cluster.tools["reassign"], "--execute", "--reassignment-json-file", target]
     rate = str(given["throttle_bytes_per_sec"]) if given["throttle_bytes_per_sec"] else ""
     throttle, options = ["--throttle", rate] if rate else [], []
