@@ -160,9 +160,9 @@ def _why(problem: Problem, window: _Judged, at: int) -> str:
     if problem.deferred is not None:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
-        if (problem.leaders[~problem.movable] < 0).all():
-            return "partitions without a leader keep their replicas: there is nothing to copy from"
-        return "partitions that the YAML's topics key excludes keep their replicas"
+        leaderless = (problem.leaders[~problem.movable] < 0).all()
+        kept = "partitions without a leader" if leaderless else "partitions that the YAML's topics key excludes"
+        return f"no plan tried meets it while {kept} keep their replicas"
     if window.name in BYTE_WINDOWS:
         columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
         largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]

@@ -43,7 +43,7 @@ def test_excluded_topics() -> None:
     """Excluded topics that overfill a broker are the reason given."""
     rows = {"kept": [(1,)] * 6, "x": [(2,), (3,)]}
     problem = problem_of(no_racks(1, 2, 3), rows, topics=TopicFilter(exclude=("kept",)), balance=NARROW)
-    why = "partitions that the YAML's topics key excludes keep their replicas"
+    why = "no plan tried meets it while partitions that the YAML's topics key excludes keep their replicas"
     assert [
         ("replicas", None, 5, why),
         ("leaders", None, 5, why),
