@@ -198,15 +198,19 @@ def recorded(tmp_path: Path) -> Path:
 def test_a_batch_has_a_record_although_another_run_has_removed_it(recorded: Path) -> None:
     """No tool is asked while the record is there."""
     cluster = Cluster(recorded)
-    cluster.given |= {"plan_id": "abc", "throttle_bytes_per_sec": 50, "before": True}
+    cluster.given |= {"plan_id": "abc", "throttle_bytes_per_sec": 50, "before": True, "plan_dir": str(recorded)}
+    target, plan = cluster.given["target"], str(recorded / "reassignment.json")
     throttles.Throttles(cluster).keep_record()
     assert [] == cluster.calls
     (recorded / "throttles-1.json").unlink()
     answers = {"topics": described(next=""), "configs": "Dynamic configs for broker 1 are:\n"}
-    cluster.lists = lambda: [{"next-0": [4]}, {"next-0": [1]}]  # type: ignore[method-assign]
+    wanted = {target: {"next-0": [4]}, plan: {"next-0": [4], "next-1": [4]}}
+    cluster.lists = lambda: [wanted[cluster.given["target"]], {"next-0": [1], "next-1": [1]}]  # type: ignore[method-assign]
     cluster.required = lambda tool, *_: answers[tool]  # type: ignore[method-assign]
     throttles.Throttles(cluster).keep_record()
-    assert {"1": {}} == throttles.Record.found(recorded, output.topics(answers["topics"])).brokers
+    record = throttles.Record.found(recorded, output.topics(answers["topics"]))
+    assert ({"1": {}}, [0, 1]) == (record.brokers, record.topics["next"]["partitions"])
+    assert target == cluster.given["target"]
 
 
 @pytest.mark.parametrize(

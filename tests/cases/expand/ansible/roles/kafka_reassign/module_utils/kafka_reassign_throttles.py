@@ -159,7 +159,11 @@ class Throttles:
     def keep_record(self):
         """Record them again where another run on this host has put them back meanwhile, and removed the record."""
         if self.given["throttle_bytes_per_sec"] and not list(self.folder.glob("throttles-*.json")):
+            batch, plan = {key: self.given[key] for key in ("target", "origin")}, Path(self.given["plan_dir"])
+            # The record is of all partitions of the plan, which are the same in both directions.
+            self.given.update(target=str(plan / "reassignment.json"), origin=str(plan / "rollback.json"))
             self.begin()
+            self.given.update(batch)
 
     def orphans(self, described):
         """{topic: pairs `partition:broker`} where what is throttled are replicas that this plan moves, and no others.
