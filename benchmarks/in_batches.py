@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks.table import Entries, head, ratio, row
-from planner.execution import batch_costs, batch_cutting, default_throttle, partition_changes
+from planner.execution import batch_costs_and_risks, batch_cutting, default_throttle, partition_changes
 from planner.execution.batch_cutting import Batch
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import UNSTATED, BatchRules, Spec
@@ -70,7 +70,7 @@ def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
 
 def busiest_bytes(batch: Batch) -> int:
     """What the busiest broker copies in, or sends; Kafka throttles both (KIP-73)."""
-    return max((flow.size_bytes for flow in batch_costs.flows(batch)), default=0)
+    return max((flow.size_bytes for flow in batch_costs_and_risks.flows(batch)), default=0)
 
 
 def entries(measured: Iterable[tuple[str, InBatches]]) -> Entries:

@@ -21,12 +21,12 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.recorded import LeaderRacksRow, PlacementRuleRow
 from planner.model.spec import Spec
-from planner.plan.bound_section import gap_percent
+from planner.plan.bound_and_proof import gap_percent
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, adding, score
 from planner.strategies import optimum
 from planner.strategies.flow import second_objectives
-from planner.sweep.broker_sides import with_sides
+from planner.sweep.apart_sides import with_sides
 
 # A capped broker has this part of an equal share, in percent. Every fourth broker is one: they are in several racks.
 CAPPED_PERCENT, CAPPED_EVERY = 80, 4

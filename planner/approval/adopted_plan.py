@@ -35,7 +35,7 @@ from planner.model.errors import (
 from planner.model.formats import counted, ranges
 from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_section, build, pareto_front, plan_file
+from planner.plan import bound_and_proof, build, pareto_front, plan_file
 from planner.plan.build import Planned
 from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
@@ -44,7 +44,7 @@ from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.optimum import Proposal
-from planner.sweep import broker_sides, budget_steps, choice, evaluate, sweep_result
+from planner.sweep import apart_sides, budget_steps, choice, evaluate, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidate, CandidateRun, Candidates, generated, prove
 from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
@@ -234,7 +234,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     if spec.apart:
         # Which brokers each side has shows in the reassignment; what has to move because of that isn't known before.
         free = replace(build_problem.build(whole), rebalance="all")
-        whole = broker_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
+        whole = apart_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
     placed = place(given, build_problem.build(whole), spec_file)
     solved = proven(placed)
     own = row_of(placed, solved[-1])
@@ -300,7 +300,7 @@ def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
         within = set(OF_REPLICAS).isdisjoint(missed(problem, placed.assignment))
         return within and not given.scenario_excess[0]
     rows = zip(problem.partition_keys, placed.assignment, strict=True)
-    return bound_section.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
+    return bound_and_proof.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
 
 
 def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:

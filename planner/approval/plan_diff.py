@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from planner.execution.gates import GATES_ON_BYTES, GATES_ON_RATES, gate_cells
+from planner.execution.limits_and_safety import GATES_ON_BYTES, GATES_ON_RATES, gate_cells
 from planner.model.formats import (
     above_bound,
     amount,

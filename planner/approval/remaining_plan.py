@@ -15,8 +15,8 @@ from msgspec import structs
 
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
-from planner.execution import gates
-from planner.execution.batch_costs import Costs
+from planner.execution import limits_and_safety
+from planner.execution.batch_costs_and_risks import Costs
 from planner.execution.partition_changes import with_down
 from planner.model import build_problem
 from planner.model.cluster import partition_name
@@ -181,5 +181,5 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
         *rest.notes,
         *unjudged,
         *cluster_warnings.warnings(spec, problem, rest.changes),
-        *gates.overfull_today(spec, costs),
+        *limits_and_safety.overfull_today(spec, costs),
     ]

@@ -18,7 +18,7 @@ from planner.cli.output import show as show_plan
 from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
-from planner.plan import bound_section, headline, plan_file
+from planner.plan import bound_and_proof, headline, plan_file
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 from planner.report import run_journal
 from planner.report.terminal import Detail
@@ -148,7 +148,7 @@ def check(
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
         output.echo_line(
-            f"{plan}: no plan{bound_section.covered(checked.made)} copies fewer than {proof.least:,} "
+            f"{plan}: no plan{bound_and_proof.covered(checked.made)} copies fewer than {proof.least:,} "
             f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
             f"this one copies {proof.moved:,}: {above}",
             err=form == "json",

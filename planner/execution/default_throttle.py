@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.execution.batch_costs import flows
+from planner.execution.batch_costs_and_risks import flows
 from planner.execution.batch_cutting import Batch, split
 from planner.execution.partition_changes import steps_of
 from planner.model.build_problem import brokers_after, today

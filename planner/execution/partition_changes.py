@@ -23,7 +23,7 @@ from planner.scoring.score import adding
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:
     """The partitions whose replica list an assignment (P, W) changes, or whose leader needs an election.
 
-    Sorted by topic and partition. Partitions to be made aren't among them (see `new_partitions`).
+    Sorted by topic and partition. Partitions to be made aren't among them (see `new_partitions_section`).
     """
     before = today(problem)
     elects = problem.may_lead_anew & (problem.leaders != leaders_after(problem, assignment))

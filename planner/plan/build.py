@@ -12,9 +12,15 @@ from typing import Any, NamedTuple
 from msgspec import convert, structs
 
 from planner import __version__
-from planner.execution import batch_costs, batch_cutting, default_throttle, gates, log_dir_placement
-from planner.execution.batch_costs import Costs
-from planner.execution.gates import LimitRow
+from planner.execution import (
+    batch_costs_and_risks,
+    batch_cutting,
+    default_throttle,
+    limits_and_safety,
+    log_dir_placement,
+)
+from planner.execution.batch_costs_and_risks import Costs
+from planner.execution.limits_and_safety import LimitRow
 from planner.execution.partition_changes import changes
 from planner.model import amounts
 from planner.model.balance import WINDOWS, Balance
@@ -24,13 +30,13 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
-    bound_section,
+    bound_and_proof,
     budget_spent,
     cluster_sections,
     cluster_warnings,
     headline,
     log_dirs_section,
-    new_partitions,
+    new_partitions_section,
     pareto_front,
     terms,
     traffic_sections,
@@ -46,7 +52,7 @@ from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
 from planner.scoring.score import digest
 from planner.strategies.optimum import Proposal
-from planner.sweep import broker_sides, choice
+from planner.sweep import apart_sides, choice
 from planner.sweep.candidates import STRATEGIES, of_row, prove
 from planner.sweep.choice import Chosen, Row, Swept
 from planner.sweep.evaluate import planned_for
@@ -87,10 +93,10 @@ def planned(tried: Sequence[Swept]) -> Planned:
 def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
     """The plan of the row that was chosen, and the proposal that it stands for, which has been checked.
 
-    RefusedPlanError if it crosses a gate of `limits` or isn't safe (see `gates`).
+    RefusedPlanError if it crosses a gate of `limits` or isn't safe (see `limits_and_safety`).
     """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
-    file = None if proposal.certificate is None else bound_section.encoded(proposal.certificate)
+    file = None if proposal.certificate is None else bound_and_proof.encoded(proposal.certificate)
     asked_for = pareto_front.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for.
@@ -98,10 +104,10 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
     execution = default_throttle.settled(spec, problem, proposal.assignment, changed)
-    spec = replace(spec, execution=execution, apart=broker_sides.as_planned(spec, problem, winner["scenarios"]))
+    spec = replace(spec, execution=execution, apart=apart_sides.as_planned(spec, problem, winner["scenarios"]))
     tried = [replace(each, spec=replace(each.spec, execution=execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
-    bound = bound_section.section(spec, problem, winner, proposal, file)
+    bound = bound_and_proof.section(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
     judged = terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led)
@@ -124,8 +130,8 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
             *log_dirs_section.warnings(dirs),
             *cluster_warnings.warnings(spec, problem, changed),
             *cluster_warnings.of_assignment(spec, problem, proposal.assignment),
-            *gates.overfull_today(spec, costs),
-            *batch_costs.warnings(spec, costs.batches),
+            *limits_and_safety.overfull_today(spec, costs),
+            *batch_costs_and_risks.warnings(spec, costs.batches),
         ),
     )
     return Planned(within_limits(finished(made), spec, costs, dirs), file)
@@ -143,7 +149,7 @@ def limits(
 
     Of the `brokers` that `capacity.max_disk` caps, those that hold more; else the one that comes nearest to its cap.
     """
-    found = gates.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
+    found = limits_and_safety.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
     caps = [
         LimitRow(key="capacity.max_disk", limit=row.max_disk_bytes, value=row.after.size_bytes, broker=row.id)
         for row in brokers
@@ -155,13 +161,13 @@ def limits(
 
 def within_limits(plan: Plan, spec: Spec, costs: Costs, dirs: log_dir_placement.DirPlan | None = None) -> Plan:
     """The plan, if it crosses no limit and is safe to apply; else RefusedPlanError."""
-    lines = gates.crossed(plan.limits, spec, costs)
-    unsafe = (*gates.unsafe(spec, costs), *log_dirs_section.overfull(dirs, costs.batches))
+    lines = limits_and_safety.crossed(plan.limits, spec, costs)
+    unsafe = (*limits_and_safety.unsafe(spec, costs), *log_dirs_section.overfull(dirs, costs.batches))
     if not lines and not unsafe:
         return plan
-    told = [gates.EXCEEDS, *lines] if lines else []
+    told = [limits_and_safety.EXCEEDS, *lines] if lines else []
     if unsafe:
-        told += [gates.ALSO_UNSAFE if lines else gates.UNSAFE, *unsafe]
+        told += [limits_and_safety.ALSO_UNSAFE if lines else limits_and_safety.UNSAFE, *unsafe]
     raise RefusedPlanError(structs.replace(plan, unsafe=unsafe or None), *told)
 
 
@@ -182,13 +188,13 @@ def outcome(
     these costs, and on how that is carried out.
     """
     brokers = cluster_sections.brokers(spec, problem, assignment, costs.peaks)
-    refused = batch_costs.refused_writes(spec, costs.batches)
+    refused = batch_costs_and_risks.refused_writes(spec, costs.batches)
     return {
         "brokers": brokers,
         "racks": cluster_sections.racks(spec, brokers),
         "topics": cluster_sections.topics(spec, problem, assignment),
         "partitions": cluster_sections.partition_rows(changed),
-        "new_partitions": new_partitions.section(spec, problem, assignment),
+        "new_partitions": new_partitions_section.section(spec, problem, assignment),
         "risks": structs.replace(refused, out_of_sync=cluster_warnings.out_of_sync(spec, problem, changed) or None),
         "execution": ExecutionSection(
             throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
@@ -288,13 +294,14 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     measured = on_all_brokers(problem, today(problem), problem.leaders)[MEASURES.index("size_bytes")]
     held = dict(zip(problem.broker_ids.tolist(), measured.tolist(), strict=True))
     cost = partial(
-        batch_costs.costs,
+        batch_costs_and_risks.costs,
         throttle_bytes_per_sec=execution.throttle_bytes_per_sec,
         held_bytes=held,
         disk_bytes={each.id: each.disk_bytes for each in known if each.disk_bytes is not None},
         sizes_known=spec.cluster.sizes_known,
     )
     found = cost(batch_cutting.split(changed, execution.batches, racks))
-    if not (spec.cluster.sizes_known and gates.filled_above(spec, found)):
+    if not (spec.cluster.sizes_known and limits_and_safety.filled_above(spec, found)):
         return found
-    return cost(batch_costs.within_disks(found.batches, held, gates.most_on_disks(spec, found.peaks, held)))
+    most = limits_and_safety.most_on_disks(spec, found.peaks, held)
+    return cost(batch_cutting.within_disks(found.batches, held, most))

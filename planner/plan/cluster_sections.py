@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from planner.execution.batch_costs import Costs, Peak
+from planner.execution.batch_costs_and_risks import Costs, Peak
 from planner.execution.partition_changes import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
 from planner.model.cluster import Partition, PartitionChange, Topic

@@ -7,7 +7,7 @@ to move the proven minimum, nor that the balance is as asked.
 from collections.abc import Iterator, Sequence
 
 from planner.model.formats import brokers, counted, first_lines, number, printable, size, stated, words
-from planner.plan import bound_section
+from planner.plan import bound_and_proof
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
 
@@ -64,10 +64,10 @@ def balance_met(plan: Plan) -> str:
     if plan.unfinished:
         return "" if plan.balance.missed else "balance targets met so far"
     if (
-        bound_section.looser(plan)
+        bound_and_proof.looser(plan)
         or plan.balance.relaxed
         or plan.changes.rebalance == "none"
-        or not bound_section.asks_for_balance(plan)
+        or not bound_and_proof.asks_for_balance(plan)
     ):
         return ""
     return "leaders balanced" if plan.changes.rebalance == "leaders" else "balance targets met"
@@ -84,7 +84,7 @@ def balance_missed(plan: Plan) -> str:
         )
     if relaxed and plan.changes.rebalance == "none":
         return "nothing moves for balance alone (rebalance: none)"
-    if bound_section.looser(plan):
+    if bound_and_proof.looser(plan):
         return f"the balance is looser than asked: {_windows(missed)}"
     if not relaxed:
         return ""
@@ -274,13 +274,13 @@ def _compared(plan: Plan) -> str:
         return ""
     if above := more_than_needed(plan):
         return f", {size(above)} more than needed for the same balance"
-    made_for = bound_section.targets(plan)
-    reached = " at this looser balance" if bound_section.looser(plan) else ""
+    made_for = bound_and_proof.targets(plan)
+    reached = " at this looser balance" if bound_and_proof.looser(plan) else ""
     if plan.bound.excess and not plan.balance.relaxed:
         reached = " of the plans that exceed the disk limits least"
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
-    return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.of_split(plan))}"
+    return f", {bound_and_proof.gap_to_least(plan.bound, reached + bound_and_proof.of_split(plan))}"
 
 
 def _inside(plan: Plan) -> str:
@@ -290,7 +290,7 @@ def _inside(plan: Plan) -> str:
         return ""
     brokers = counted(len({move.broker for move in dirs.moves}), "broker")
     moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
-    return f"Copies {moved} from one log dir to another on {brokers}, {bound_section.gap_to_least(dirs)}."
+    return f"Copies {moved} from one log dir to another on {brokers}, {bound_and_proof.gap_to_least(dirs)}."
 
 
 def more_than_needed(plan: Plan) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from planner.execution.batch_cutting import Batch
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
 from planner.model.formats import brokers, counted, size
-from planner.plan.bound_section import gap_percent
+from planner.plan.bound_and_proof import gap_percent
 from planner.plan.document.cluster_types import LeftOutRow, LogDirRow, LogDirsBrokerRow, LogDirsSection
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.terms import term

@@ -12,7 +12,7 @@ from planner.model.build_problem import build, today
 from planner.model.formats import number
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_section, cluster_sections, terms
+from planner.plan import bound_and_proof, cluster_sections, terms
 from planner.plan.document.comparison_types import (
     DO_NOTHING,
     THIS_PLAN,
@@ -226,7 +226,7 @@ def _front_figures(spec: Spec, row: Row) -> dict[str, Any]:
     known = throttle is not None and spec.cluster.sizes_known
     return {
         "least_bytes_moved": least,
-        "gap_percent": None if least is None else bound_section.gap_percent(row["bytes_moved"], least),
+        "gap_percent": None if least is None else bound_and_proof.gap_percent(row["bytes_moved"], least),
         "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if known and throttle else None,
         "scenarios_missed": row["scenarios_missed"],
         **{name: None if row[name] == UNKNOWN else row[name] for name in ("worst_hour", "hours_above_capacity")},

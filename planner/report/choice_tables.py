@@ -3,10 +3,10 @@
 from operator import attrgetter
 from typing import Any
 
-from planner.execution.gates import LimitRow, gate_cells
+from planner.execution.limits_and_safety import LimitRow, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
-from planner.plan import bound_section, headline
+from planner.plan import bound_and_proof, headline
 from planner.plan.document.comparison_types import (
     THIS_PLAN,
     CandidateFigures,
@@ -264,9 +264,9 @@ def proof(plan: Plan) -> str:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
     # The bound is that of all leaders.
     less += ", with or without together" if plan.spec.together else ""
-    split = bound_section.of_split(plan)
+    split = bound_and_proof.of_split(plan)
     only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
-    return f"{only}no plan that {bound_section.bounded(plan)} copies {less}"
+    return f"{only}no plan that {bound_and_proof.bounded(plan)} copies {less}"
 
 
 def proof_in_brokers(plan: Plan) -> str:

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from planner.model import formats
 from planner.plan import headline
-from planner.plan.bound_section import LONGEST_PROOF
+from planner.plan.bound_and_proof import LONGEST_PROOF
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, cluster_tables, requested, sentences, summary, verdict
 from planner.report.plot_movement import Movement

@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.model.cluster import LEADERS, ApartBy
 from planner.model.formats import brokers, counted, first_lines, number, printable, size
-from planner.plan import bound_section
+from planner.plan import bound_and_proof
 from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
@@ -47,7 +47,7 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
 def asked_for(plan: Plan, at_most: int) -> str:
     """The changes, and what replicas may move for: without a target for the balance, only caps and rules."""
     asked = changes(plan.changes, at_most)
-    if plan.changes.rebalance != "all" or bound_section.asks_for_balance(plan):
+    if plan.changes.rebalance != "all" or bound_and_proof.asks_for_balance(plan):
         return asked
     return (
         asked.removesuffix("rebalance: all") + f"keep {'the caps' if caps(plan) else 'the rules'} (no balance targets)"
@@ -166,7 +166,7 @@ _REASONS = {
 def reasons(plan: Plan) -> str:
     """How many partitions change for which reason, most first: `12 partitions to empty removed brokers, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
-    of_balance = {} if bound_section.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
+    of_balance = {} if bound_and_proof.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
         f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"

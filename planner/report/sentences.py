@@ -19,7 +19,7 @@ from planner.model.formats import (
     stated,
     words,
 )
-from planner.plan import bound_section, headline
+from planner.plan import bound_and_proof, headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow, WorstHourRow
 from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, ScenarioRow, VariantRow
 from planner.plan.document.partition_types import BatchRow, PlacementRow
@@ -219,7 +219,7 @@ def not_met(plan: Plan) -> tuple[str, ...]:
     if plan.unfinished or plan.changes.rebalance == "none":
         return ()
     by_reason: dict[str, list[RelaxedRow]] = {}
-    for row in () if bound_section.looser(plan) else plan.balance.relaxed:
+    for row in () if bound_and_proof.looser(plan) else plan.balance.relaxed:
         by_reason.setdefault(row.why, []).append(row)
     return tuple(f"{_targets(rows)} ({why})" for why, rows in by_reason.items())
 
@@ -262,7 +262,9 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != getattr(wanted, name)]
     if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
         unlike.append(f"scenarios {point.scenarios}")
-    return printable(of + (", ".join(unlike) or bound_section.targets(plan).replace("the targets", "the same targets")))
+    return printable(
+        of + (", ".join(unlike) or bound_and_proof.targets(plan).replace("the targets", "the same targets"))
+    )
 
 
 EVENNESS = ("replica_spread", "leader_spread", "topic_replica_spread", "topic_leader_spread")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from planner.execution.gates import bound_of, gate_cells
+from planner.execution.limits_and_safety import bound_of, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, replica_list, size
-from planner.plan import bound_section, headline
+from planner.plan import bound_and_proof, headline
 from planner.plan.document.cluster_types import HeldLoad
 from planner.plan.document.comparison_types import DO_NOTHING, TermRow
 from planner.plan.document.partition_types import PartitionRow
@@ -240,7 +240,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     """
     asked = plan.balance.asked
     # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
-    relaxed = () if bound_section.looser(plan) else plan.balance.relaxed
+    relaxed = () if bound_and_proof.looser(plan) else plan.balance.relaxed
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
     only_leaders = plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan)
     ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))

@@ -7,7 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from planner.execution.gates import AT_LEAST, GATES_ON_BYTES, GATES_ON_RATES, LimitRow, bound_of, gate_amount
+from planner.execution.limits_and_safety import (
+    AT_LEAST,
+    GATES_ON_BYTES,
+    GATES_ON_RATES,
+    LimitRow,
+    bound_of,
+    gate_amount,
+)
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline

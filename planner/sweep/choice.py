@@ -19,7 +19,7 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes, Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.optimum import UNKNOWN
-from planner.sweep import broker_sides, budget_steps
+from planner.sweep import apart_sides, budget_steps
 from planner.sweep.candidates import Candidates, candidates
 from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, front, fronts, moved_column, ranking, ranking_of
 
@@ -56,7 +56,7 @@ def alternatives(spec: Spec) -> tuple[Alternative, ...]:
     named += [(variant.name, variant.changes) for variant in spec.sweep.variants]
     found = []
     for name, changes in named:
-        its_spec = broker_sides.with_sides(replace(spec, changes=changes))
+        its_spec = apart_sides.with_sides(replace(spec, changes=changes))
         problem = budget_steps.first_step(build_problem.build(its_spec))
         found.append(Alternative(name, its_spec, problem, candidates(problem, spec.sweep, len(named))))
     return tuple(found)

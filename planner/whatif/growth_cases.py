@@ -24,7 +24,7 @@ from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS, SPLITS_SOLVED
-from planner.sweep.broker_sides import with_sides
+from planner.sweep.apart_sides import with_sides
 
 PLANNED: Final = "as planned"
 # What a case lasts: numbers, and lists by broker; Spark sends it as JSON.

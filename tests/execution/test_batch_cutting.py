@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from planner.execution.batch_costs import CopyFlow, flows
+from planner.execution.batch_costs_and_risks import CopyFlow, flows
 from planner.execution.batch_cutting import Batch, split
 from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange, Reason

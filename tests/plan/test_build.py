@@ -16,14 +16,14 @@ from msgspec import structs
 from plan_documents import plan_id
 from properties import examples
 
-from planner.execution import gates
+from planner.execution import limits_and_safety
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, StalePlanError, UnsafePlanError
 from planner.model.generated_text import canonical_json
 from planner.model.recorded import InputRow, ReplicationFactorRow, SpecLimits
 from planner.model.spec import BatchRules, Changes, Execution, Rebalance, Spec, Sweep, TopicFilter
-from planner.plan import bound_section
+from planner.plan import bound_and_proof
 from planner.plan import build as plan_build
 from planner.plan.build import validity
 from planner.plan.document import codec
@@ -207,7 +207,7 @@ def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
     spec = expansion(balance=balance_of("none", "none", 2))
     problem = build(spec)
     proposal = Proposal(problem.replicas)
-    bound = bound_section.section(spec, problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
+    bound = bound_and_proof.section(spec, problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
     assert "nobody knows" in bound.proof
     assert "searched" not in bound.proof
 
@@ -357,7 +357,10 @@ def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
         plan_of(replace(spec, limits=SpecLimits(bytes_moved=0)))
 
     first, cordon = only_cordoned.value.lines
-    assert (gates.UNSAFE, "changes.replace_brokers: broker 4 is cordoned") == (first, cordon.partition(" (")[0])
+    assert (limits_and_safety.UNSAFE, "changes.replace_brokers: broker 4 is cordoned") == (
+        first,
+        cordon.partition(" (")[0],
+    )
     heading, limit, *rest = both.value.lines
-    assert (gates.EXCEEDS, "limits.bytes_moved") == (heading, limit.partition(":")[0])
-    assert [gates.ALSO_UNSAFE, cordon] == rest
+    assert (limits_and_safety.EXCEEDS, "limits.bytes_moved") == (heading, limit.partition(":")[0])
+    assert [limits_and_safety.ALSO_UNSAFE, cordon] == rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import permutations
 
-from planner.execution.batch_costs import costs
+from planner.execution.batch_costs_and_risks import costs
 from planner.execution.batch_cutting import Batch
 from planner.execution.partition_changes import Step
 from planner.model.cluster import Partition, PartitionChange, Reason, Topic

@@ -10,7 +10,7 @@ from clusters import balance_of, no_racks, problem_of, problems, scrambled, spec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.execution import batch_costs
+from planner.execution import batch_costs_and_risks
 from planner.execution.batch_cutting import Batch, split
 from planner.execution.partition_changes import Step, replica_lists
 from planner.inputs.spec.reading import load
@@ -105,7 +105,7 @@ def test_no_batch_loses_more_than_today_and_the_end(move, rules):
     today = {each.partition for each in changes if alone(each.before, racks)}
     end = {each.partition for each in changes if alone(each.after, racks)}
     spec = spec_of(racks, {"t": [list(each.before) for each in changes]}, resilience="rack")
-    _, during, after = batch_costs._counts(spec, split(changes, rules, racks))
+    _, during, after = batch_costs_and_risks._counts(spec, split(changes, rules, racks))
 
     assert len(end) == after
     assert all(len(today) <= lost for lost in during[:1])
@@ -155,19 +155,19 @@ def test_a_batch_that_does_not_survive_is_warned_of():
         "2 after the plan"
     )
 
-    assert [expected] == batch_costs.warnings(spec, batches)
-    assert [] == batch_costs.warnings(replace(spec, resilience="none"), batches)
-    assert [] == batch_costs.warnings(replace(spec, resilience="broker"), batches)
+    assert [expected] == batch_costs_and_risks.warnings(spec, batches)
+    assert [] == batch_costs_and_risks.warnings(replace(spec, resilience="none"), batches)
+    assert [] == batch_costs_and_risks.warnings(replace(spec, resilience="broker"), batches)
 
 
 def test_nothing_is_said_where_all_survive():
     """Neither of today's troubles, which the plan ends in time, nor of a plan without batches."""
     spec = spec_of({1: "a", 2: "b"}, {"t": [[1, 2]]}, resilience="rack")
 
-    assert [] == batch_costs.warnings(spec, [])
+    assert [] == batch_costs_and_risks.warnings(spec, [])
     alone = replace(spec.cluster.topics[0].partitions[0], replicas=(1,))
     spec = replace(spec, cluster=replace(spec.cluster, topics=(Topic("t", (alone,)),)))
-    assert "offline if it fails: 1 today, 1 after the plan" in batch_costs.warnings(spec, [])[0]
+    assert "offline if it fails: 1 today, 1 after the plan" in batch_costs_and_risks.warnings(spec, [])[0]
 
 
 YAML = """\

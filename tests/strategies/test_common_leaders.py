@@ -26,7 +26,7 @@ from planner.scoring.score import Scores, ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.strategies import common_leaders, optimum
 from planner.strategies.optimum import Proposal, solve
-from planner.sweep.broker_sides import with_sides
+from planner.sweep.apart_sides import with_sides
 
 NAMES = ("orders", "clicks")
 

@@ -13,7 +13,7 @@ from planner.model.cluster import Apart
 from planner.model.spec import Spec
 from planner.scoring import independent_check
 from planner.strategies.optimum import Proposal, solve
-from planner.sweep.broker_sides import with_sides
+from planner.sweep.apart_sides import with_sides
 
 NAMES = ("orders", "payments")
 

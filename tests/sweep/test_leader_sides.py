@@ -23,8 +23,8 @@ from planner.scoring.score import ScoringBasis, score
 from planner.strategies import optimum
 from planner.strategies.optimum import solve
 from planner.strategies.work_limits import Worth
-from planner.sweep import broker_sides
-from planner.sweep.broker_sides import sides_of
+from planner.sweep import apart_sides
+from planner.sweep.apart_sides import sides_of
 
 DRAWN = [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks=pytest.mark.long)]
 
@@ -109,9 +109,9 @@ def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
 def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     """With windows of bytes too narrow to hold: the same sides, proven as often, as if each split were solved alone."""
     rng, placements, of_splits = np.random.default_rng(25), list[int](), list[int]()
-    placed, tried = optimum._cheapest, broker_sides._tried
+    placed, tried = optimum._cheapest, apart_sides._tried
     monkeypatch.setattr(optimum, "_cheapest", lambda *asked: placements.append(1) or placed(*asked))
-    monkeypatch.setattr(broker_sides, "OTHERS", Worth(4_000, 0))
+    monkeypatch.setattr(apart_sides, "OTHERS", Worth(4_000, 0))
     for _ in range(10):
         lists = {name: [rng.choice((1, 2, 3, 4), 2, replace=False).tolist() for _ in range(3)] for name in NAMES}
         sizes = {name: rng.integers(1, 50, 3).tolist() for name in NAMES}
@@ -119,13 +119,13 @@ def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch
         spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=sizes, balance=balance_of(*wide, "none", "2%", "none", "5%"))
         spec = replace(spec, apart=(Apart(NAMES, by="broker_leaders"),))
         placements.clear()
-        once = broker_sides.with_sides(spec)
+        once = apart_sides.with_sides(spec)
         assert 1 == len(placements), spec
         with monkeypatch.context() as patched:
             patched.setattr(optimum._Replicas, "serves", lambda *_: False)
-            patched.setattr(broker_sides, "_tried", lambda *split: max([tried(*split)], key=attrgetter("least")))
+            patched.setattr(apart_sides, "_tried", lambda *split: max([tried(*split)], key=attrgetter("least")))
             placements.clear()
-            assert broker_sides.with_sides(spec) == once
+            assert apart_sides.with_sides(spec) == once
         of_splits.append(len(placements))
     assert max(of_splits) > 8, of_splits
 

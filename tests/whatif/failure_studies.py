@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.execution import batch_costs, batch_cutting
+from planner.execution import batch_costs_and_risks, batch_cutting
 from planner.execution.partition_changes import changes
 from planner.model.build_problem import brokers_after, build
 from planner.model.spec import BatchRules
@@ -20,7 +20,7 @@ def planned(spec, rules=NO_LIMITS):
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
     split = batch_cutting.split(changes(problem, assignment), rules, racks)
     held = dict.fromkeys(problem.broker_ids.tolist(), 0)
-    return problem, batch_rows(batch_costs.costs(split, None, held, {}, False))
+    return problem, batch_rows(batch_costs_and_risks.costs(split, None, held, {}, False))
 
 
 def rows_of(spec, problem, steps, kinds, most=1000):

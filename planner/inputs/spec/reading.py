@@ -24,15 +24,15 @@ from planner.inputs.spec.build_spec import (
     inline_sizes,
     with_sizes,
 )
-from planner.inputs.spec.capacity_rules import CAPACITY_RULES, CAPACITY_TOPIC_RULES
-from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
-from planner.inputs.spec.leader_rules import LEADER_RULES, LEADER_TOPIC_RULES
-from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
-from planner.inputs.spec.placement_rules import PLACEMENT_RULES, SET_RULES
-from planner.inputs.spec.rules import Rules, rule_findings
+from planner.inputs.spec.capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
+from planner.inputs.spec.checks import Rules, rule_findings
+from planner.inputs.spec.document_checks import DOCUMENT_RULES, known_findings, size_findings, source_findings
+from planner.inputs.spec.leader_checks import LEADER_RULES, LEADER_TOPIC_RULES
+from planner.inputs.spec.new_topic_checks import NEW_TOPIC_RULES
+from planner.inputs.spec.placement_checks import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
-from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
+from planner.inputs.spec.topic_checks import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.state.merge import Merged, merge
 from planner.inputs.state.state_files import Expected, files_in, read_file, read_text
 from planner.inputs.state.state_notes import broker_notes

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal, Self
 import msgspec
 from msgspec import structs
 
-from planner.execution.batch_costs import RisksSection
-from planner.execution.gates import LimitRow
+from planner.execution.batch_costs_and_risks import RisksSection
+from planner.execution.limits_and_safety import LimitRow
 from planner.model.generated_text import canonical_json
 from planner.model.recorded import (
     BrokerId,

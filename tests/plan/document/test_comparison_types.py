@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import ValidationError, convert
 
-from planner.execution.gates import LimitRow
+from planner.execution.limits_and_safety import LimitRow
 from planner.plan.document.comparison_types import BalanceWindows
 
 WINDOWS = dict.fromkeys(BalanceWindows.__struct_fields__, "none")

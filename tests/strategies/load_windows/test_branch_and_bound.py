@@ -13,7 +13,7 @@ from clusters import spec_of
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import Problem
-from planner.plan import bound_json, bound_section
+from planner.plan import bound_and_proof, bound_json
 from planner.scoring.windows import windows
 from planner.strategies import optimum
 from planner.strategies.flow.layout import bounds as count_windows
@@ -119,16 +119,16 @@ def one_by_cases() -> Certificate:
 def test_by_itself_from_its_document() -> None:
     """Written as JSON and read again it comes to the same bound, and says that it goes by cases."""
     made = one_by_cases()
-    again = bound_json.from_document(json.loads(bound_section.encoded(made)))
+    again = bound_json.from_document(json.loads(bound_and_proof.encoded(made)))
     assert (least(made), "branches") == (
         least(again),
-        bound_section.method(again, forced_only=False),
+        bound_and_proof.method(again, forced_only=False),
     )
 
 
 def test_a_case_put_in_place_of_another_shows() -> None:
     """What is proven with a replica on a broker isn't proven without it."""
-    document = json.loads(bound_section.encoded(one_by_cases()))
+    document = json.loads(bound_and_proof.encoded(one_by_cases()))
     case = next(part["case"] for part in document["parts"] if "row" in part["case"])
     case["on"], case["off"] = case["off"], case["on"]
     assert least(bound_json.from_document(document)) != least(one_by_cases())

@@ -24,8 +24,8 @@ from planner.scoring import independent_check
 from planner.scoring.fair_shares import fair_shares
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import Assigned
-from planner.sweep import broker_sides, choice
-from planner.sweep.broker_sides import every_split, judged, sides_of, split_by, with_sides
+from planner.sweep import apart_sides, choice
+from planner.sweep.apart_sides import every_split, judged, sides_of, split_by, with_sides
 from planner.sweep.evaluate import run
 
 GROUP = (Apart(("orders", "payments")),)
@@ -181,7 +181,7 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
     assume(None not in racks and len(racks) > 1)
     spec = replace(spec, apart=(Apart(("t0", "t[12]"), by="rack"),), rack_aware=False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(broker_sides, "MOST_SPLITS", 1 if few else 40_000)
+        patched.setattr(apart_sides, "MOST_SPLITS", 1 if few else 40_000)
         try:
             sided, solution = solved(spec)
         except InfeasibleError:

@@ -14,7 +14,7 @@ from planner.inputs.spec.build_spec import (
     replication_factor_changes,
     target_brokers,
 )
-from planner.inputs.spec.rules import RuleList, TopicRule
+from planner.inputs.spec.checks import RuleList, TopicRule
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LARGEST

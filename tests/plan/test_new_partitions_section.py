@@ -15,7 +15,7 @@ from planner.model import build_problem
 from planner.model.cluster import Broker
 from planner.model.file_reading import resource
 from planner.model.spec import Changes, NewPartitions, Spec, Sweep
-from planner.plan import headline, new_partitions
+from planner.plan import headline, new_partitions_section
 from planner.report import markdown
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
@@ -136,9 +136,9 @@ def test_classic_rule_by_hand():
     requested = spec(MORE)
     problem = build_problem.build(requested)
     asked = list(requested.changes.new_partitions)
-    board = new_partitions.Board.of(problem, build_problem.today(problem), asked)
+    board = new_partitions_section.Board.of(problem, build_problem.today(problem), asked)
 
-    assert [{"t": [(3, 4), (4, 1)]}] == list(new_partitions.classic(board, {"t": [(1, 2), (2, 1)]}, 5))
+    assert [{"t": [(3, 4), (4, 1)]}] == list(new_partitions_section.classic(board, {"t": [(1, 2), (2, 1)]}, 5))
 
 
 def test_who_leads_what_exists_counts_not_who_should():

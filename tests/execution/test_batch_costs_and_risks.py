@@ -11,8 +11,8 @@ from clusters import no_racks, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.execution import batch_costs
-from planner.execution.batch_costs import (
+from planner.execution import batch_costs_and_risks
+from planner.execution.batch_costs_and_risks import (
     CopyFlow,
     Costs,
     Peak,
@@ -236,7 +236,7 @@ def found(in_sync: tuple[int, ...] | None, first: tuple[int, ...] = (3, 2)) -> R
         PartitionChange("x", 0, (1, 2), first, 1, 1, Reason.BALANCE_REPLICAS),
         PartitionChange("x", 1, (2, 1), (3, 1), 2, 1, Reason.BALANCE_REPLICAS),
     ]
-    return batch_costs.refused_writes(spec(in_sync), split(changes, BatchRules(moves_per_broker=1), {}))
+    return batch_costs_and_risks.refused_writes(spec(in_sync), split(changes, BatchRules(moves_per_broker=1), {}))
 
 
 def test_replicas_in_sync_are_enough() -> None:
@@ -256,7 +256,7 @@ def test_what_is_inherited_counts() -> None:
     cluster = replace(made.cluster, topics=(replace(topic, config=()),), config_defaults=topic.config)
     move = [PartitionChange("x", 0, (1, 2), (3, 2), 1, 1, Reason.BALANCE_REPLICAS)]
     batches = split(move, BatchRules(), {})
-    assert (1,) == batch_costs.refused_writes(replace(made, cluster=cluster), batches).under_min_isr
+    assert (1,) == batch_costs_and_risks.refused_writes(replace(made, cluster=cluster), batches).under_min_isr
 
 
 def test_too_few_wanted_are_counted_too() -> None:
@@ -276,7 +276,7 @@ def test_one_failure_follows_a_partition_through_all_of_its_batches() -> None:
     steps = [step((1, 2), (1, 3)), step((1, 3), (4, 3)), step((4, 3), (4, 2)), step((4, 2), (1, 2))]
     batches = [batch(replace(each, topic="x"), number=at) for at, each in enumerate(steps, 1)]
 
-    assert (1, 1, 1, 1) == batch_costs.refused_writes(made, batches).refused_by_failure
+    assert (1, 1, 1, 1) == batch_costs_and_risks.refused_writes(made, batches).refused_by_failure
 
 
 def test_one_failure_counts_both_states_of_what_a_batch_moves() -> None:
@@ -287,7 +287,7 @@ def test_one_failure_counts_both_states_of_what_a_batch_moves() -> None:
         PartitionChange("x", 1, (3, 4), (1, 4), 2, 1, Reason.BALANCE_REPLICAS),
         PartitionChange("y", 0, (3, 4, 2), (3, 4), 1, 1, Reason.REPLICATION_FACTOR),
     ]
-    each = [batch_costs.refused_writes(made, split([move], BatchRules(), {})) for move in moves]
+    each = [batch_costs_and_risks.refused_writes(made, split([move], BatchRules(), {})) for move in moves]
     assert [(1, (2,)), (1, (2,))] == [
         (refused.refused_by_failure_today, refused.refused_by_failure) for refused in each
     ]

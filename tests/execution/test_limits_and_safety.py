@@ -14,10 +14,10 @@ from folders import ROOT
 from jsonschema import Draft202012Validator
 from report_documents import GB
 
-from planner.execution import gates
-from planner.execution.batch_costs import Costs, costs
+from planner.execution import limits_and_safety
+from planner.execution.batch_costs_and_risks import Costs, costs
 from planner.execution.batch_cutting import Batch
-from planner.execution.gates import LimitRow, gate_cells, gate_noun
+from planner.execution.limits_and_safety import LimitRow, gate_cells, gate_noun
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, LogDir
@@ -77,7 +77,7 @@ def refused(spec: Spec) -> list[str]:
         plan_of(spec)
     assert 3 == error.value.exit_code
     heading, *lines = str(error.value).splitlines()
-    assert heading in (gates.EXCEEDS, gates.UNSAFE)
+    assert heading in (limits_and_safety.EXCEEDS, limits_and_safety.UNSAFE)
     return lines
 
 
@@ -250,7 +250,7 @@ def test_nothing_is_copied_to_what_is_cordoned(before: Pair, cordoned: tuple[str
     spec = spec_of(no_racks(1, 3), {"x": [(1, 3)]})
     spec = replace(spec, cluster=replace(spec.cluster, brokers=(*spec.cluster.brokers, broker)))
     moves = Step("x", 0, before, (1, 2), 7, 1, log_dirs_before=("any", "/c"), log_dirs=("any", to))
-    found = [*gates.unsafe(spec, costs([Batch(1, (moves,), ())], None, {1: 7, 2: 7, 3: 7}, {}, True))]
+    found = [*limits_and_safety.unsafe(spec, costs([Batch(1, (moves,), ())], None, {1: 7, 2: 7, 3: 7}, {}, True))]
 
     # Where nothing is said of its log dir, a replica that stays isn't copied.
     said = expected if to != "any" or 2 not in before else ""
@@ -308,14 +308,14 @@ def test_the_gap_is_a_gate() -> None:
     spec, costs = replacement(limits=SpecLimits(gap_ppm=333_333)), Costs((), (), None, (), ())
 
     def gap(moved: int, least: int, replicas: int | None = None) -> int:
-        (found,) = gates.gates(spec, {**winner, "bytes_moved": moved}, costs, least, replicas)
+        (found,) = limits_and_safety.gates(spec, {**winner, "bytes_moved": moved}, costs, least, replicas)
         assert ("limits.gap", 333_333) == (found.key, found.limit)
         return found.value
 
     assert [{"key": "limits.gap", "limit": 0, "value": 0}] == limits_of(replacement(limits=SpecLimits(gap_ppm=0)))
     assert (333_334, 0, 0, 1_000_000) == (gap(30, 20), gap(30, 30), gap(0, 0), gap(30, 0))
     assert (333_334, 0) == (gap(0, 0, 2), gap(0, 0, 3))
-    assert ["limits.gap: the plan comes to 33.4 %, allowed: at most 33.3333 %"] == gates.crossed(
+    assert ["limits.gap: the plan comes to 33.4 %, allowed: at most 33.3333 %"] == limits_and_safety.crossed(
         [LimitRow("limits.gap", 333_333, 333_334)], spec, costs
     )
 
@@ -335,7 +335,7 @@ def test_large_amounts_are_told_for_reading_too() -> None:
     assert [
         "limits.cross_rack_bytes: the plan comes to 88.1 MB (88100000 bytes), allowed: at most 999 B",
         "limits.replicas_moved: the plan comes to 1,200 replicas, allowed: at most 1,000 replicas",
-    ] == gates.crossed(found, replacement(), Costs((), (), None, (), ()))
+    ] == limits_and_safety.crossed(found, replacement(), Costs((), (), None, (), ()))
 
 
 def test_gates_of_racks_need_racks() -> None:

@@ -14,7 +14,7 @@ from small_specs import SMALL, spec_of
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.reading import load
-from planner.inputs.spec.topic_rules import TOPIC_RULES, described_findings, group_patterns
+from planner.inputs.spec.topic_checks import TOPIC_RULES, described_findings, group_patterns
 from planner.inputs.yaml_source import Document, read_yaml
 from planner.model.cluster import Partition, Topic
 from planner.model.errors import SpecError

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
+from planner.execution.batch_costs_and_risks import CopyFlow, Costs, Peak, endless
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import ANY
 from planner.model.errors import UnsafePlanError

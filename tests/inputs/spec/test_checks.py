@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
-from planner.inputs.spec.rules import DocumentRule, RuleList, Rules, TopicRule, repeated, rule_findings
+from planner.inputs.spec.checks import DocumentRule, RuleList, Rules, TopicRule, repeated, rule_findings
 from planner.inputs.yaml_source import Document, read_yaml
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, Place

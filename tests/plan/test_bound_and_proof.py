@@ -19,7 +19,7 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, ApartBy
 from planner.model.errors import StalePlanError
 from planner.model.spec import Spec, Sweep
-from planner.plan import bound_json, bound_section, build, headline
+from planner.plan import bound_and_proof, bound_json, build, headline
 from planner.plan.build import Planned
 from planner.plan.document.codec import as_json
 from planner.strategies import lagrangian_bound
@@ -55,14 +55,14 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
     """The file comes to the bound that the plan states, and the plan's own list to the bytes that it moves."""
     made = planned(balance)
     assert made.bound is not None
-    checked = bound_section.check(made.plan, made.bound, "bound.json")
+    checked = bound_and_proof.check(made.plan, made.bound, "bound.json")
     stated = as_json(made.plan)["bound"]
     assert (stated["least_bytes_moved"], stated["bytes_moved"], method) == (
         checked.least,
         checked.moved,
         stated["method"],
     )
-    assert stated["gap_percent"] == bound_section.gap_percent(checked.moved, checked.least)
+    assert stated["gap_percent"] == bound_and_proof.gap_percent(checked.moved, checked.least)
 
 
 @pytest.mark.parametrize(("by", "of_split"), [("broker", True), ("rack_leaders", False)])
@@ -71,7 +71,7 @@ def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: boo
     made = planned(Balance())
     assert made.bound is not None
     certificate = bound_json.from_document(json.loads(made.bound))
-    said = bound_section.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
+    said = bound_and_proof.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
     assert of_split == ("for this split of the brokers among topics that are apart" in said)
 
 
@@ -86,9 +86,9 @@ def test_without_sizes_replicas_are_counted_those_of_replacements_too(spec: Spec
     cluster = replace(spec.cluster, topics=topics, sizes_known=False)
     made = swept(replace(spec, cluster=cluster, sweep=Sweep(candidates=3)))
     if made.bound is not None:
-        checked, stated = bound_section.check(made.plan, made.bound, "bound.json"), made.plan.bound
+        checked, stated = bound_and_proof.check(made.plan, made.bound, "bound.json"), made.plan.bound
         assert ("replicas", checked.least) == (checked.measure, stated.least_replicas_moved)
-        assert stated.gap_percent == bound_section.gap_percent(checked.moved, checked.least)
+        assert stated.gap_percent == bound_and_proof.gap_percent(checked.moved, checked.least)
 
 
 def test_any_change_of_the_file_shows() -> None:
@@ -96,7 +96,7 @@ def test_any_change_of_the_file_shows() -> None:
     made = planned(Balance())
     assert made.bound is not None
     with pytest.raises(StalePlanError, match="SHA-256"):
-        bound_section.check(made.plan, made.bound.replace(b"0", b"1", 1), "bound.json")
+        bound_and_proof.check(made.plan, made.bound.replace(b"0", b"1", 1), "bound.json")
 
 
 def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
@@ -105,7 +105,7 @@ def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
     assert made.bound is not None
     claim = {**as_json(made.plan)["bound"], "least_bytes_moved": made.plan.bound.least_bytes_moved + 1}
     with pytest.raises(StalePlanError, match="come to a bound of"):
-        bound_section.check(typed({**as_json(made.plan), "bound": claim}), made.bound, "bound.json")
+        bound_and_proof.check(typed({**as_json(made.plan), "bound": claim}), made.bound, "bound.json")
 
 
 def test_the_file_is_json_by_lines() -> None:
@@ -120,7 +120,7 @@ def test_the_file_is_json_by_lines() -> None:
 @pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])
 def test_gap_in_per_cent(moved: int, least: int, gap: float) -> None:
     """By how much of itself the plan is above the bound."""
-    assert gap == bound_section.gap_percent(moved, least)
+    assert gap == bound_and_proof.gap_percent(moved, least)
 
 
 def relaxed_plan() -> Planned:
@@ -151,7 +151,7 @@ def test_the_excess_is_worked_out_again() -> None:
     assert 0 < stated.least_loads <= stated.loads
     assert [each.window for each in stated.furthest] == ["disk"]
     assert "whichever brokers carry it" in made.plan.bound.proof
-    assert bound_section.check(made.plan, made.bound, "bound.json").least == made.plan.bound.least_bytes_moved
+    assert bound_and_proof.check(made.plan, made.bound, "bound.json").least == made.plan.bound.least_bytes_moved
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_another_excess_than_that_of_the_bound_is_refused() -> None:
     without = {key: value for key, value in stated.items() if key != "excess"}
     for bound in (without, {**stated, "excess": {**stated["excess"], "loads": stated["excess"]["loads"] - 1}}):
         with pytest.raises(StalePlanError, match="the prices are for plans with another excess"):
-            bound_section.check(typed({**as_json(made.plan), "bound": bound}), made.bound, "bound.json")
+            bound_and_proof.check(typed({**as_json(made.plan), "bound": bound}), made.bound, "bound.json")
 
 
 @pytest.mark.slow
@@ -173,10 +173,10 @@ def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
     assert made.bound is not None
     rows = [{**row, "replicas": row["replicas_before"]} for row in as_json(made.plan)["partitions"]]
     with pytest.raises(StalePlanError, match="further outside of its windows"):
-        bound_section.check(typed({**as_json(made.plan), "partitions": rows}), made.bound, "bound.json")
+        bound_and_proof.check(typed({**as_json(made.plan), "partitions": rows}), made.bound, "bound.json")
     doubled = [{**row, "replicas": [1, 2]} for row in as_json(made.plan)["partitions"]]
     with pytest.raises(StalePlanError, match="topic t has 2 replicas"):
-        bound_section.check(typed({**as_json(made.plan), "partitions": doubled}), made.bound, "bound.json")
+        bound_and_proof.check(typed({**as_json(made.plan), "partitions": doubled}), made.bound, "bound.json")
 
 
 def test_a_plan_below_its_bound_is_refused() -> None:
@@ -185,7 +185,7 @@ def test_a_plan_below_its_bound_is_refused() -> None:
     assert made.bound is not None
     rows = [{**row, "replicas": row["replicas_before"]} for row in as_json(made.plan)["partitions"]]
     with pytest.raises(StalePlanError, match="this one moves 0"):
-        bound_section.check(typed({**as_json(made.plan), "partitions": rows}), made.bound, "bound.json")
+        bound_and_proof.check(typed({**as_json(made.plan), "partitions": rows}), made.bound, "bound.json")
 
 
 EXCESS = {"replicas": 3, "least_replicas": 3, "loads": 0, "least_loads": 0, "furthest": []}
@@ -212,24 +212,24 @@ def test_a_gap_has_a_percentage_where_that_tells_something(least: int, share: st
     """Not where a few bytes are asked for and a whole partition is copied."""
     bound = typed(met(bound=small()["bound"] | {"bytes_moved": 110, "least_bytes_moved": least})).bound
     above = f"at most {110 - least} B{share} above the proven minimum" if least < 110 else "the proven minimum"
-    assert (above if least else "the minimum is unknown") == bound_section.gap_to_least(bound)
+    assert (above if least else "the minimum is unknown") == bound_and_proof.gap_to_least(bound)
 
 
 def test_a_plan_of_another_balance_is_not_of_the_one_asked_for() -> None:
     """A plan of the front keeps the windows that it was made for, and its bound is for these, whatever it misses."""
     plan = typed(made_for("50%", ("disk",)))
-    assert bound_section.looser(plan)
+    assert bound_and_proof.looser(plan)
     assert "the balance is looser than asked: bytes" == headline.balance_missed(plan)
     assert "the proven minimum at the targets with disk 50%; " in headline.headline(plan)
-    assert f"meets the targets with disk 50%{RACKS}" == bound_section.bounded(plan)
-    assert not bound_section.looser(typed(small()))
+    assert f"meets the targets with disk 50%{RACKS}" == bound_and_proof.bounded(plan)
+    assert not bound_and_proof.looser(typed(small()))
 
 
 def test_a_narrower_target_than_asked_is_said_too() -> None:
     """No target that was asked for is missed, and other plans that meet them copy less."""
     plan = typed(made_for("5%"))
     assert "the proven minimum at the targets with disk 5%; " in headline.headline(plan)
-    assert f"meets the targets with disk 5%{RACKS}" == bound_section.bounded(plan)
+    assert f"meets the targets with disk 5%{RACKS}" == bound_and_proof.bounded(plan)
 
 
 def test_what_is_missed_at_another_balance_is_missed_there() -> None:
@@ -238,7 +238,7 @@ def test_what_is_missed_at_another_balance_is_missed_there() -> None:
     document["balance"]["relaxed"] = small()["balance"]["relaxed"]
     plan = typed(document)
     assert "the proven minimum for a balance this close to the targets with disk 5%; " in headline.headline(plan)
-    assert f"comes as close to the targets with disk 5%{RACKS}" == bound_section.bounded(plan)
+    assert f"comes as close to the targets with disk 5%{RACKS}" == bound_and_proof.bounded(plan)
 
 
 def test_an_adopted_plan_is_as_even_as_it_is() -> None:
@@ -246,16 +246,16 @@ def test_an_adopted_plan_is_as_even_as_it_is() -> None:
     adopted = {"file": "a", "sha256": "ab" * 32, "format": "JSON", "partitions": 2, "partitions_there": 0}
     plan = typed(made_for("50%", ("disk",)) | {"adopted": adopted})
     assert "the proven minimum at this looser balance; " in headline.headline(plan)
-    assert f"ends as even as this one{RACKS}" == bound_section.bounded(plan)
+    assert f"ends as even as this one{RACKS}" == bound_and_proof.bounded(plan)
 
 
 def test_a_bound_about_unmet_targets_says_so() -> None:
     """Plans as close to the targets; where only disk limits are exceeded, those."""
     plan = small()
     outside = plan | {"bound": plan["bound"] | {"excess": EXCESS}}
-    assert f"comes as close to the targets{RACKS}" == bound_section.bounded(typed(outside))
+    assert f"comes as close to the targets{RACKS}" == bound_and_proof.bounded(typed(outside))
     outside["balance"]["relaxed"] = []
-    assert f"exceeds the disk limits by no more{RACKS}" == bound_section.bounded(typed(outside))
+    assert f"exceeds the disk limits by no more{RACKS}" == bound_and_proof.bounded(typed(outside))
 
 
 @pytest.mark.parametrize(
@@ -274,9 +274,9 @@ def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> Non
         "apart": [{"topics": ["a", "b"], "by": by, "sides": [[1, 2], [3, 4]], "proven": False}],
     }
     plan["brokers"][0] |= {"max_replicas": 40}
-    assert f"meets the targets, spreads replicas over the racks {kept}" == bound_section.bounded(typed(plan))
-    assert split == bound_section.of_split(typed(plan))
-    assert f"{split} that {bound_section.bounded(typed(plan))}" == bound_section.covered(typed(plan))
+    assert f"meets the targets, spreads replicas over the racks {kept}" == bound_and_proof.bounded(typed(plan))
+    assert split == bound_and_proof.of_split(typed(plan))
+    assert f"{split} that {bound_and_proof.bounded(typed(plan))}" == bound_and_proof.covered(typed(plan))
 
 
 @pytest.mark.parametrize(("shut", "named"), [((1,), "broker 1"), ((1, 2), "brokers 1–2")])
@@ -286,21 +286,21 @@ def test_cordoned_brokers_are_part_of_what_is_proven(shut: tuple[int, ...], name
     for broker in plan["brokers"]:
         broker |= {"cordoned": True} if broker["id"] in shut else {}
     expected = f"meets the targets, spreads replicas over the racks and copies nothing to the cordoned {named}"
-    assert expected == bound_section.bounded(typed(plan))
+    assert expected == bound_and_proof.bounded(typed(plan))
 
 
 def test_racks_as_today_are_part_of_what_is_proven() -> None:
     """Plans that spread replicas worse aren't among those that the bound is about."""
     plan = met()
     plan["spec"] |= {"racks_as_today": True}
-    assert f"meets the targets{RACKS} at least as evenly as today" == bound_section.bounded(typed(plan))
+    assert f"meets the targets{RACKS} at least as evenly as today" == bound_and_proof.bounded(typed(plan))
 
 
 def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
     """Excluded ones stay in all plans that the bound is about; racks count only where the rule is on."""
     plan = met(rack_aware=False)
     plan["spec"]["topics"] |= {"exclude": ["a"]}
-    assert "meets the targets and leaves excluded topics where they are" == bound_section.bounded(typed(plan))
+    assert "meets the targets and leaves excluded topics where they are" == bound_and_proof.bounded(typed(plan))
 
 
 def test_partitions_that_stay_are_part_of_what_is_proven() -> None:
@@ -308,10 +308,10 @@ def test_partitions_that_stay_are_part_of_what_is_proven() -> None:
     plan = met()
     plan["spec"]["topics"] |= {"on_brokers": [2, 4]}
     only = "changes only partitions on broker 2 and broker 4"
-    assert f"meets the targets, spreads replicas over the racks and {only}" == bound_section.bounded(typed(plan))
+    assert f"meets the targets, spreads replicas over the racks and {only}" == bound_and_proof.bounded(typed(plan))
     step = typed(met(complete=False, unfinished=LEFT))
     does = "ends as even as this one, spreads replicas over the racks and leaves the same 20 partitions for later"
-    assert f" of this step that {does}" == bound_section.covered(step)
+    assert f" of this step that {does}" == bound_and_proof.covered(step)
 
 
 def test_that_nothing_meets_all_targets_is_said_where_it_is_proven() -> None:

@@ -18,7 +18,7 @@ from planner.inputs.spec.build_spec import (
     set_racks,
     target_brokers,
 )
-from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
+from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import MOMENT_ALLOWED, valid_until

@@ -22,8 +22,8 @@ from planner.inputs.spec.build_spec import (
     together,
     topic_filter,
 )
-from planner.inputs.spec.placement_rules import OF_REPLICAS, filter_of, replicas_after, usable_brokers
-from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed, place_of
+from planner.inputs.spec.checks import DocumentRule, RuleList, TopicRule, listed, place_of
+from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of, replicas_after, usable_brokers
 from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, some

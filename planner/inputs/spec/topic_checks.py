@@ -18,8 +18,8 @@ from planner.inputs.spec.build_spec import (
     topic_filter,
     variants,
 )
-from planner.inputs.spec.new_topic_rules import altered, in_force_least, origin
-from planner.inputs.spec.rules import RuleList, TopicRule, excluded_by, leaving_path, repeated
+from planner.inputs.spec.checks import RuleList, TopicRule, excluded_by, leaving_path, repeated
+from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
 from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LARGEST

@@ -21,8 +21,8 @@ from planner.inputs.spec.build_spec import (
     target_brokers,
     topic_filter,
 )
-from planner.inputs.spec.placement_rules import OF_REPLICAS, replicas_after
-from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
+from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
+from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
 from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec

@@ -30,7 +30,7 @@ from planner.inputs.spec.build_spec import (
     target_racks,
     topic_filter,
 )
-from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, excluded_by, listed, place_of, unknown
+from planner.inputs.spec.checks import DocumentRule, RuleList, TopicRule, excluded_by, listed, place_of, unknown
 from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, Apart, some
