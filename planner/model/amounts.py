@@ -19,13 +19,16 @@ LARGEST = 2**63 - 1
 EXAMPLES: dict[AmountKind, str] = {
     "bytes": "a size such as 4TiB, 12GiB, 500 GB, 64KiB, or a whole number of bytes",
     "bytes/s": "a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes a second",
-    "seconds": "a duration such as 6h, 90min, 2d, or a whole number of seconds",
+    "seconds": "a duration such as 6h, 90min, 1 h 30 min, 2d, or a whole number of seconds",
 }
 
 _TARGETS: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte / second", "seconds": "second"}
 _NOUNS: dict[AmountKind, str] = {"bytes": "size", "bytes/s": "rate", "seconds": "duration"}
 _ONES: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte", "seconds": "second"}
-_AMOUNT = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) *(?P<unit>[A-Za-z]+(?:/[A-Za-z]+)?)?", re.ASCII)
+_NUMBER = r"[0-9]{1,30}(?:\.[0-9]{1,30})?"
+_AMOUNT = re.compile(rf"({_NUMBER}) *([A-Za-z]+(?:/[A-Za-z]+)?)?", re.ASCII)
+# As durations are printed: `3 h 16 min`.
+_PARTS = re.compile(rf"(?:{_NUMBER} *[A-Za-z]+ *){{2,4}}", re.ASCII)
 _PREFIXES = ("kilo k Ki kibi", "mega M Mi mebi", "giga G Gi gibi", "tera T Ti tebi", "peta P Pi pebi", "exa E Ei exbi")
 _UNITS = (
     "bit = [information]",
@@ -69,10 +72,10 @@ def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
     """
     if isinstance(value, int):
         return _in_range(value, value, kind, least)
-    match = _AMOUNT.fullmatch(value.strip())
-    if match is None:
+    text = value.strip()
+    if not (_AMOUNT.fullmatch(text) or (kind == "seconds" and _PARTS.fullmatch(text))):
         raise _refused(value, kind)
-    exact = _magnitude(value, Fraction(match["number"]), match["unit"], kind)
+    exact = sum(_magnitude(value, Fraction(number), unit, kind) for number, unit in _AMOUNT.findall(text))
     rounded = round(exact)
     if exact and not rounded:
         raise AmountError(f"{value!r} is less than one {_ONES[kind]}; allowed: {EXAMPLES[kind]}")
@@ -104,9 +107,9 @@ def parse_seconds(value: int | str) -> int:
     return parse_amount(value, "seconds")
 
 
-def _magnitude(value: str, number: Fraction, unit: str | None, kind: AmountKind) -> Fraction:
+def _magnitude(value: str, number: Fraction, unit: str, kind: AmountKind) -> Fraction:
     """The exact number of bytes, bytes per second, or seconds."""
-    if unit is None:
+    if not unit:
         if number.denominator != 1:
             raise _refused(value, kind)
         return number

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.amounts import LARGEST, AmountError, parse_amount, parse_bytes, parse_bytes_per_sec, parse_seconds
+from planner.model.formats import duration
 
 SI = {"": 1, "k": 1000, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4, "P": 1000**5}
 BINARY = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4, "Pi": 1024**5}
@@ -90,10 +91,19 @@ def test_a_duration_in_seconds(text: int | str, seconds: int) -> None:
     assert seconds == parse_seconds(text)
 
 
-@pytest.mark.parametrize("text", ["6MB", "6MB/s", "6:30", "6h 30min", "6H", "6ms", "6nan", "PT6H", "-1h", "soon"])
+@given(st.integers(0, 10**9))
+def test_a_duration_is_read_as_it_is_printed(seconds: int) -> None:
+    """In its two largest units: `raise limits.eta to 3 h 17 min` can be written."""
+    text = duration(seconds)
+    assert text == duration(parse_seconds(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["6MB", "6MB/s", "6:30", "6h 30", "6h 5MB", "6H", "6ms", "6nan", "PT6H", "-1h", "soon"]
+)
 def test_what_is_not_a_duration(text: str) -> None:
     """Sizes, rates, clock times, ISO durations and signs are refused with examples of what is allowed."""
-    with pytest.raises(AmountError, match="allowed: a duration such as 6h, 90min, 2d"):
+    with pytest.raises(AmountError, match="allowed: a duration such as 6h, 90min, 1 h 30 min, 2d"):
         parse_seconds(text)
 
 

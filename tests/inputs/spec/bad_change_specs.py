@@ -125,7 +125,7 @@ CHANGE_CASES: list[Case] = [
         "eta_rate",
         after("limits: {eta: 6MB/s}\nexecution: {throttle: 1MB/s}\n"),
         "11:10 limits.eta",
-        "'6MB/s' isn't a duration: its unit is 'MB/s'; allowed: a duration such as 6h, 90min, 2d",
+        "'6MB/s' isn't a duration: its unit is 'MB/s'; allowed: a duration such as 6h, 90min, 1 h 30 min, 2d",
     ),
     ("eta_clock", after("limits: {eta: 6:30}\n"), "11:10 limits.eta", "'6:30' isn't an amount; allowed: a duration"),
     ("eta_zero", after("limits: {eta: 0min}\n"), "11:10 limits.eta", "'0min' is below 1; allowed: a duration"),
