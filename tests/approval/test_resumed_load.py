@@ -128,6 +128,7 @@ def test_the_limit_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -
         resume("--load", tmp_path / "more.parquet")
 
 
+@pytest.mark.slow
 def test_a_profile_of_another_cluster_is_refused(resume: Resume, tmp_path: Path) -> None:
     """So is what is no profile, or isn't there."""
     with pytest.raises(PlannerError, match="no load profile of version 1"):

@@ -62,6 +62,7 @@ execution: {throttle: 50MB/s, batches: {bytes: 31GB}}
 """
 
 
+@pytest.mark.slow
 def test_batches_go_in_an_order_that_disks_have_room_for(tmp_path: Path) -> None:
     """The largest would be first, and fill broker 2 to 111 GB before what leaves it is gone."""
     (tmp_path / "full.yaml").write_text(FULL)
@@ -107,6 +108,7 @@ def test_one_that_breaks_a_rule_writes_nothing(examples: Path) -> None:
     assert not (examples / "out").exists()
 
 
+@pytest.mark.slow
 def test_one_beyond_a_limit_writes_nothing(examples: Path) -> None:
     """Exit code 3."""
     spec = examples / "adopt" / "expand.yaml"

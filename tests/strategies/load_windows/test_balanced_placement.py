@@ -24,14 +24,11 @@ from planner.strategies.optimum import solve
 SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed"),
     # Of the last two a few partitions are larger than the windows are wide.
-    [
-        *((name, seed) for name in SMALL for seed in ("public", "x1")),
-        pytest.param("skewed-sizes", "x4", marks=pytest.mark.slow),
-        pytest.param("skewed-sizes", "y5", marks=pytest.mark.slow),
-    ],
+    [*((name, seed) for name in SMALL for seed in ("public", "x1")), ("skewed-sizes", "x4"), ("skewed-sizes", "y5")],
 )
 def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
     """Disk within 2 % of the share and spreads of one: every window held, within 0.05 % of the proven minimum."""
