@@ -192,7 +192,11 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
     one, other = ({rack_of[broker] for broker in side} for side in sided.apart[0].sides)
     assert not one & other
     again = sides_of(spec, build(spec), solution.assignment)
-    assert () == independent_check.check(build(again), solution.assignment)
+    found = independent_check.check(build(again), solution.assignment)
+    # What has no leader moves only where its side forces it to; the sides of an assignment may be others.
+    unled = {(topic.name, row.id) for topic in spec.cluster.topics for row in topic.partitions if row.leader is None}
+    assert set() == {(each.topic, each.partition) for each in found if each.rule != "excluded topic"}
+    assert unled >= {(each.topic, each.partition) for each in found}
 
 
 @examples(60)
