@@ -196,12 +196,10 @@ class ActionModule(ActionBase):
         playbooks, role = (Path(self.task_vars[key]) for key in ("playbook_dir", "role_path"))
         texts = " ".join(each.read_text() for each in (*role.glob("meta/*.yml"), *role.glob("vars/*/*.yml")))
         known = set(re.findall(r"kafka_reassign_\w+", texts))
-        for name in load_extra_vars(self._loader):
-            if name.startswith("kafka_reassign_") and name not in known:
-                near = difflib.get_close_matches(name, known, 1, 0)[0]
-                raise AnsibleActionFail(
-                    f"-e {name}: there is no such setting; the nearest is {near}. Nothing was started"
-                )
+        given = {each for each in load_extra_vars(self._loader) if each.startswith("kafka_reassign_")}
+        for name in sorted(given - known):
+            near = difflib.get_close_matches(name, known, 1, 0)[0]
+            raise AnsibleActionFail(f"-e {name}: there is no such setting; the nearest is {near}. Nothing was started")
         hooks = [each for each in self.given["hooks"] if each and not (playbooks / each).exists()]
         return {"altered": [*altered(self.given["digests"], [role / "files", playbooks.parent])], "missing": hooks}
 
