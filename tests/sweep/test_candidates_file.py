@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -104,3 +106,20 @@ def test_a_folder_that_cannot_be_is_one_sentence(root: str, tmp_path: Path) -> N
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SetupError, match=r"sweep\.scores: .*can't be written \("):
         evaluate.run(PROBLEM, EVERY, scores=folder(root, tmp_path, "c", "changes"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux, which lists the threads of a process")
+def test_reading_starts_no_threads(tmp_path: Path) -> None:
+    """One of pyarrow's that still runs when the process ends may abort it, after all is done."""
+    (tmp_path / "rows").write_bytes(encoded(ROWS))
+    code = f"""
+import os
+from pathlib import Path
+from planner.sweep.candidates_file import is_of
+content, before = Path("rows").read_bytes(), len(os.listdir("/proc/self/task"))
+assert is_of(content, 3, {digest(ROWS)!r})
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "0\n" == ran.stdout

@@ -148,7 +148,8 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
     if not content.startswith(b"PAR1"):
         raise PlannerError(f"{file}: isn't a Parquet file; {_ALLOWED}")
     try:
-        parquet = pq.ParquetFile(BytesIO(content))
+        # Without threads of pyarrow's, which may abort the process when it ends (apache/arrow#34314).
+        parquet = pq.ParquetFile(BytesIO(content), pre_buffer=False)
         about = about_of(parquet.metadata.metadata)
         if about is None:
             raise PlannerError(f"{file}: is a Parquet file, but no load profile of version {VERSION}; {_ALLOWED}")
@@ -158,7 +159,7 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
             raise PlannerError(f"{file}: lacks the columns {', '.join(lacking)}; {_ALLOWED}")
         if not _small(parquet.metadata):
             raise PlannerError(f"{file}: has more than {MOST_ROWS:,} partitions or more hours than theirs; {_ALLOWED}")
-        table = parquet.read(PROFILE_SCHEMA.names)
+        table = parquet.read(PROFILE_SCHEMA.names, use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise PlannerError(f"{file}: can't be read as a load profile ({one_line(error)}); {_ALLOWED}") from None
     try:
@@ -195,7 +196,7 @@ def _fault(rows: pa.Table) -> str | None:
         values = np.asarray(column.fill_null(0), dtype=np.float64)
         if not np.all((values >= 0) & (values < _MOST_VALUE)):
             return f"has a value of {name} that is negative, endless or no number"
-    if len(rows.group_by(["topic", "partition"]).aggregate([])) < len(rows):
+    if len(rows.group_by(["topic", "partition"], use_threads=False).aggregate([])) < len(rows):
         return "has a partition twice"
     return None
 
