@@ -53,9 +53,13 @@ def _completed(kind: inspect.Type, value: Any) -> Any:
         case inspect.VarTupleType() if isinstance(value, list | tuple):
             return [_completed(kind.item_type, each) for each in value]
         case inspect.StructType() if isinstance(value, Mapping):
-            left_out = {field.encode_name: _least(field.type) for field in kind.fields if field.required}
-            types = {field.encode_name: field.type for field in kind.fields}
-            return left_out | {key: _completed(types[key], each) for key, each in value.items() if key in types}
+            return {
+                field.encode_name: _completed(field.type, value[field.encode_name])
+                if field.encode_name in value
+                else _least(field.type)
+                for field in kind.fields
+                if field.required or field.encode_name in value
+            }
         case _:
             return value
 
@@ -71,14 +75,22 @@ def _least(kind: inspect.Type) -> Any:
             return kind.values[0]
         case inspect.VarTupleType():
             return []
-        case inspect.StructType() | inspect.DictType():
-            return _completed(kind, {})
+        case inspect.StructType():
+            return _least_section(kind.cls)
+        case inspect.DictType():
+            return {}
         case inspect.StrType():
             return "none"
         case inspect.BoolType():
             return False
         case _:
             return 0
+
+
+@cache
+def _least_section(kind: type) -> Any:
+    """Made once: a plan has hundreds of sections."""
+    return _completed(_type_info(kind), {})
 
 
 def change(

@@ -91,8 +91,8 @@ def arcs(
     """Arcs with capacities, costs and least units given for each or for all."""
     # There may be millions of arcs: 32 bits are enough for what most of them carry.
     kind = "int32" if np.max(capacity, initial=0) <= np.iinfo(np.int32).max else "int64"
-    capacities, lows = (np.broadcast_to(each, tails.shape).astype(kind) for each in (capacity, low))
-    costs = np.broadcast_to(cost, tails.shape).astype(np.int64)
+    given = ((capacity, kind), (cost, "int64"), (low, kind))
+    capacities, costs, lows = (np.full(tails.shape, each, dtype) for each, dtype in given)
     return Arcs(tails.astype(np.int32, copy=False), heads.astype(np.int32, copy=False), capacities, costs, lows)
 
 
@@ -314,18 +314,16 @@ def _excess(window: Windowed, factor: int) -> Arcs:
         room = np.where(window.most < UNCAPPED, window.most - window.high, room)
     up = _steps(window.tails, window.heads, window.over, room, window.price * factor)
     down = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
-    return join(*up, *down)
+    return join(up, down)
 
 
-def _steps(tails: IntArray, heads: IntArray, spent: LongArray, left: LongArray, price: int) -> list[Arcs]:
-    """One run of arcs a step, for `left` (K,) units beyond the `spent` ones, which have used up the cheaper steps."""
-    runs = []
-    for units, step in EXCESS_STEPS:
-        used = np.minimum(spent, units)
-        taken = np.minimum(left, units - used)
-        runs.append(arcs(tails, heads, taken, step * price))
-        spent, left = spent - used, left - taken
-    return runs
+def _steps(tails: IntArray, heads: IntArray, spent: LongArray, left: LongArray, price: int) -> Arcs:
+    """Arcs for `left` (K,) units beyond the `spent` ones, which have used up the cheaper steps: K of each step."""
+    units, weights = np.array(EXCESS_STEPS, dtype=np.int64).T[:, :, None]
+    room = units - (spent - (units.cumsum(axis=0) - units)).clip(0, units)
+    taken = (left - (room.cumsum(axis=0) - room)).clip(0, room)
+    tails, heads = (np.tile(each, len(EXCESS_STEPS)) for each in (tails, heads))
+    return arcs(tails, heads, taken.ravel(), np.repeat(weights * price, len(taken[0])))
 
 
 @dataclass(frozen=True, eq=False)
