@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks.table import Entries, head, ratio, row
-from planner.execution import batch_costs_and_risks, batch_cutting, default_throttle, partition_changes
+from planner.execution import batch_costs_and_risks, batch_cutting, execution_defaults, partition_changes
 from planner.execution.batch_cutting import Batch
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import UNSTATED, BatchRules, Spec
@@ -25,9 +25,9 @@ _COLUMNS = (
     "cut s",
 )
 _LEGEND = (
-    f"At {default_throttle.THROTTLE_BYTES_PER_SEC // 10**6} MB/s, the throttle without a stated network: a batch of at "
-    f"most an hour for its busiest broker, {default_throttle.REPLICAS_PER_PARTITION} replica of a partition and "
-    f"{default_throttle.ELECTIONS} elections at most. A batch begins when the one before is complete, so all of them "
+    f"At {execution_defaults.THROTTLE_BYTES_PER_SEC // 10**6} MB/s, the throttle without a stated network: a batch of at "
+    f"most an hour for its busiest broker, {execution_defaults.REPLICAS_PER_PARTITION} replica of a partition and "
+    f"{execution_defaults.ELECTIONS} elections at most. A batch begins when the one before is complete, so all of them "
     "take the bytes of each batch's busiest broker, summed; one batch with everything takes those of the busiest "
     "broker of the plan. `cut s` is the time that making the batches takes.",
 )
@@ -50,7 +50,7 @@ def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
     """Cut a plan (P, W) of a spec by default, and not at all."""
     changed = partition_changes.changes(problem, assignment)
     racks = {broker.id: broker.rack for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.rack}
-    execution = default_throttle.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
+    execution = execution_defaults.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
     started = perf_counter()
     batches = batch_cutting.split(changed, execution.batches, racks)
     took = perf_counter() - started

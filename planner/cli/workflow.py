@@ -20,11 +20,11 @@ from planner.cli.fleet import FleetJob, FleetPlan
 from planner.cli.one_spec import Made, Steps, Told, planned
 from planner.export import output_folder
 from planner.export.folder_swap import Say
-from planner.inputs.state.cluster_yaml import is_as_written
 from planner.model import interrupts
 from planner.model.errors import PlannerError, SetupError, UnsafePlanError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import counted
+from planner.model.generated_text import is_as_written
 from planner.plan import bound_and_proof, build, plan_file
 from planner.plan.document.plan_types import Plan
 from planner.report import markdown as report_markdown

@@ -1,18 +1,21 @@
 """Writes a plan's files as one folder, all or nothing: readers find either the old folder or the new one.
 
-The operator's own files in an earlier plan's folder (an inventory, Terraform's state) are kept. Writers take turns, and
-the next one cleans up after a writer that was killed.
+The operator's own files in an earlier plan's folder (an inventory, Terraform's state) are kept. Writers of one folder
+take turns by a lock on a file beside it, which the system releases when its holder dies; the next one cleans up after a
+writer that was killed.
 """
 
+import errno
 import json
 import os
 import tempfile
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from planner.export import folder_check, folder_swap
-from planner.export.folder_swap import Say, turn
+from planner.export.folder_swap import Say
 from planner.model import interrupts
 from planner.model.errors import SetupError
 
@@ -46,6 +49,11 @@ OWN_NAMES = frozenset(
 
 # What a folder holds that may be replaced: a plan's by a plan's alone, a restart's by a restart's.
 PLAN, RESTART = "plan.json", "restart.json"
+# Writing takes seconds for the largest plans; who waits longer waits for something else.
+_PATIENCE_SECONDS = 120.0
+_PAUSE_SECONDS = 0.02
+# What file systems without locks answer.
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF})
 
 
 def check(folder: Path, kind: str = PLAN) -> None:
@@ -84,6 +92,70 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
             seen = folder_swap.signatures(target)
             own = _operators_own(target, folder)
             folder_swap.replace(target, files, own, seen, say)
+
+
+@contextmanager
+def turn(target: Path, say: Say) -> Iterator[bool]:
+    """Hold the lock of a folder, whose parent exists; yields False if the file system has no locks.
+
+    `say` gets a line if another writer holds the lock. SetupError if that lasts longer than any write does.
+    """
+    file = target.parent / f".{target.name}.lock"
+    descriptor = _locked(file, target, say)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            # While it is held: who waits for this file finds that it is gone, and takes a new one.
+            file.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _locked(file: Path, target: Path, say: Say) -> int | None:
+    """The descriptor of the lock file, once it is locked; None if the file system has no locks."""
+    until, told = time.monotonic() + _PATIENCE_SECONDS, False
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        taken = _try(descriptor)
+        if taken and _is_still(file, descriptor):
+            return descriptor
+        os.close(descriptor)
+        if taken is None:
+            file.unlink(missing_ok=True)
+            return None
+        if taken is False and not told:
+            say(f"{target}: another planner writes it; waiting up to {_PATIENCE_SECONDS:.0f} s")
+            told = True
+        interrupts.let_in()
+        if time.monotonic() > until:
+            raise SetupError(f"{target}: another process still holds {file}; nothing was changed")
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _try(descriptor: int) -> bool | None:
+    """True if the lock is ours now, False if another process has it, None if there are no locks."""
+    try:
+        import fcntl  # not on every system
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return None
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        os.close(descriptor)
+        raise
+    return True
+
+
+def _is_still(file: Path, descriptor: int) -> bool:
+    """False if the previous holder removed the file: then our lock is on a file that nobody else will open."""
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

@@ -2,8 +2,11 @@
 
 Topic names, cluster names and addresses are data that others wrote. Each function returns text that its format's
 parser reads back as exactly the value given; for Markdown, which people read, as text without any markup.
+
+A YAML that a command writes begins with a digest, so that the command knows it again.
 """
 
+import hashlib
 import json
 import re
 import sys
@@ -32,6 +35,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 # Long enough for the longest topic name; a rack or a sentence may be of any length.
 _LONGEST_NAME = 250
 _LONGEST_TEXT = 300
+
+# So that a command replaces what it wrote and nobody has worked on since, and nothing else.
+_DIGEST = "# SHA-256 of all below: "
 
 # What Markdown, HTML or a forge could take for markup. `@` would notify whoever bears a rack's name.
 _AT_SIGN = "@<!-- -->"
@@ -156,3 +162,14 @@ def environment() -> jinja2.Environment:
     )
     environment.filters.update(FILTERS)
     return environment
+
+
+def is_as_written(content: bytes, title: str) -> bool:
+    """Whether this is what the command of this title wrote, to the last byte."""
+    body = content.split(b"\n", 2)[-1].decode(errors="replace")
+    return content == with_digest(title, body).encode()
+
+
+def with_digest(title: str, body: str) -> str:
+    """A YAML file under its title and digest, by which `is_as_written` knows it."""
+    return f"# {title}\n{_DIGEST}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"

@@ -77,7 +77,7 @@ class BatchRules:
 class Execution:
     """How the plan will be carried out; nothing of it is run here.
 
-    `unset` are the keys of `execution` that the YAML leaves out and that have a default (see `default_throttle`);
+    `unset` are the keys of `execution` that the YAML leaves out and that have a default (see `execution_defaults`);
     `derived` is what those became, once the changes are known.
     """
 

@@ -1,17 +1,15 @@
-"""What a plan was asked for, and why its partitions and leaders change, as sentences of every output.
+"""What a plan was asked for, as sentences of every output.
 
 Also what it means for a Terraform configuration that declares the topics. Plain text; whoever prints it escapes it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.model.cluster import LEADERS, ApartBy
-from planner.model.formats import brokers, counted, first_lines, number, printable, size
+from planner.model.formats import brokers, counted, first_lines, printable, size
 from planner.plan import bound_and_proof
 from planner.plan.document.cluster_types import TopicRow
-from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ChangesSection
 from planner.report.view import Sentence
@@ -148,54 +146,6 @@ def _groups(plan: Plan, groups: Iterable[str]) -> str:
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
-
-
-_REASONS = {
-    "broker_leaves": "to empty removed brokers",
-    "placement": "to put topics on the brokers that they may use",
-    "replication_factor": "to change the replication factor",
-    "together": "to be led together",
-    "rack_rule": "to spread replicas over racks",
-    "balance_replicas": "to balance replicas or bytes",
-    "leader_rule": "to move leaders as asked",
-    "balance_leaders": "only to balance leaders",
-    "balance_log_dirs": "to balance log dirs",
-}
-
-
-def reasons(plan: Plan) -> str:
-    """How many partitions change for which reason, most first: `12 partitions to empty removed brokers, 3 …`."""
-    counts = Counter(row.reason for row in plan.partitions)
-    of_balance = {} if bound_and_proof.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(
-        f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"
-        for at, (reason, rows) in enumerate(ordered)
-    )
-
-
-def elections(plan: Plan) -> str:
-    """How many preferred leaders are elected, and why: `12 elected: 9 because the leader's replica moves away, 3 …`."""
-    elected = {each.key for batch in plan.batches for each in batch.elect}
-    why = Counter(_why_elected(row) for row in plan.partitions if row.key in elected)
-    told = [f"{number(rows)} {reason}" for reason, rows in sorted(why.items(), key=lambda item: -item[1])]
-    if len(told) == 1 and why.total() == len(elected):
-        return f"{number(len(elected))} elected, {told[0].partition(' ')[2]}"
-    return f"{number(len(elected))} elected: {', '.join(told)}" if why else ""
-
-
-def _why_elected(row: PartitionRow) -> str:
-    if row.leader_before is None:
-        return "because there is no leader today"
-    if row.leader_before not in row.replicas:
-        return "because the leader's replica moves away"
-    if row.reason in ("leader_rule", "together"):
-        return _REASONS[row.reason]
-    return (
-        "to balance leaders"
-        if row.leader_before == row.replicas_before[0]
-        else "because today's leader isn't the preferred one"
-    )
 
 
 def terraform_news(plan: Plan) -> str:

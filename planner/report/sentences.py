@@ -3,6 +3,7 @@
 Nothing here knows Markdown or a terminal; whoever prints a text from the cluster escapes it for where it lands.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from planner.model.balance import BYTE_WINDOWS, WINDOWS
@@ -22,7 +23,7 @@ from planner.model.formats import (
 from planner.plan import bound_and_proof, headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow, WorstHourRow
 from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, ScenarioRow, VariantRow
-from planner.plan.document.partition_types import BatchRow, PlacementRow
+from planner.plan.document.partition_types import BatchRow, PartitionRow, PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.report.view import Quantity
 from planner.scoring.missed_windows import RelaxedRow
@@ -326,3 +327,51 @@ def pace(plan: Plan) -> str:
 def derived(plan: Plan) -> str:
     """The settings that the YAML leaves out, as it takes them, and why: `execution.throttle: 50MB/s (…); …`."""
     return "; ".join(f"{row.key}: {row.value} ({row.why})" for row in plan.execution.derived)
+
+
+_REASONS = {
+    "broker_leaves": "to empty removed brokers",
+    "placement": "to put topics on the brokers that they may use",
+    "replication_factor": "to change the replication factor",
+    "together": "to be led together",
+    "rack_rule": "to spread replicas over racks",
+    "balance_replicas": "to balance replicas or bytes",
+    "leader_rule": "to move leaders as asked",
+    "balance_leaders": "only to balance leaders",
+    "balance_log_dirs": "to balance log dirs",
+}
+
+
+def reasons(plan: Plan) -> str:
+    """How many partitions change for which reason, most first: `12 partitions to empty removed brokers, 3 …`."""
+    counts = Counter(row.reason for row in plan.partitions)
+    of_balance = {} if bound_and_proof.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(
+        f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"
+        for at, (reason, rows) in enumerate(ordered)
+    )
+
+
+def elections(plan: Plan) -> str:
+    """How many preferred leaders are elected, and why: `12 elected: 9 because the leader's replica moves away, 3 …`."""
+    elected = {each.key for batch in plan.batches for each in batch.elect}
+    why = Counter(_why_elected(row) for row in plan.partitions if row.key in elected)
+    told = [f"{number(rows)} {reason}" for reason, rows in sorted(why.items(), key=lambda item: -item[1])]
+    if len(told) == 1 and why.total() == len(elected):
+        return f"{number(len(elected))} elected, {told[0].partition(' ')[2]}"
+    return f"{number(len(elected))} elected: {', '.join(told)}" if why else ""
+
+
+def _why_elected(row: PartitionRow) -> str:
+    if row.leader_before is None:
+        return "because there is no leader today"
+    if row.leader_before not in row.replicas:
+        return "because the leader's replica moves away"
+    if row.reason in ("leader_rule", "together"):
+        return _REASONS[row.reason]
+    return (
+        "to balance leaders"
+        if row.leader_before == row.replicas_before[0]
+        else "because today's leader isn't the preferred one"
+    )

@@ -99,7 +99,7 @@ def facts(plan: Plan) -> Facts:
         *requested.rules(plan, _LONGEST_WISHES),
         ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),
-        ("Leaders", requested.elections(plan) if verdict.replicas_copied(plan) or dirs_move else ""),
+        ("Leaders", sentences.elections(plan) if verdict.replicas_copied(plan) or dirs_move else ""),
         ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Alternative", _needed(plan) if does else ""),
@@ -184,7 +184,7 @@ def _changes(plan: Plan) -> Value:
         for row in [row for row in plan.partitions if row.leader_before != row.replicas[0]][:_MOVES_NAMED]:
             before = "none" if row.leader_before is None else str(row.leader_before)
             examples.append(named(row, before, str(row.replicas[0])))
-    reasons = requested.reasons(plan)
+    reasons = sentences.reasons(plan)
     if not plan.partitions:
         # Where new partitions are placed, of each topic the first one.
         new = tuple(

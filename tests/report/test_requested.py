@@ -1,4 +1,4 @@
-"""What a plan was asked for and why partitions change, as sentences."""
+"""What a plan was asked for, as sentences."""
 
 from __future__ import annotations
 
@@ -47,9 +47,3 @@ def test_other_splits_may_copy_less_unless_the_plan_copies_the_least_of_all(by: 
     plan["spec"] |= {"apart": [{"topics": ["x", "y"], "by": by, "sides": [[1, 2], [3, 4]], "proven": False}]}
     plan["bound"] |= {"least_bytes_moved": 24, "bytes_moved": moved, "method": "flow"}
     assert said == requested.apart(typed(plan))
-
-
-def test_reasons_are_counted() -> None:
-    """Most first."""
-    said = "2 partitions to balance replicas or bytes, 1 only to balance leaders"
-    assert said == requested.reasons(typed(small()))

@@ -185,3 +185,9 @@ def test_what_is_derived_is_shown_with_its_key() -> None:
 
     assert "execution.throttle: 50MB/s (a constant); execution.batches.duration: 1h (a batch)" == derived(typed(plan))
     assert derived(typed(small())) == ""
+
+
+def test_reasons_are_counted() -> None:
+    """Most first."""
+    said = "2 partitions to balance replicas or bytes, 1 only to balance leaders"
+    assert said == sentences.reasons(typed(small()))

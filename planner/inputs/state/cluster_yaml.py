@@ -1,6 +1,5 @@
 """A state as the `cluster` part of a spec, in YAML. Every name goes through the YAML library, numbers through none."""
 
-import hashlib
 import json
 import re
 import sys
@@ -13,14 +12,12 @@ import yaml
 from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.yaml_source import read_yaml
 from planner.model.cluster import OF_TOPIC, Broker, Config, Partition, PartitionKey, Topic
-from planner.model.generated_text import yaml_scalar
+from planner.model.generated_text import with_digest, yaml_scalar
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _ENDLESS = sys.maxsize
 
 TITLE = "Written by planner import; a part of a spec, to be completed with what is to change."
-# So that a command replaces what it wrote and nobody has worked on since, and nothing else.
-_DIGEST = "# SHA-256 of all below: "
 
 
 @dataclass(frozen=True)
@@ -41,17 +38,7 @@ class Imported:
 
 def text(imported: Imported) -> str:
     """The YAML, with a final newline; a sound spec by itself."""
-    return _marked(TITLE, "\n".join(_lines(imported)) + "\n")
-
-
-def is_as_written(content: bytes, title: str) -> bool:
-    """Whether this is what the command of this title wrote, to the last byte."""
-    body = content.split(b"\n", 2)[-1].decode(errors="replace")
-    return content == _marked(title, body).encode()
-
-
-def _marked(title: str, body: str) -> str:
-    return f"# {title}\n{_DIGEST}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+    return with_digest(TITLE, "\n".join(_lines(imported)) + "\n")
 
 
 def _lines(imported: Imported) -> Iterator[str]:
@@ -225,7 +212,7 @@ def with_brokers(
         block.append(f"limits: {{disk_used: {disk_used}}}\n")
     if kept and not kept[-1].endswith("\n"):
         kept[-1] += "\n"
-    return _marked(title, "".join([*kept, *block]))
+    return with_digest(title, "".join([*kept, *block]))
 
 
 # What asks for another change, or for an evenness that copies more; the rules and limits stay.
@@ -257,4 +244,4 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
         "balance": dict.fromkeys(("replicas", "leaders", "topic_replicas", "disk"), "none"),
         "sweep": {"candidates": 30},
     }
-    return _marked(title, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120))
+    return with_digest(title, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120))

@@ -14,7 +14,6 @@ from planner.inputs.state.cluster_yaml import (
     Imported,
     describe,
     drained,
-    is_as_written,
     log_dirs,
     text,
     topic_configs,
@@ -22,6 +21,7 @@ from planner.inputs.state.cluster_yaml import (
 )
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.errors import Place
+from planner.model.generated_text import is_as_written
 
 TOPICS = (Topic("a", (Partition(0, (1, 2), 1), Partition(1, (2, 1), None, (1,)))),)
 WRITTEN = Imported("prod: 1", (Broker(1, "r"), Broker(2)), TOPICS, {("a", 0): 5})

@@ -10,7 +10,7 @@ import plan_documents
 import pytest
 from clusters import no_racks, spec_of
 
-from planner.execution.default_throttle import settled
+from planner.execution.execution_defaults import settled
 from planner.execution.partition_changes import changes
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
