@@ -25,8 +25,8 @@ _COLUMNS = (
     "cut s",
 )
 _LEGEND = (
-    f"At {execution_defaults.THROTTLE_BYTES_PER_SEC // 10**6} MB/s, the throttle without a stated network: a batch of at "
-    f"most an hour for its busiest broker, {execution_defaults.REPLICAS_PER_PARTITION} replica of a partition and "
+    f"At {execution_defaults.THROTTLE_BYTES_PER_SEC // 10**6} MB/s, the throttle without a stated network: a batch of "
+    f"at most an hour for its busiest broker, {execution_defaults.REPLICAS_PER_PARTITION} replica of a partition and "
     f"{execution_defaults.ELECTIONS} elections at most. A batch begins when the one before is complete, so all of them "
     "take the bytes of each batch's busiest broker, summed; one batch with everything takes those of the busiest "
     "broker of the plan. `cut s` is the time that making the batches takes.",
