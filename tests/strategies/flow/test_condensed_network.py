@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from clusters import cordoned, problem_of, problems, specs
+from full_network import FOUR_RACKS, assert_is_a_flow, spread_out
 from hypothesis import given
 from properties import examples
 
@@ -18,8 +19,6 @@ from planner.scoring.windows import windows
 from planner.strategies.flow import condensed_network, min_cost_flow
 from planner.strategies.flow.layout import Network, lay_out, windowed
 from planner.strategies.optimum import solve
-
-FOUR_RACKS = {1: "a", 2: "b", 3: "c", 4: "d"}
 
 
 def both(problem: Problem) -> tuple[min_cost_flow.Flow | None, min_cost_flow.Flow | None]:
@@ -35,14 +34,6 @@ def crossing(partitions: int) -> Problem:
     changes = Changes(add_brokers=(Broker(5, "d"), Broker(6, "a")))
     sizes = {"t": [3] * partitions, "u": [5] * partitions}
     return problem_of(FOUR_RACKS, lists, sizes=sizes, changes=changes, balance=Balance(topic_replicas=SPREAD_1))
-
-
-def spread_out(partitions: int) -> Problem:
-    """Three replicas in four racks, the same number in each, and a second broker in each."""
-    lists = {name: [(1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2)] * partitions for name in ("t", "u")}
-    sizes = {name: list(range(1, 4 * partitions + 1)) for name in lists}
-    added = tuple(Broker(broker + 4, rack) for broker, rack in FOUR_RACKS.items())
-    return problem_of(FOUR_RACKS, lists, sizes=sizes, changes=Changes(add_brokers=added))
 
 
 @examples(200)
@@ -64,20 +55,8 @@ def test_its_flow_is_one_of_the_full_network(problem: Problem) -> None:
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
     solved = condensed_network.solve(layout, network, bounds)
-    if solved is None:
-        return
-
-    carried = [(network.arcs.tails, network.arcs.heads, solved.units)]
-    carried += [(each.tails, each.heads, units) for each, units in zip(bounds, solved.through, strict=True)]
-    net = network.supplies.copy()
-    for tails, heads, units in carried:
-        np.subtract.at(net, tails, units)
-        np.add.at(net, heads, units)
-    assert not net.any()
-    assert ((network.arcs.lows <= solved.units) & (solved.units <= network.arcs.capacities)).all()
-    assert all(
-        ((each.low <= units) & (units <= each.high)).all() for each, units in zip(bounds, solved.through, strict=True)
-    )
+    if solved is not None:
+        assert_is_a_flow(network, bounds, solved)
 
 
 @pytest.mark.parametrize("case", ["expand-small", "expand-mid", "raise-rf", "decommission", "no-racks"])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from clusters import cordoned, problem_of, problems, specs
+from full_network import assert_is_a_flow, spread_out
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
@@ -54,17 +55,7 @@ def same_as_in_full(problem: Problem, prices: LongArray) -> bool:
     full = min_cost_flow.solve(network.arcs, bounds, network.supplies)
     assert full is not None
     assert quick.cost == full.cost
-    carried = [(network.arcs.tails, network.arcs.heads, quick.units)]
-    carried += [(each.tails, each.heads, units) for each, units in zip(bounds, quick.through, strict=True)]
-    net = network.supplies.copy()
-    for tails, heads, units in carried:
-        np.subtract.at(net, tails, units)
-        np.add.at(net, heads, units)
-    assert not net.any()
-    assert ((network.arcs.lows <= quick.units) & (quick.units <= network.arcs.capacities)).all()
-    assert all(
-        ((each.low <= units) & (units <= each.high)).all() for each, units in zip(bounds, quick.through, strict=True)
-    )
+    assert_is_a_flow(network, bounds, quick)
     return True
 
 
@@ -92,11 +83,7 @@ def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
 @pytest.mark.parametrize("partitions", [1, 2, 5])
 def test_newcomers_that_change_racks_are_given_to_rows(partitions: int) -> None:
     """More racks than replicas: a replica that leaves may go to any rack that its partition isn't in."""
-    racks = {1: "a", 2: "b", 3: "c", 4: "d"}
-    lists = {name: [(1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2)] * partitions for name in ("t", "u")}
-    sizes = {name: list(range(10**6, 10**6 + 4 * partitions)) for name in lists}
-    added = tuple(Broker(broker + 4, rack) for broker, rack in racks.items())
-    problem = problem_of(racks, lists, sizes=sizes, changes=Changes(add_brokers=added))
+    problem = spread_out(partitions, 10**6)
     assert same_as_in_full(problem, GRAIN * empty(problem))
 
 
