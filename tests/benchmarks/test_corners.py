@@ -62,6 +62,7 @@ def test_a_corner_is_planned_and_said() -> None:
     assert () == independent_check.check(problem, plan.assignment)
 
 
+@pytest.mark.slow
 def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """As numbers and as cells."""
     monkeypatch.setattr(corners, "apart", lambda made, kind, seed, whole: measure(kind, seed, whole=not whole))

@@ -79,6 +79,7 @@ def test_another_broker_may_carry_what_is_outside() -> None:
     assert judge.least_loads(outside.replicas).exact == outside.loads
 
 
+@pytest.mark.slow
 def test_the_excess_that_is_told_is_the_least_or_less() -> None:
     """What the certificate says of how much any plan is outside is so."""
     problem = overfull()

@@ -96,6 +96,7 @@ def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path):
         benchmark.lines(Scope(out=tmp_path / "taken"))
 
 
+@pytest.mark.slow
 def test_files_hold_what_was_said_and_measured(tmp_path):
     """Markdown as printed, numbers by table, and a plot for each table that has one."""
     point = tiny_point()

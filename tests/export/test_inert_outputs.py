@@ -92,6 +92,7 @@ def assert_no_markup(text: str, where: str) -> None:
     assert "@octocat" not in text or not where.endswith(".md"), where
 
 
+@pytest.mark.slow
 def test_files(plan: Path) -> None:
     """All of a plan's folder: JSON, YAML, Markdown, HTML, SVG, digests."""
     names = [path for path in sorted(plan.rglob("*")) if path.is_file() and path.suffix != ".parquet"]

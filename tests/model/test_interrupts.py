@@ -320,6 +320,7 @@ def page_faults(*words: str, **environment: str) -> int:
     return int(ran.stdout)
 
 
+@pytest.mark.slow
 def test_freed_memory_is_kept_for_the_next_array() -> None:
     """The system is asked for it once."""
     assert GLIBC == interrupts.keep_freed()

@@ -77,6 +77,7 @@ def test_edges_that_are_not_those_of_the_windows_are_refused() -> None:
                 bound_json.from_document(made)
 
 
+@pytest.mark.slow
 def test_starts_that_nothing_is_proven_for_are_refused() -> None:
     """A bound for some starts of a window only."""
     made = document()
