@@ -93,6 +93,11 @@ class Broker:
     cordoned_log_dirs: tuple[str, ...] = ()
 
     @property
+    def capacity(self) -> tuple[int | None, ...]:
+        """What brokers of one class have alike; `max_disk_bytes` may be one broker's alone, such as a drained one's."""
+        return self.disk_bytes, self.network_bytes_per_sec, self.max_replicas, self.max_leaders
+
+    @property
     def cordoned(self) -> bool:
         """True where all of its log dirs, as far as they are listed, get no new replica."""
         dirs = {each.path for each in self.log_dirs}

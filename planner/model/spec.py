@@ -103,11 +103,21 @@ class Rate:
 
 @dataclass(frozen=True)
 class BrokerClass:
-    """A broker that can be added: its room for log dirs and what its network carries each way; None: not stated."""
+    """A broker that can be added: its room for log dirs, what its network carries each way and its caps; None: not
+    stated.
+    """
 
     name: str
     disk_bytes: int | None = None
     network_bytes_per_sec: int | None = None
+    max_replicas: int | None = None
+    max_leaders: int | None = None
+    max_disk_bytes: int | None = None
+
+    def broker(self, broker_id: int, rack: str | None) -> Broker:
+        """A broker of this class."""
+        caps = self.max_replicas, self.max_leaders, self.max_disk_bytes
+        return Broker(broker_id, rack, self.disk_bytes, self.network_bytes_per_sec, (), *caps)
 
 
 @dataclass(frozen=True)

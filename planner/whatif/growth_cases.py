@@ -147,11 +147,10 @@ def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
     """The classes of brokers that may be added: the YAML's, or else the different capacities of today's brokers."""
     if spec.growth.classes:
         return spec.growth.classes
-    found: dict[tuple[int | None, int | None], BrokerClass] = {}
+    found: dict[tuple[int | None, ...], BrokerClass] = {}
     for each in sorted(spec.cluster.brokers, key=lambda broker: broker.id):
-        capacity = (each.disk_bytes, each.network_bytes_per_sec)
-        if capacity != (None, None):
-            found.setdefault(capacity, BrokerClass(f"like broker {each.id}", *capacity))
+        if each.disk_bytes is not None or each.network_bytes_per_sec is not None:
+            found.setdefault(each.capacity, BrokerClass(f"like broker {each.id}", *each.capacity))
     return tuple(found.values())
 
 
@@ -170,7 +169,8 @@ def _counts(spec: Spec, base: GrowthCase, of: BrokerClass) -> tuple[int, ...]:
 def at_least(spec: Spec, base: GrowthCase, of: BrokerClass) -> int:
     """The fewest brokers of a class with which no total is above what all brokers may hold together."""
     problem = base.forecast.problem
-    disk = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes)
+    rooms = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes), of.max_disk_bytes
+    disk = min((each for each in rooms if each is not None), default=None)
     preferred = np.where(problem.replicas[:, 0] >= 0, problem.replicas[:, 0], -1)
     needed = 0
     for month in range(base.months + 1):
@@ -196,7 +196,7 @@ def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
     for number in islice(free_ids({broker.id for broker in brokers}), count):
         rack = min(names, key=lambda name: (inside.count(name), name)) if names else None
         inside.append(rack)
-        added.append(Broker(number, rack, of.disk_bytes, of.network_bytes_per_sec))
+        added.append(of.broker(number, rack))
     changes = replace(spec.changes, add_brokers=(*spec.changes.add_brokers, *added))
     return replace(spec, changes=changes)
 

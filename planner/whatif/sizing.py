@@ -18,9 +18,9 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, SetupError
 from planner.model.growth_forecast import at_history_end
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import UNCAPPED, IntArray, LongArray, Problem
 from planner.model.recorded import SpecLimits
-from planner.model.spec import Budget, Changes, Sizing, Spec
+from planner.model.spec import BrokerClass, Budget, Changes, Sizing, Spec
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
@@ -68,14 +68,12 @@ def combinations(spec: Spec) -> tuple[Combination, ...]:
     for of in sizing.classes:
         for per_rack in range(sizing.per_rack[0], sizing.per_rack[1] + 1):
             for keeps in (True, False):
-                changed = _changed(spec, (of.disk_bytes, of.network_bytes_per_sec), per_rack, keeps)
+                changed = _changed(spec, of, per_rack, keeps)
                 found.setdefault(changed, Combination(len(found) + 1, of.name, per_rack, keeps, *changed))
     return tuple(found.values())
 
 
-def _changed(
-    spec: Spec, capacity: tuple[int | None, int | None], per_rack: int, keeps: bool
-) -> tuple[tuple[Broker, ...], tuple[int, ...]]:
+def _changed(spec: Spec, of: BrokerClass, per_rack: int, keeps: bool) -> tuple[tuple[Broker, ...], tuple[int, ...]]:
     """The brokers to be added, and the ids of those to be removed: of the class the last ones, where there are more."""
     brokers = sorted(spec.cluster.brokers, key=lambda each: each.id)
     names = {broker.rack for broker in brokers if broker.rack is not None}
@@ -84,10 +82,10 @@ def _changed(
     added, stay = list[Broker](), set[int]()
     for rack in racks:
         here = [broker for broker in brokers if broker.rack == rack]
-        alike = [broker.id for broker in here if (broker.disk_bytes, broker.network_bytes_per_sec) == capacity]
+        alike = [broker.id for broker in here if broker.capacity == of.broker(broker.id, rack).capacity]
         stay.update(alike[:per_rack])
         stay.update(broker.id for broker in here if keeps and broker.id not in alike)
-        added += [Broker(next(ids), rack, *capacity) for _ in range(per_rack - len(alike))]
+        added += [of.broker(next(ids), rack) for _ in range(per_rack - len(alike))]
     return tuple(added), tuple(broker.id for broker in brokers if broker.id not in stay)
 
 
@@ -152,7 +150,8 @@ def evaluate(study: SizingStudy, combination: Combination) -> Row:
     # Where all together hold too little at the end, no plan for the end is worth its time.
     tried = list(_plans(question, 1 if together else 2))
     if not tried:
-        none = Limit(0, None, "too few brokers or racks for the replication factors")
+        caps = "" if problem.caps is None else " and caps"
+        none = Limit(0, None, f"too few brokers or racks for the replication factors{caps}")
         return {**row, **_lasting((none, None)), **dict.fromkeys(_OF_PLANS)}
     months = question.sizing.months + 1
     first, solved = max(tried, key=lambda each: (each[0][0].month if each[0][0] else months, -each[1]["bytes_moved"]))
@@ -230,7 +229,10 @@ class _SizingQuestion:
         """The first limit that all brokers together reach, whatever the plan."""
         targets, factors = self.problem.targets, self.problem.replication_factors.astype(np.int64)
         each, count = self.sizing.replicas_per_broker, int(targets.sum())
-        if each is not None and int(factors.sum()) > each * count:
+        caps = self.problem.caps
+        rooms = [each * count] if each is not None else []
+        rooms += [] if caps is None else [int(caps[0, targets].sum())]
+        if int(factors.sum()) > min(rooms, default=UNCAPPED):
             return Limit(0, None, "replicas")
         found = []
         for what, room, held in (

@@ -62,11 +62,11 @@ def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequen
 def _price(spec: Spec) -> float | None:
     """Money a month for all brokers of a spec; None where any has no price. A broker has the class of its capacity."""
     cents, prices = 0, dict(asked(spec).prices)
-    classes = {(each.disk_bytes, each.network_bytes_per_sec): each.name for each in reversed(spec.growth.classes)}
+    classes = {each.broker(0, None).capacity: each.name for each in reversed(spec.growth.classes)}
     for broker in spec.all_brokers:
         if broker.id in spec.changes.leaving:
             continue
-        of_class = prices.get(classes.get((broker.disk_bytes, broker.network_bytes_per_sec), ""))
+        of_class = prices.get(classes.get(broker.capacity, ""))
         if of_class is None:
             return None
         cents += of_class

@@ -82,6 +82,16 @@ def test_the_fewest_brokers_that_last():
     assert Broker(2, "b").id < problem.broker_ids[2]
 
 
+def test_the_caps_of_a_class_hold_for_the_brokers_that_are_added():
+    """They are those that a plan for the same brokers in the YAML keeps."""
+    capped = BrokerClass("capped", 50_000, None, max_replicas=1, max_disk_bytes=20_000)
+    cases = cluster(disk=9_999, classes=(capped,), months=3)
+    problem = next(case for case in cases if case.added == 4).forecast.problem
+
+    assert [1] * 4 == problem.caps[0, 2:].tolist()
+    assert [20_000] * 4 == problem.disk_limit_bytes[2:].tolist()
+
+
 def test_a_cluster_many_times_as_large_is_not_planned():
     """How many brokers it takes at the least is told; more than four times today's aren't tried."""
     most = (growth_cases.MOST_TIMES - 1) * 2

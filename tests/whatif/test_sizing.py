@@ -117,6 +117,20 @@ def test_replicas_are_limited() -> None:
     assert row(to_size(replicas_per_broker=3, per_rack=(1, 1), classes=(SMALL,)), 1)["holds"]
 
 
+def test_the_caps_of_a_class_hold_for_the_brokers_that_are_bought() -> None:
+    """Eight replicas aren't on three brokers that hold two each, nor four leaders on three that lead one each."""
+    capped = BrokerClass("capped", 300, 3000, max_replicas=2, max_leaders=1, max_disk_bytes=60)
+    spec = to_size(classes=(capped,))
+    few, many = combinations(spec)[1], combinations(spec)[3]
+
+    assert {(2, 1, 60)} == {(b.max_replicas, b.max_leaders, b.max_disk_bytes) for b in many.added}
+    assert (False, 0, "replicas") == tuple(row(spec, few.number)[key] for key in ("holds", "month", "limit"))
+    assert row(spec, many.number)["holds"]
+    led = to_size(classes=(replace(capped, max_replicas=None),), per_rack=(1, 1))
+    assert "too few brokers or racks for the replication factors and caps" == row(led, 2)["limit"]
+    assert [(4, 5, 6)] * 2 == [tuple(b.id for b in each.added) for each in combinations(led)]
+
+
 def test_too_few_brokers_have_no_plan() -> None:
     """Two replicas need two brokers."""
     spec = to_size(spec_of({1: "a"}, {"t": [(1,)]}, sizes=1), per_rack=(1, 1), classes=(SMALL,), racks=("a",))

@@ -6,7 +6,7 @@ crosses racks needs racks and rates, and shares are of everything.
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment
@@ -23,7 +23,7 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
-from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, of_months, share_ppm
+from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, monthly, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
 from planner.model.build_problem import may_move
@@ -49,6 +49,19 @@ def _classes_exist(document: Document) -> Iterator[Finding]:
     for path, name in [*named, *((("prices", name), name) for name in stated.get("prices", ()))]:
         if name not in known:
             yield unknown(document, ("sizing", *path), name, "cluster.broker_classes", known)
+
+
+@CAPACITY_RULES.reads("sizing.prices", "cluster.broker_classes", "cluster.profile")
+def _alike_classes_cost_alike(document: Document) -> Iterator[Finding]:
+    """A broker's class is told by its capacity, so that brokers of one capacity have one price."""
+    prices: dict[str, float] = document.get("sizing", "prices") or {}
+    for one, other in combinations(monthly(document).classes if prices else (), 2):
+        alike = one.broker(0, None).capacity == other.broker(0, None).capacity
+        if alike and prices.get(one.name) != prices.get(other.name):
+            named, of = (other.name, one.name) if other.name in prices else (one.name, other.name)
+            stated = f"and {prices[of]}" if of in prices else "and no price"
+            message = f"{prices[named]}, {stated} for {of} of the same capacity; allowed: one price"
+            yield document.finding(("sizing", "prices", named), f"{message}, or unlike capacities")
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes", BROKERS)

@@ -139,7 +139,9 @@ def monthly(document: Document) -> Monthly:
     """`growth` and `cluster.broker_classes`, in the file's order."""
     rates = tuple(Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
     classes = (document.get("cluster", "broker_classes") or {}).items()
-    return Monthly(rates, tuple(BrokerClass(name, *capacity(stated)) for name, stated in classes))
+    return Monthly(
+        rates, tuple(BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
+    )
 
 
 def sizing(document: Document) -> Sizing | None:

@@ -40,6 +40,25 @@ CASES = [
         ("7:40 sizing.prices.smal", "'smal' isn't in cluster.broker_classes", "allowed: small, large"),
     ),
     (
+        "one_capacity_of_two_prices",
+        sized(
+            "{brokers_per_rack: 2, prices: {small: 3, twin: 2}}",
+            HEAD.replace("{small: {disk: 1GB}", "{small: {disk: 1GB}, twin: {disk: 1000MB}"),
+        ),
+        (
+            "7:50 sizing.prices.twin",
+            "2, and 3 for small of the same capacity; allowed: one price, or unlike capacities",
+        ),
+    ),
+    (
+        "one_capacity_without_a_price",
+        sized(
+            "{brokers_per_rack: 2, prices: {small: 3}}",
+            HEAD.replace("{small: {disk: 1GB}", "{small: {disk: 1GB}, twin: {disk: 1GB}"),
+        ),
+        ("7:40 sizing.prices.small", "3, and no price for twin of the same capacity"),
+    ),
+    (
         "no_class",
         sized(
             "{brokers_per_rack: 2}",
