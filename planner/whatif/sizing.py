@@ -256,9 +256,9 @@ class _SizingQuestion:
         for words, down in self._failures():
             alive = (assignment >= 0) & ~np.append(down, True)[assignment]
             living = np.where(alive, assignment, -1)
-            # More brokers don't help a partition with a single replica.
-            offline = ~alive.any(axis=1) & (problem.replication_factors > 1)
-            if offline.any():
+            # More brokers don't help a partition with a single replica, and those to be made aren't there yet.
+            offline = ~alive.any(axis=1) & (assignment[:, 0] >= 0)
+            if (offline & (problem.replication_factors > 1)).any():
                 found.append(Limit(0, None, f"partitions offline{words}"))
             # A leader that lives stays, else the next replica takes over.
             stays = (leaders >= 0) & ~np.append(down, True)[leaders]

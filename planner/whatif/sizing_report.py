@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from planner.model import formats
+from planner.model.build_problem import build
 from planner.model.formats import amount, counted, gap_shown, number, percent, size
 from planner.model.spec import Spec
 from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, SizesDocument
@@ -20,6 +21,8 @@ from planner.whatif.sizing import Combination, asked, spec_of
 
 FORMAT_VERSION = "1.0"
 _SHOWN, _POINTS_NAMED = 12, 12
+# Limits that all brokers together may reach, whatever the plan.
+_OF_ALL = ("disk", "network", "replicas")
 
 
 def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequence[Row]) -> SizesDocument:
@@ -101,7 +104,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
     if any(row.price is None for row in sizes):
         yield "a price is unknown where sizing.prices has none for a broker's class"
     if asked(spec).survive != "none":
-        single = sum(len(topic.partitions) for topic in spec.cluster.topics if len(topic.partitions[0].replicas) == 1)
+        single = int((build(spec).replication_factors == 1).sum())
         if single:
             yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
     if spec.week is None or not spec.week.planned_for:
@@ -167,8 +170,8 @@ def _a_rack(document: SizesDocument) -> str:
 
 
 def _limit(of: FirstLimit) -> str:
-    where = "all brokers together" if of.broker is None else f"broker {of.broker}"
-    return f"{of.limit}, {where}"
+    together = ", all brokers together" if of.limit in _OF_ALL else ""
+    return f"{of.limit}{together if of.broker is None else f', broker {of.broker}'}"
 
 
 def _sizes_table(document: SizesDocument) -> Table[SizeRow]:

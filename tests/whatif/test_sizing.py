@@ -16,7 +16,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import SetupError
 from planner.model.recorded import PlacementRuleRow
-from planner.model.spec import BrokerClass, Changes, Monthly, Rate, Sizing, Spec
+from planner.model.spec import BrokerClass, Changes, Monthly, NewPartitions, Rate, Sizing, Spec
 from planner.whatif import sizing
 from planner.whatif.sizing import Combination, combinations
 from planner.whatif.sizing import spec_of as sized_spec
@@ -167,6 +167,13 @@ def test_a_rack_with_all_replicas_takes_partitions_down() -> None:
     base = spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1)
     assert "partitions offline without rack a" == sizing.as_it_is(to_size(base, survive="rack"))["limit"]
     assert row(to_size(base, survive="rack", per_rack=(2, 2)), 1)["holds"]
+
+
+def test_partitions_to_be_made_are_not_offline_today() -> None:
+    """Today's cluster doesn't have them."""
+    spec = to_size(survive="broker")
+    made = replace(spec, changes=Changes(new_partitions=(NewPartitions("new", 0, 3, 2),)))
+    assert [True, True] == [sizing.as_it_is(each)["holds"] for each in (spec, made)]
 
 
 @examples(60)

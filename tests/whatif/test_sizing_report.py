@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from clusters import spec_of
 
-from planner.model.spec import BrokerClass, Monthly, Sizing
+from planner.model.recorded import ReplicationFactorRow
+from planner.model.spec import BrokerClass, Changes, Monthly, NewPartitions, Sizing
 from planner.plan.document import codec
 from planner.report import markdown
 from planner.whatif import sizing_report
@@ -142,3 +143,19 @@ def test_without_racks_a_number_is_that_of_all_brokers():
     assert " a rack" not in text
     assert "| not at all (disk) |" in text
     assert "until 0" not in text
+
+
+def test_single_replicas_are_those_of_the_plan_that_is_made():
+    """Of three topics, one of which gets a second replica, and one is new; what is offline is on no broker together."""
+    base = spec_of({1: "a", 2: "b"}, {"t": [(1,)], "u": [(1, 2), (2,)]}, sizes=20)
+    changes = Changes(
+        set_replication_factor=(ReplicationFactorRow("t", 2),), new_partitions=(NewPartitions("new", 0, 3, 1),)
+    )
+    asked = to_size(survive="broker")
+    spec = replace(asked, cluster=replace(base.cluster, brokers=asked.cluster.brokers), changes=changes)
+    offline = {"month": 0, "broker": None, "limit": "partitions offline without broker 1"}
+    rows = [row(number) for number in range(1, 7)]
+    document = sizing_report.document(spec, combinations(spec), offline, rows)
+
+    assert "4 partitions with a single replica: offline without the broker, whatever you buy" in document.notes
+    assert "Today's cluster is above a limit from the start: partitions offline without broker 1." == told(document)[0]
