@@ -154,8 +154,10 @@ def place(
     after each round of the brokers, so that the load of a failed broker goes to more than its neighbors.
     """
     brokers, rack_aware = _brokers(spec, options)
+    first, last = options["start_partition"], options["start_partition"] + options["partitions"] - 1
+    if last > LARGEST_ID:
+        raise click.UsageError(f"--start-partition {first}: the last id is {last}; allowed: ids up to {LARGEST_ID}")
     lists = _placed(brokers, rack_aware, options)
-    first = options["start_partition"]
     match form:
         case "json":
             if not TOPIC_NAME.fullmatch(topic or ""):

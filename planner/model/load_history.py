@@ -76,6 +76,21 @@ def at_end(hours: float, growth: float) -> float:
     return power / -math.expm1(-power) if power else 1.0
 
 
+def topic_ends(
+    topic_of: NDArray[np.integer[Any]],
+    growth: NDArray[np.floating[Any]],
+    coverage: NDArray[np.floating[Any]],
+    span: Span,
+) -> list[float]:
+    """Of each topic, with its growth (T,), how many times its mean is written at the end: 1 where growth is unknown.
+
+    The known hours of a topic, by its partitions' coverage (N,), are the last ones: it may have appeared later.
+    """
+    covered = np.bincount(topic_of, np.nan_to_num(coverage, nan=1.0)) / np.bincount(topic_of).clip(min=1)
+    known = zip(covered.tolist(), np.nan_to_num(growth).tolist(), strict=True)
+    return [at_end(share * span.hours, rate) for share, rate in known]
+
+
 def outgrown(span: Span, times: Mapping[str, float]) -> tuple[str, ...]:
     """A warning where topics are written far faster at a history's end than on average: so many times (`at_end`)."""
     faster = sorted((-each, topic) for topic, each in times.items() if each >= _OUTGROWN)

@@ -21,10 +21,10 @@ from planner.model.load_history import (
     HOURS_OF_WEEK,
     About,
     Findings,
-    at_end,
     doubts,
     hour_name,
     outgrown,
+    topic_ends,
     topic_growth,
     topics_of,
 )
@@ -43,7 +43,8 @@ class LoadedTopic:
     """The sums of a topic's partitions, rates in bytes/s; growth is a fraction per month.
 
     A sum is of the partitions that have the value, and None where none has. `busiest_hour` is the hour of the week with
-    the highest mean rate in, 0 for Monday 00:00 UTC; None without rates.
+    the highest mean rate in, 0 for Monday 00:00 UTC; None without rates. At the end of the history it is written
+    `at_end` times as fast as on average.
     """
 
     topic: str
@@ -54,6 +55,7 @@ class LoadedTopic:
     busiest_hour: int | None
     busiest_in: float | None
     growth_per_month: float | None
+    at_end: float
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,11 @@ class LoadSummary:
 def summary(rows: pa.Table, about: About) -> LoadSummary:
     """The summary of a profile's rows (PROFILE_SCHEMA)."""
     of, names = topics_of(rows)
-    per_month, *columns = (
-        np.asarray(rows[name].cast("double").fill_null(np.nan)) for name in ("growth_per_month", *_SUMMED)
+    per_month, coverage, *columns = (
+        np.asarray(rows[name].cast("double").fill_null(np.nan)) for name in ("growth_per_month", "coverage", *_SUMMED)
     )
     growth = topic_growth(of, len(names), per_month, columns[1])
+    ends = topic_ends(of, growth, coverage, about.span)
     weeks = [_hour_rows(rows[name]) for name in ("hours_in", "hours_out")]
     week_in = _sums(weeks[0], of, len(names))
     topics = [
@@ -104,6 +107,7 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
             int(np.nanargmax(week)) if np.nan_to_num(week).any() else None,
             None if np.isnan(week).all() else float(np.nanmax(week)),
             _known(growth[at]),
+            round(ends[at], 6),
         )
         for at, (count, held, rate_in, rate_out, week) in enumerate(
             zip(np.bincount(of), *(_sums(each, of, len(names)) for each in columns), week_in, strict=True)
@@ -171,7 +175,7 @@ def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table
         for name, count in of.lacking.items()
         if 0 < count < of.partitions
     )
-    times = {topic.topic: at_end(span.hours, topic.growth_per_month or 0.0) for topic in of.topics}
+    times = {topic.topic: topic.at_end for topic in of.topics}
     found = (*doubts(span), *outgrown(span, times), *lacking, *_flaws(of.about.findings))
     return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
 

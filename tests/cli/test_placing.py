@@ -9,6 +9,7 @@ from folders import DATA, EXAMPLES
 
 from planner.cli.placing import of_file, seeds_document, seeds_view
 from planner.model.cluster import Partition, Topic
+from planner.model.recorded import LARGEST_ID
 from planner.report import markdown
 from planner.strategies import kafka_classic, kafka_striped
 from planner.whatif import explain_seeds
@@ -134,6 +135,10 @@ def test_a_spec_gives_brokers_and_racks(planner):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (
+            ("--brokers", "0,1,2", *PAIR, "--start-partition", LARGEST_ID),
+            "--start-partition 2147483647: the last id is 2147483652; allowed: ids up to 2147483647",
+        ),
         (("--brokers", "0,x", *PAIR), "'0,x' isn't a list of brokers; allowed: ids, each once"),
         (("--brokers", "0,0", *PAIR), "'0,0' isn't a list of brokers"),
         (("--brokers", "0,1,2", "--racks", "0:a", *PAIR), "'0:a' isn't a list of racks"),

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from planner.inputs.load import profile_file
+from planner.inputs.load.cluster_load import cluster_load
 from planner.model.load_history import About, Findings, Span
 from planner.whatif import load_view
 
@@ -57,6 +58,18 @@ def test_growth_is_weighted_by_rates() -> None:
 
     assert known.growth_per_month == pytest.approx(0.2)
     assert unknown.growth_per_month is None
+
+
+def test_a_topic_grew_in_its_known_hours_alone() -> None:
+    """What is told of rates at the end is where a forecast begins, also of a topic that appeared later."""
+    about, late = About(Span(0, 90 * 24)), row("late", 0, 100, 1.0) | {"coverage": 0.1}
+    rows = pa.Table.from_pylist([late, row("old", 0, 100, 1.0), row("b", 0, 1)], profile_file.PROFILE_SCHEMA)
+    found, joined = load_view.summary(rows, about), cluster_load(rows, about)
+
+    assert {"late": joined.at_end["late"], "old": joined.at_end["old"], "b": 1_000_000} == {
+        each.topic: round(1_000_000 * each.at_end) for each in found.topics
+    }
+    assert any("faster (old): planner growth" in line for line in load_view.blocks(found)[0][1].lines)
 
 
 def test_flaws_are_listed_with_their_number() -> None:

@@ -15,7 +15,7 @@ from planner.inputs.yaml_source import Path
 from planner.model import load_history
 from planner.model.cluster import Partition, PartitionKey, Topic
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, at_end, topic_growth, topics_of
+from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_ends, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.recorded import StatedRateRow
 from planner.model.spec import Rate
@@ -57,12 +57,12 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
     of, names = topics_of(rows)
     growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
-    # The hours of a topic that appeared later are the last ones.
-    covered = np.bincount(of, np.nan_to_num(_numbers(rows["coverage"]), nan=1.0)) / np.bincount(of).clip(min=1)
-    found = zip(names, topic_growth(of, len(names), growth, rates).tolist(), covered.tolist(), strict=True)
+    of_topics = topic_growth(of, len(names), growth, rates)
+    at_ends = topic_ends(of, of_topics, _numbers(rows["coverage"]), about.span)
+    found = zip(names, of_topics.tolist(), at_ends, strict=True)
     known = [each for each in sorted(found) if not isnan(each[1])]
     rising = tuple(Rate(name, round(rate * _PPM)) for name, rate, _ in known)
-    ends = {name: round(_PPM * at_end(share * about.span.hours, rate)) for name, rate, share in known}
+    ends = {name: round(_PPM * end) for name, _, end in known}
     return ClusterLoad(loads, rising, about, ends)
 
 
