@@ -207,7 +207,7 @@ def with_brokers(
             written.append(f"    - {{id: {broker.id}, {rack}class: {_flow(of_class)}}}\n")
     if removed:
         written.append(f"  remove_brokers: {_ids(removed)}\n")
-    block = ["changes:\n", *(written or ["  rebalance: all\n"])]
+    block = ["changes:\n", *written, *(() if added or removed else ("  rebalance: all\n",))]
     if disk_used is not None and "limits" not in stated:
         block.append(f"limits: {{disk_used: {disk_used}}}\n")
     if kept and not kept[-1].endswith("\n"):

@@ -127,7 +127,9 @@ def test_limits_that_are_stated_stay() -> None:
     given = SPEC.replace("balance: {disk: 5%}", "limits: {eta: 3h}")
     changed = yaml.safe_load(with_brokers(given, [], [], "x", "75%", "Of eight."))
     assert {"eta": "3h"} == changed["limits"]
-    assert "add_brokers" not in changed["changes"]
+    assert {"set_replication_factor", "rebalance"} == set(changed["changes"])
+    created = SPEC.replace("set_replication_factor: [{topics: a,", "create_topics: [{name: a, partitions: 1,")
+    assert "all" == yaml.safe_load(with_brokers(created, [], [], "x", None, "Of it."))["changes"]["rebalance"]
 
 
 def test_a_file_in_braces_is_not_rewritten() -> None:
