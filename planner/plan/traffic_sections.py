@@ -2,7 +2,7 @@
 after; and what goes from rack to rack.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -164,8 +164,9 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     if spec.week is None or week is None or problem.week is None:
         return None
     judge = _WeekJudge(week, problem.week.astype(np.int64), spec.week.time_zone)
+    was = replace(judge, week=_in_todays_racks(spec, week))
     states = [(today(problem), problem.leaders), (assignment, leaders_after(problem, assignment))]
-    first, after = (week.loads(*state) for state in states)
+    first, after = (each.week.loads(*state) for each, state in zip((was, judge), states, strict=True))
     higher = [each.max(axis=0) for each in (first, after)]
     highest = int(max(each.max() for each in higher))
     # 0 is no traffic at all.
@@ -176,12 +177,14 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000
     months = months_ahead(spec) if growth.any() else 0
-    worst, above = week.in_months(growth, months, states)
+    of_states = (each.week.in_months(growth, months, of) for each, of in ((was, states[:1]), (judge, states[1:])))
+    worst, above = (np.concatenate(each, axis=1) for each in zip(*of_states, strict=True))
     of_months = (
         [StateOfMonth(bytes_per_sec=most, above_capacity=_known(hours)) for most, hours in ways]
         for ways in np.stack([worst, above], axis=2).tolist()
     )
-    found = [judge.state(*state, above_in) for state, above_in in zip(states, above.T, strict=True)]
+    judges = (was, judge, judge)[: len(states)]
+    found = [each.state(*state, above_in) for each, state, above_in in zip(judges, states, above.T, strict=True)]
     return HoursSection(
         time_zone=spec.week.time_zone,
         planned=tuple(PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in chosen),
@@ -199,6 +202,15 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
             if months
         ),
     )
+
+
+def _in_todays_racks(spec: Spec, week: Week) -> Week:
+    """The week of today's cluster: whom consumers read from goes by the racks."""
+    if not spec.changes.set_racks:
+        return week
+    there = build_problem.build(replace(spec, changes=replace(spec.changes, set_racks=())))
+    racks = {name: getattr(there, name) for name in ("rack_names", "broker_racks", "read_in_racks")}
+    return replace(week, problem=replace(week.problem, **racks))
 
 
 def _known(above: int) -> int | None:

@@ -14,7 +14,7 @@ from planner.model.errors import UnsafePlanError
 from planner.model.formats import size, stated
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.recorded import SpecLimits
-from planner.model.spec import Choice, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
+from planner.model.spec import Changes, Choice, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
@@ -306,6 +306,22 @@ def test_consumers_may_fetch_from_the_nearest_replica() -> None:
     elsewhere = across(RackTraffic((("z", 1_000_000),), nearest=True))
     assert elsewhere is not None
     assert (3600 * 65, 3600 * 65) == (elsewhere.today.consumers, elsewhere.plan.consumers)
+
+
+def test_todays_hours_are_those_of_todays_racks() -> None:
+    """Consumers of b read from broker 2 until it is in a; then the leader, which sends 10 bytes/s to 2, sends all."""
+    week = WeekOfLoad({("x", 0): 0}, np.array([[10.0], [100.0]]), np.full((2, 1, HOURS_OF_WEEK), [[[10.0]], [[100.0]]]))
+    changes = Changes(set_racks=((2, "a"),), rebalance="none")
+    spec = spec_of({1: "a", 2: "b"}, {"x": [(1, 2)]}, sizes=50, week=week, changes=changes, sweep=Sweep(candidates=4))
+    (topic,) = spec.cluster.topics
+    rated = replace(topic, partitions=(replace(topic.partitions[0], bytes_in_per_sec=10, bytes_out_per_sec=100),))
+    traffic, growth = RackTraffic((("b", 1_000_000),), nearest=True), Monthly((Rate("x", 1_000_000),))
+    found = plan_of(replace(spec, cluster=replace(spec.cluster, topics=(rated,)), traffic=traffic, growth=growth)).hours
+
+    assert found is not None
+    most = [(each.network_out.broker, each.network_out.bytes_per_sec) for each in (found.today, found.plan)]
+    assert [(2, 100), (1, 110)] == most
+    assert (200, 220) == (found.months[1].today.bytes_per_sec, found.months[1].plan.bytes_per_sec)
 
 
 def test_what_consumers_read_across_racks_is_unknown_where_nobody_says_where_they_are() -> None:
