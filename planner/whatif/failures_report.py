@@ -67,6 +67,8 @@ class Subject:
         changes = chosen(spec, plan.choice.variant).changes if plan else Changes()
         if changes.new_partitions:
             notes = (*notes, "new partitions of the plan aren't counted")
+        if changes.set_racks:
+            notes = (*notes, "racks are those that changes.set_racks states, today too")
         spec = replace(spec, changes=replace(changes, new_partitions=()))
         return cls(spec, build(spec), plan, notes)
 

@@ -67,6 +67,19 @@ def test_partitions_to_be_made_are_not_there_to_fail():
     assert any(note.startswith("ISR unknown of 3 partitions") for note in found["notes"])
 
 
+def test_racks_that_a_plan_states_are_those_that_fail():
+    """Before it, too, which is said; without the plan they are those of the brokers."""
+    racked = spec_of({1: "a", 2: "b", 3: "b"}, {"t": [[1, 2]]}, changes=Changes(set_racks=((2, "a"),)))
+    _, steps = planned(racked, NO_LIMITS)
+    alone, corrected = (told(racked, ["racks"], plan) for plan in (None, structs.replace(typed({}), batches=steps)))
+
+    said = "racks are those that changes.set_racks states, today too"
+    assert ([False, True], [0, 1]) == (
+        [said in each["notes"] for each in (alone, corrected)],
+        [max(row["states"][0]["offline"] for row in each["scenarios"]) for each in (alone, corrected)],
+    )
+
+
 def test_a_plan_has_a_state_for_each_batch():
     """Between today and what is planned."""
     spec = replace(SPEC, changes=Changes(remove_brokers=(3,)))
