@@ -147,11 +147,14 @@ def evaluate(study: SizingStudy, combination: Combination) -> Row:
     together = question.together()
     if together and together.month == 0:
         return {**row, **_lasting((together, None)), **dict.fromkeys(_OF_PLANS)}
+    leaving = (problem.replicas >= 0) & ~problem.targets[problem.replicas]
+    stuck = bool((leaving.any(axis=1) & ~problem.movable).any())
     # Where all together hold too little at the end, no plan for the end is worth its time.
-    tried = list(_plans(question, 1 if together else 2))
+    tried = [] if stuck else list(_plans(question, 1 if together else 2))
     if not tried:
         caps = "" if problem.caps is None else " and caps"
-        none = Limit(0, None, f"too few brokers or racks for the replication factors{caps}")
+        few = f"too few brokers or racks for the replication factors{caps}"
+        none = Limit(0, None, "partitions that may not move are on brokers that leave" if stuck else few)
         return {**row, **_lasting((none, None)), **dict.fromkeys(_OF_PLANS)}
     months = question.sizing.months + 1
     first, solved = max(tried, key=lambda each: (each[0][0].month if each[0][0] else months, -each[1]["bytes_moved"]))

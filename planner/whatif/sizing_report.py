@@ -98,7 +98,7 @@ def _better(one: SizeRow, other: SizeRow) -> bool:
 
 def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
     """What the numbers rest on."""
-    unplanned = sum(row.bytes_moved is None for row in sizes)
+    unplanned = sum(row.bytes_moved is None and row.limit in _OF_ALL for row in sizes)
     if unplanned:
         yield f"{counted(unplanned, 'cluster')} not planned: all brokers together hold too little even today"
     if any(row.price is None for row in sizes):

@@ -16,7 +16,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import SetupError
 from planner.model.recorded import PlacementRuleRow
-from planner.model.spec import BrokerClass, Changes, Monthly, NewPartitions, Rate, Sizing, Spec
+from planner.model.spec import BrokerClass, Changes, Monthly, NewPartitions, Rate, Sizing, Spec, TopicFilter
 from planner.whatif import sizing
 from planner.whatif.sizing import Combination, combinations
 from planner.whatif.sizing import spec_of as sized_spec
@@ -160,6 +160,19 @@ def test_a_rack_that_fails_leaves_the_others_its_traffic() -> None:
     assert (False, 0) == (found["holds"], found["month"])
     assert "network without rack" in found["limit"]
     assert "network without broker" in row(to_size(base, of=alike, survive="broker", **one), 1)["limit"]
+
+
+@pytest.mark.parametrize("kept", [{"exclude": ("t",)}, {"on_brokers": (1,)}, {}])
+def test_brokers_with_partitions_that_may_not_move_stay(kept: dict[str, tuple[str | int, ...]]) -> None:
+    """A cluster without today's brokers isn't one where the filter, or a deletion, keeps partitions on them."""
+    spec = to_size()
+    topics = tuple(replace(each, deleting=not kept) for each in spec.cluster.topics)
+    stay = replace(spec, topics=TopicFilter(**kept), cluster=replace(spec.cluster, topics=topics))
+    with_others, without = (row(stay, number) for number in (3, 4))
+
+    assert with_others["holds"]
+    assert "partitions that may not move are on brokers that leave" == without["limit"]
+    assert row(spec, 4)["holds"]
 
 
 def test_a_rack_with_all_replicas_takes_partitions_down() -> None:

@@ -124,6 +124,14 @@ def test_the_page_has_a_mark_for_each_cluster_that_lasts():
     assert b"<svg" not in sizing_report.page(made(*(row(number, 1) for number in range(1, 7))))
 
 
+def test_what_is_not_planned_is_told_where_all_hold_too_little():
+    """Too few racks are told in the row alone."""
+    few = {"month": 0, "broker": None, "holds": False, "bytes_moved": None, "least_bytes": None}
+    little, racks = few | {"limit": "disk"}, few | {"limit": "too few brokers or racks for the replication factors"}
+    document = made(row(1) | little, row(2) | racks, *(row(number) for number in range(3, 7)))
+    assert "1 cluster not planned: all brokers together hold too little even today" in document.notes
+
+
 def test_the_document_is_json():
     """With every key of its types."""
     found = codec.as_json(made(*(row(number) for number in range(1, 7))))
