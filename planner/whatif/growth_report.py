@@ -48,8 +48,9 @@ class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
 
 def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthDocument:
     """Everything that is shown; the arguments of `section`."""
+    found = section(spec, cases, now, rows)
     return GrowthDocument(
-        **structs.asdict(section(spec, cases, now, rows)),
+        **structs.asdict(found) | {"notes": (*_plan_notes(spec), *found.notes)},
         format_version=FORMAT_VERSION,
         cluster=spec.cluster.name,
         first_step=_first_step(spec, rows[0]) or None,
@@ -182,6 +183,14 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
         )
 
 
+def _plan_notes(spec: Spec) -> Iterator[str]:
+    """Why a sweep's plan may be another than the one that is made here."""
+    if spec.week and spec.week.planned_for:
+        yield "planned here for mean rates: with balance.at: busiest hours, the plan of planner whatif may be another"
+    if spec.sweep.choice.rule not in ("asked", "within_budget"):
+        yield "planned here as balance asks: with sweep.choose, the plan of planner whatif may be another"
+
+
 def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
     """What the numbers rest on."""
     problem = base.forecast.problem
@@ -199,8 +208,6 @@ def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
     if strange := list(_unlike_retention(base.forecast)):
         named = first_names(strange)
         yield f"stored is less than a third or more than 3 times of what rates and retention make, check both: {named}"
-    if spec.week and spec.week.planned_for:
-        yield "planned here for mean rates: with balance.at: busiest hours, the plan of planner whatif may be another"
     yield from spec.cluster.outgrown
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"

@@ -11,11 +11,11 @@ from plan_documents import row
 
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.recorded import SpecLimits
-from planner.model.spec import BrokerClass, Budget, Changes, Monthly, Rate
+from planner.model.spec import BrokerClass, Budget, Changes, Choice, Monthly, Rate
 from planner.plan.document.codec import as_json
 from planner.report import markdown
 from planner.whatif import growth_cases
-from planner.whatif.growth_report import GrowthDocument, document, view
+from planner.whatif.growth_report import GrowthDocument, document, section, view
 
 
 def doubling(disk, **more):
@@ -125,6 +125,19 @@ def test_a_plan_for_mean_rates_is_said_to_be_one():
         for each in (week, replace(week, planned_for=False), None)
     ]
     assert [True, False, False] == said
+
+
+def test_a_plan_that_a_rule_chooses_may_be_another():
+    """Which is said of what is planned here, and not in a plan's own report."""
+    rule = Choice("most_months_within_bytes", 10)
+    spec = rated(size=1)
+    chosen = replace(spec, sweep=replace(spec.sweep, choice=rule))
+    said = "planned here as balance asks: with sweep.choose, the plan of planner whatif may be another"
+    base = growth_cases.cases(chosen, 2)[:1]
+    of_plan = section(chosen, base, growth_cases.as_it_is(base[0]), growth_cases.run(base))
+    assert [False, True, False] == [
+        said in notes for notes in (told(spec)["notes"], told(chosen)["notes"], of_plan.notes)
+    ]
 
 
 def test_a_budget_makes_a_plan_a_first_step():
