@@ -166,8 +166,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     judge = _WeekJudge(week, problem.week.astype(np.int64), spec.week.time_zone)
     was = replace(judge, week=_in_todays_racks(spec, week))
     states = [(today(problem), problem.leaders), (assignment, leaders_after(problem, assignment))]
-    first, after = (each.week.loads(*state) for each, state in zip((was, judge), states, strict=True))
-    higher = [each.max(axis=0) for each in (first, after)]
+    higher = [each.week.loads(*of).max(axis=0) for each, of in zip((was, judge), states, strict=True)]
     highest = int(max(each.max() for each in higher))
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
@@ -183,8 +182,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
         [StateOfMonth(bytes_per_sec=most, above_capacity=_known(hours)) for most, hours in ways]
         for ways in np.stack([worst, above], axis=2).tolist()
     )
-    judges = (was, judge, judge)[: len(states)]
-    found = [each.state(*state, above_in) for each, state, above_in in zip(judges, states, above.T, strict=True)]
+    found = [each.state(*of, now) for each, of, now in zip((was, judge, judge), states, above.T, strict=False)]
     return HoursSection(
         time_zone=spec.week.time_zone,
         planned=tuple(PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in chosen),
