@@ -130,8 +130,8 @@ def _loaded(topic: str, partition: Partition, load: ClusterLoad, *, sized: bool)
 def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRateRow]) -> tuple[Topic, ...]:
     """The topics with the rates that somebody has stated, in place of those that they have.
 
-    The first pattern that matches a topic counts, and deals its bytes/s evenly to the partitions; 0 is none. A
-    partition's own rate, be it 0, takes precedence.
+    The first pattern that matches a topic counts, and deals its bytes/s evenly to the partitions. A partition's own
+    rate takes precedence. 0 is a rate, too.
     """
     patterns = [each for each in stated if each.partition is None]
     own = {(each.topics, each.partition): each for each in stated}
@@ -150,9 +150,9 @@ def _with_rates(
 
     def rate(of: Partition, name: str) -> int:
         alone = getattr(own.get((topic.name, of.id)), name, None)
-        total = getattr(whole, name, None) or 0
+        total = getattr(whole, name, None)
         # The first partitions take what doesn't divide, so that the sum is the total.
-        share = total // count + (of.id < total % count) if total else getattr(of, name)
+        share = getattr(of, name) if total is None else total // count + (of.id < total % count)
         return int(share if alone is None else alone)
 
     rows = ((each, rate(each, "bytes_in_per_sec"), rate(each, "bytes_out_per_sec")) for each in topic.partitions)

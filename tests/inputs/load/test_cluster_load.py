@@ -89,6 +89,8 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
     assert Rate("orders", 10_000) == found.growth.rates[0]
     assert {} == found.growth.at_end, "what is stated is the rate of today"
     assert {} == reading.load(spec(tmp_path, first=", bytes_in: 1MB/s")).growth.at_end
+    idle = reading.load(spec(tmp_path, rates="rates: [{topics: orders, bytes_in: 1MB/s, bytes_out: 0B/s}]"))
+    assert [0, 0] == [each.bytes_out_per_sec for each in idle.cluster.topics[1].partitions]
 
 
 def test_a_topic_that_appeared_later_has_less_of_a_history(tmp_path: Path) -> None:
