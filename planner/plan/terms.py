@@ -6,13 +6,13 @@ and without those that leave. `plan` is what the plan leads to, partitions that 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal, Self
 
 import numpy as np
 
 from planner.model import build_problem
-from planner.model.build_problem import today
+from planner.model.build_problem import assigned, today
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.rack_spread import uneven_racks
 from planner.model.spec import Spec
@@ -72,12 +72,26 @@ def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, w
     same change left for later, which `asked` doesn't know of.
     """
     now = build_problem.before(spec)
+    as_is = _TermColumn.of(now, today(now), now.leaders)
     columns = (
-        _TermColumn.of(now, today(now), now.leaders),
+        replace(as_is, scores={**as_is.scores, **_failures_today(spec, now)}),
         _TermColumn.of(asked, today(asked), asked.leaders),
         _TermColumn.of(asked, assignment, leaders),
     )
     return (*_fairness(columns), *_safety(columns, waiting), *_resilience(spec, columns), *_movement(spec, columns))
+
+
+def _failures_today(spec: Spec, now: Problem) -> dict[str, int]:
+    """The worst failures where replicas are out of sync, which take nothing over; a plan begins once they are back."""
+    every = [
+        (topic.name, part) for topic in spec.cluster.topics for part in topic.partitions if part.leader is not None
+    ]
+    lists = {(name, part.id): [each for each in part.replicas if each in part.isr] for name, part in every if part.isr}
+    behind = replace(now, replicas=assigned(now, lists)[:, : now.replicas.shape[1]])
+    if np.array_equal(behind.replicas >= 0, now.replicas >= 0):
+        return {}
+    found = _scores(ScoringBasis.of(behind), today(behind), now.leaders)
+    return {name: found[name] for name in _FAILURES}
 
 
 TermColumns = tuple[_TermColumn, _TermColumn, _TermColumn]

@@ -106,3 +106,14 @@ def test_partitions_that_wait_are_counted_once_each() -> None:
     rows = {row.name: row for row in terms(spec, asked, today(asked), asked.leaders, waiting=5)}
     left = rows["left_to_change"]
     assert (6, 6, 6) == (left.today, left.if_nothing_moves, left.plan)
+
+
+def test_replicas_out_of_sync_take_nothing_over_today() -> None:
+    """Broker 2 is behind with x-0, which broker 1 alone would take offline; once all are in sync it isn't."""
+    spec = spec_of(RACKS, {"x": [(1, 2), (2, 3)]}, changes=Changes(), config={"x": (("min.insync.replicas", "2"),)})
+    (topic,) = spec.cluster.topics
+    parts = tuple(replace(part, isr=isr) for part, isr in zip(topic.partitions, ((1,), (2, 3)), strict=True))
+    found = columns(replace(spec, cluster=replace(spec.cluster, topics=(replace(topic, partitions=parts),))))
+    assert [(1, 0, 0)] * 2 == [found["broker_offline"], found["rack_offline"]]
+    # x-0 refuses writes already.
+    assert [(1, 2, 2)] * 2 == [found["broker_refused"], found["rack_refused"]]
