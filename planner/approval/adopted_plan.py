@@ -232,8 +232,9 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     """
     whole = replace(spec, budget=Budget())
     if spec.apart:
-        # Which brokers each side has shows in the reassignment; what has to move because of that isn't known before.
-        free = replace(build_problem.build(whole), rebalance="all")
+        # Which brokers each side has shows in the reassignment; what has to move, and where topics may be led,
+        # isn't known before.
+        free = replace(build_problem.build(replace(whole, leader_racks=())), rebalance="all")
         whole = apart_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
     placed = place(given, build_problem.build(whole), spec_file)
     solved = proven(placed)

@@ -138,7 +138,7 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     """What an assignment (P, W) can't make better: new topics on few brokers, who leads or holds what it mustn't."""
     yield from crowded(problem, assignment)
     yield from led_by_demoted(spec, problem, assignment)
-    if (stay := misplaced(problem, assignment) & ~problem.movable).any():
+    if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
         keys = _named([problem.partition_keys[row] for row in np.flatnonzero(stay).tolist()])
         yield f"{keys} where placement or apart doesn't let them be: topics.on_brokers keeps them there"
 

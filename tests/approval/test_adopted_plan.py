@@ -23,7 +23,7 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
-from planner.model.recorded import SpecLimits
+from planner.model.recorded import LeaderRacksRow, SpecLimits
 from planner.model.spec import Budget, Changes, Spec
 from planner.plan import bound_and_proof
 from planner.plan.document import codec
@@ -239,6 +239,17 @@ def test_topics_that_are_apart_by_rack(tmp_path):
     assert requested.apart(plan).startswith("x in rack a; y in rack b")
     with pytest.raises(InfeasibleError, match=r"y-1: apart: replicas .*no rack with"):
         _adopted(tmp_path, spec, [("y", 0, [4, 3]), ("y", 1, [3, 2])])
+
+
+def test_racks_that_topics_prefer_are_those_of_their_side(tmp_path):
+    """y would be led in rack a, which leads x alone: it is led in b, as the reassignment has it."""
+    lists = {"x": [(1, 3), (2, 4)], "y": [(3, 1), (4, 2)]}
+    rules = {"apart": (Apart(("x", "y"), by="rack_leaders"),), "leader_racks": (LeaderRacksRow("y", ("a",)),)}
+    spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, sizes=10, **rules)
+    plan = _adopted(tmp_path, spec, [("y", 0, [3, 2])]).planned.plan
+    assert [((1, 2), (3, 4))] == [rule.sides for rule in plan.spec.apart]
+    with pytest.raises(InfeasibleError, match="y-0: apart: replicas"):
+        _adopted(tmp_path, spec, [("y", 0, [2, 3])])
 
 
 def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):

@@ -10,9 +10,10 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
 from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow
-from planner.model.spec import Changes, NewPartitions, Spec, TopicFilter
+from planner.model.spec import Budget, Changes, NewPartitions, Spec, TopicFilter
 from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, of_assignment, warnings
 from planner.strategies.optimum import solve
+from planner.sweep.budget_steps import first_step
 
 BROKERS = tuple(Broker(number) for number in range(1, 5))
 
@@ -106,6 +107,16 @@ def test_what_on_brokers_keeps_where_placement_forbids_it_is_named() -> None:
     problem = build(spec)
     told = "1 partition (t-1) where placement or apart doesn't let them be: topics.on_brokers keeps them there"
     assert [told] == list(of_assignment(spec, problem, solve(problem, problem.balance).assignment))
+
+
+def test_what_a_budget_leaves_where_placement_forbids_it_is_not_said_to_be_kept() -> None:
+    """Both partitions leave broker 3, one of them in a later step."""
+    old = Topic("t", tuple(Partition(number, row, row[0]) for number, row in enumerate(((1, 3), (2, 3)))))
+    rule = PlacementRuleRow("t", "few", (1, 2), exclusive=False)
+    spec = Spec(Cluster("c", BROKERS, (old,)), placement=(rule,), budget=Budget(replicas_moved=1))
+    problem = first_step(build(spec))
+    assert problem.waits.sum() == 1
+    assert not list(of_assignment(spec, problem, solve(problem, problem.balance).assignment))
 
 
 @pytest.mark.parametrize(
