@@ -232,8 +232,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     """
     whole = replace(spec, budget=Budget())
     if spec.apart:
-        # Which brokers each side has shows in the reassignment; what has to move, and where topics may be led,
-        # isn't known before.
+        # Sides show in the reassignment; what has to move because of them, and where topics may be led, isn't known yet.
         free = replace(build_problem.build(replace(whole, leader_racks=())), rebalance="all")
         whole = apart_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
     placed = place(given, build_problem.build(whole), spec_file)

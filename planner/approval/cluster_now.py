@@ -87,6 +87,11 @@ class Now:
     week: WeekOfLoad | None = None
     at_end: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def tells_configs(self) -> bool:
+        """True if any topic has configuration: then all that topics have of their own is known."""
+        return any(topic.config or topic.effective_config for topic in self.topics.values())
+
 
 def with_load(now: Now, path: Path) -> Now:
     """The cluster with the rates and the hours of the week of a load profile.
@@ -253,6 +258,7 @@ def since(plan: Plan, now: Now) -> Since:
 def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
     """Configuration keys that changed since the plan was made, of topics that are in both, by topic and key."""
     inherited = plan.cluster.config_defaults or {}
+    told_then = any(row.config or row.effective_config for row in plan.topics)
     for row in sorted(plan.topics, key=lambda row: row.name):
         topic = now.topics.get(row.name)
         if topic is None:
@@ -260,11 +266,10 @@ def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
         before = {**inherited, **(row.effective_config or {}), **row.config}
         today = in_force(topic, now.config_defaults)
         known = before.keys() & today.keys()
-        # A state that has any of a topic's own configuration has all of it.
-        known |= row.config.keys() if topic.config else set()
-        known |= dict(topic.config).keys() if row.config else set()
+        known |= row.config.keys() if now.tells_configs else set()
+        known |= dict(topic.config).keys() if told_then else set()
         # A plan that knows any configuration would know this key; where it doesn't, Kafka's default counts.
-        known |= {MIN_INSYNC} if before and MIN_INSYNC in today else set()
+        known |= {MIN_INSYNC} if (told_then or inherited) and MIN_INSYNC in today else set()
         for key in sorted(known.difference(THROTTLE_CONFIGS)):
             if before.get(key) != today.get(key):
                 yield Reconfigured(row.name, key, before.get(key), today.get(key))

@@ -286,11 +286,11 @@ def _stated(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
 
 
 def _topics(plan: Plan, now: Now) -> Iterator[Topic]:
-    """Today's topics with their sizes; with the configuration that the plan has for one if the state has none."""
+    """Today's topics with their sizes; with the configuration that the plan has if the state has none."""
     rows, sizes, rates = {row.name: row for row in plan.topics}, now.sizes or {}, now.rates
     for name in sorted(now.topics):
         topic, row = now.topics[name], rows.get(name)
-        if row is not None and not topic.config and not topic.effective_config:
+        if row is not None and not now.tells_configs:
             own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
             topic = replace(topic, config=own, effective_config=effective)
         yield replace(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from plan_documents import change, document, new_partitions, typed
 
 from planner.approval.cluster_now import CONFIG_MEANING, MEANING, Now, Reconfigured, Since, reconfigured, since
@@ -154,6 +155,20 @@ def test_what_both_sides_tell_is_compared(
     assert tuple(Reconfigured("kept", *each) for each in expected) == tuple(
         reconfigured(configured(**then), found(**today))
     )
+
+
+def test_a_topic_without_configuration_is_known_to_have_none_beside_others() -> None:
+    """What sets a first key, or deletes the last one, is told; another topic shows that both states have them."""
+    kept, other = configured(), configured(own=KEPT).topics[0]
+    then = structs.replace(kept, topics=(*kept.topics, structs.replace(other, name="other")))
+    state = found(own=KEPT + TWO)
+    beside = {**state.topics, "other": Topic("other", (Partition(0, (1,), 1),))}
+
+    assert [
+        Reconfigured("kept", "min.insync.replicas", None, "2"),
+        Reconfigured("kept", "retention.ms", None, "5"),
+        Reconfigured("other", "retention.ms", "5", None),
+    ] == list(reconfigured(then, replace(state, topics=beside)))
 
 
 def test_changed_configuration_is_a_change_outside_the_plan() -> None:

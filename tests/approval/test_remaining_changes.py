@@ -31,6 +31,19 @@ from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Sp
 from planner.plan.headline import headline
 
 
+def test_configuration_that_was_deleted_is_not_the_plans() -> None:
+    """Where the state has another topic's; a state without any is silent about it, and the plan's counts."""
+    spec = expansion()
+    own = {"x": (("retention.ms", "1"),), "y": (("retention.ms", "5"),)}
+    topics = tuple(replace(topic, config=own[topic.name]) for topic in spec.cluster.topics)
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, topics=topics)))
+    state = found(spec)
+    deleted = replace(state, topics={**state.topics, "y": topics[1]})
+
+    assert [{}, {"retention.ms": "5"}] == [row["config"] for row in resumed(plan, deleted)["topics"]]
+    assert [dict(each) for each in own.values()] == [row["config"] for row in resumed(plan, state)["topics"]]
+
+
 def test_new_partitions_that_are_made_are_left_out_and_the_others_stay() -> None:
     """Before the first batch all are to be made; once they are there none is; other ones are refused."""
     new = (NewPartitions("new", 0, 2, 2), NewPartitions("y", 3, 5, 2, size_bytes=9))
