@@ -232,7 +232,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     """
     whole = replace(spec, budget=Budget())
     if spec.apart:
-        # Sides show in the reassignment; what has to move because of them, and where topics may be led, isn't known yet.
+        # Sides show in the reassignment; what has to move because of them, and where topics are led, isn't known yet.
         free = replace(build_problem.build(replace(whole, leader_racks=())), rebalance="all")
         whole = apart_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
     placed = place(given, build_problem.build(whole), spec_file)
