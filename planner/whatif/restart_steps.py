@@ -95,7 +95,10 @@ def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> 
         yield f"{counted(refused, 'partition')} can't be written with acks=all today, whatever restarts"
     yield from (said for _, said in down(part for topic in subject.spec.cluster.topics for part in topic.partitions))
     yield from notes(subject)
-    yield "controllers that aren't brokers aren't in these steps: restart them one at a time, the active one last"
+    yield (
+        "controllers that aren't brokers aren't in these steps: restart them one at a time, the active one last; where "
+        "brokers are controllers too, use --at-most 1"
+    )
 
 
 @dataclass(frozen=True, eq=False)

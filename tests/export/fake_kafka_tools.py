@@ -60,8 +60,8 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
     match tool:
         case "kafka-broker-api-versions":
             return _list_brokers(cluster["brokers"], cluster.get("racks", {}))
-        case "kafka-log-dirs":
-            return _list_log_dirs(cluster)
+        case "kafka-metadata-quorum" | "kafka-log-dirs":
+            return _list_log_dirs(cluster) if tool == "kafka-log-dirs" else _list_voters(cluster)
         case "kafka-topics" if "--describe" not in options:
             return _make(options, cluster)
         case "kafka-topics":
@@ -101,6 +101,11 @@ def _list_log_dirs(cluster: dict[str, Any]) -> int:
     _say("Querying brokers for log directories information")
     _say("Received log directory information from brokers " + ",".join(str(row["broker"]) for row in rows))
     _say(json.dumps({"version": 1, "brokers": rows}))
+    return 0
+
+
+def _list_voters(cluster: dict[str, Any]) -> int:
+    _say(f"ClusterId: c\nCurrentVoters:          {json.dumps(cluster.get('voters', [100, 101, 102]))}")
     return 0
 
 

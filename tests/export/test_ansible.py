@@ -25,6 +25,7 @@ TOOLS = (
     "kafka-broker-api-versions",
     "kafka-topics",
     "kafka-log-dirs",
+    "kafka-metadata-quorum",
     "kafka-configs",
     "kafka-consumer-groups",
 )
@@ -306,7 +307,7 @@ def test_partitions_that_lost_their_leader_stop_before_anything(site: Site) -> N
     site.set_cluster(partitions=partitions)
     refused = site.play("apply", "--tags", "precheck")
     assert (2, 0) == (refused.code, site.calls("--execute"))
-    assert "3 partitions of the plan have lost their leader since it was made." in refused.text
+    assert "3 partitions have lost their leader since the plan was made." in refused.text
     assert "They are a-0, a-1, a-2" in refused.text
     assert 0 == site.play("rollback", "--tags", "precheck").code
 

@@ -157,6 +157,15 @@ def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> Non
     assert [1, 4, 2, 3] == site.cluster["restarted"]
 
 
+def test_a_majority_of_the_controllers_never_restarts_together(site: Site) -> None:
+    """Without one no leader is elected, which no step foretells: the planner isn't told of controllers."""
+    site.set_cluster(voters=[1])
+    assert 2 == (run := play(site)).code
+    reason = "Stopped before step 1 of 4: broker 1 is 1 of the 1 controllers, and the others are no majority:"
+    assert (True, False) == (reason in run.text, "restarted" in site.cluster), run.output
+    assert "no leader is elected (planner restart --at-most 1). None of its brokers was restarted" in run.text
+
+
 def test_a_broker_that_does_not_come_back_into_sync_stops_the_run(site: Site) -> None:
     """No other broker restarts; it is said how to go on."""
     site.set_cluster(spoilt={"a-0": {"replicas": [1, 2, 3], "leader": 2, "isr": [2, 3], "least": 2}})
@@ -220,7 +229,7 @@ def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
     """A replica list that changed since: what was foretold may not hold."""
     site.set_cluster(partitions=site.cluster["partitions"] | {"c-0": {"replicas": [2, 3], "leader": 2}})
     assert 2 == (run := play(site)).code
-    assert "1 partitions aren't as the plan was made from. Nothing was started" in run.text
+    assert "1 partition isn't as the plan was made from. Nothing was started" in run.text
     assert "restarted" not in site.cluster
 
 

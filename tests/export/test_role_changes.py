@@ -63,6 +63,13 @@ def test_what_kafka_says_has_no_stack_trace(tmp_path: Path) -> None:
     assert {"started": False, "changed": False, "said_by_kafka": said} == changes.start(cluster)
 
 
+def test_a_client_without_tls_is_told_so(tmp_path: Path) -> None:
+    """It takes TLS for an answer of a gigabyte, and says that it has no memory."""
+    cluster = Cluster(tmp_path, (1, "", "Java heap space\njava.lang.OutOfMemoryError: Java heap space\n\tat x\n"))
+    said = changes.start(cluster)["said_by_kafka"]
+    assert "Java heap space, as where the brokers talk TLS and kafka_reassign_command_config doesn't say so" == said
+
+
 def test_a_batch_without_a_throttle_or_with_another_replication_factor(tmp_path: Path) -> None:
     """Has neither option."""
     cluster = Cluster(tmp_path, STARTED, throttle_bytes_per_sec=0, keeps_replication_factor=False)

@@ -95,7 +95,7 @@ def test_partitions_are_on_the_plans_way() -> None:
     """Each step counts; another order of the right brokers is let pass by a rollback alone."""
     on_the_way = {"a-0": (1, [1, 4], []), "a-1": (1, [2, 1], [])}
     assert checks.strangers(STATES, on_the_way, [], any_order=False).endswith(
-        "They are a-1 (replicas 2,1, planned from 1,2)"
+        "It is a-1 (replicas 2,1, planned from 1,2)"
     )
     assert "" == checks.strangers(STATES, on_the_way, [], any_order=True)
     assert "" == checks.strangers(STATES, on_the_way, ["a-1"], any_order=False)
@@ -107,11 +107,11 @@ def test_partitions_are_on_the_plans_way() -> None:
 def test_partitions_keep_their_leaders_and_isr() -> None:
     """But for those that wait for a leader, and for replicas that are being copied or on brokers that leave."""
     described = {"a-0": (None, [1, 2], []), "a-1": (1, [1, 2, 4], [1]), "b-0": (1, [1, 3], [1])}
-    assert "They are a-0" in checks.without_leader(described, STATES, set())
+    assert "It is a-0" in checks.without_leader(described, STATES, set())
     assert "" == checks.without_leader(described, STATES, {"a-0"})
     said = checks.behind(described, {"a-1": [4]}, [3], {"a-0"})
-    assert said.startswith("1 partitions are under-replicated. Nothing was started;")
-    assert said.endswith("They are a-1 (replicas 1,2,4, in sync 1)")
+    assert said.startswith("1 partition is under-replicated. Nothing was started;")
+    assert said.endswith("It is a-1 (replicas 1,2,4, in sync 1)")
     assert "" == checks.behind(described, {"a-1": [4, 2]}, [3], {"a-0"})
 
 
@@ -119,7 +119,7 @@ def test_a_broker_that_is_not_live_is_in_no_list_to_come() -> None:
     """Where a partition is by now counts, not where it was; one that waits for a leader waits for its batch."""
     described = {"a-0": (1, [1, 2], [1]), "a-1": (1, [1, 2], [1])}
     assert "" == checks.kept_on_dead(described, {}, STATES, [1, 4, 2], set())
-    assert checks.kept_on_dead(described, {}, STATES, [2, 4], set()).endswith("They are a-0 (broker 1)")
+    assert checks.kept_on_dead(described, {}, STATES, [2, 4], set()).endswith("It is a-0 (broker 1)")
     assert "" == checks.kept_on_dead({**described, "a-0": (4, [4, 1], [4])}, {}, STATES, [2, 4], set())
     assert "" == checks.kept_on_dead(described, {"a-0": [1, 4]}, STATES, [2, 4], set())
     assert "" == checks.kept_on_dead(described, {}, STATES, [2, 4], {"a-0"})

@@ -86,8 +86,8 @@ def test_state_changed_since(operator: Operator) -> None:
     before = operator.replicas()
     planned = ",".join(map(str, last["replicas_before"]))
     message = (
-        "1 partitions aren't as the plan was made from. Nothing was started; make a new plan from the cluster as it is "
-        f"now. They are {name} (replicas 4,5,6, planned from {planned})"
+        "1 partition isn't as the plan was made from. Nothing was started; make a new plan from the cluster as it is "
+        f"now. It is {name} (replicas 4,5,6, planned from {planned})"
     )
     assert_refused(operator, plan.playbooks.play("apply"), before, message)
     assert_unharmed(operator, before)
@@ -186,8 +186,8 @@ def test_a_broker_that_leaves_is_down(operator: Operator) -> None:
     plan = operator.plan(leaves, brokers=[1, 2, 3])
     operator.lose(3)
     before = operator.replicas()
-    message = "1 partitions keep a broker that isn't live until a later batch, and Kafka refuses such lists."
-    assert_refused(operator, plan.playbooks.play("apply"), before, message, "They are orders-0 (broker 3)")
+    message = "1 partition keeps a broker that isn't live until a later batch, and Kafka refuses such lists."
+    assert_refused(operator, plan.playbooks.play("apply"), before, message, "It is orders-0 (broker 3)")
 
     plan = operator.plan(leaves, brokers=[1, 2, 3])
     run = plan.impatient_playbooks.play("apply")

@@ -92,10 +92,10 @@ def strangers(states, described, active, any_order):
         elif replicas not in states[name] and not (any_order and sorted(replicas) in map(sorted, states[name])):
             rows.append(f"{name} (replicas {_text(replicas)}, planned from {_text(states[name][0])})")
     first = "roll back what was applied after it first, or " if any_order else ""
-    said = _sentence(
-        f"{len(rows)} partitions aren't as the plan was made from. Nothing was started; {first}make a new plan from "
-        "the cluster as it is now. They are",
+    said = _counted(
         rows,
+        ("isn't", "aren't"),
+        f"as the plan was made from. Nothing was started; {first}make a new plan from the cluster as it is now",
     )
     return said + (f". {_GONE}" if any(row.endswith("(gone)") for row in rows) else "")
 
@@ -112,10 +112,11 @@ def made_otherwise(topics):
 def without_leader(described, states, waiting):
     """A sentence on partitions that lost their leader since the plan was made; `waiting` had none then."""
     rows = sorted(name for name in states if name in described and described[name][0] is None and name not in waiting)
-    return _sentence(
-        f"{len(rows)} partitions of the plan have lost their leader since it was made. Nothing was started; start a "
-        "broker that has a replica in sync, or make a plan of what is left (planner resume). They are",
+    return _counted(
         rows,
+        ("has lost its", "have lost their"),
+        "leader since the plan was made. Nothing was started; start a broker that has a replica in sync, or make a "
+        "plan of what is left (planner resume)",
     )
 
 
@@ -127,10 +128,11 @@ def kept_on_dead(described, running, states, live, waiting):
         reached = next((at for at, each in enumerate(states[name]) if sorted(each) == now), 0)
         dead = sorted({broker for each in states[name][reached + 1 :] for broker in each} - set(live))
         rows += [f"{name} (broker {_text(dead)})"] if dead else []
-    return _sentence(
-        f"{len(rows)} partitions keep a broker that isn't live until a later batch, and Kafka refuses such lists. "
-        "Nothing was started; start it, or capture the state again and make a new plan (planner resume). They are",
+    return _counted(
         rows,
+        ("keeps", "keep"),
+        "a broker that isn't live until a later batch, and Kafka refuses such lists. Nothing was started; start it, or "
+        "capture the state again and make a new plan (planner resume)",
     )
 
 
@@ -141,10 +143,11 @@ def behind(described, adding, leaving, waiting):
         for name, (_, replicas, isr) in described.items()
         if set(replicas) - set(isr) - set(leaving) - set(adding.get(name, ())) and name not in waiting
     ]
-    return _sentence(
-        f"{len(rows)} partitions are under-replicated. Nothing was started; wait until they are in sync, or set "
-        "kafka_reassign_allow_under_replicated. They are",
+    return _counted(
         rows,
+        ("is", "are"),
+        "under-replicated. Nothing was started; wait until they are in sync, or set "
+        "kafka_reassign_allow_under_replicated",
     )
 
 
@@ -152,6 +155,31 @@ def held(described, leaving):
     """Partitions with a replica on one of these brokers, with their lists."""
     rows = sorted(name for name, (_, replicas, _) in described.items() if set(replicas) & set(leaving))
     return [f"{name} (replicas {_text(described[name][1])})" for name in rows]
+
+
+def no_majority(voters, stopped):
+    """A phrase on these brokers if they are so many of the controllers that the others are no majority."""
+    both = sorted(set(voters) & set(stopped))
+    if 2 * (len(voters) - len(both)) > len(voters) or not both:
+        return ""
+    return (
+        f"broker {_text(both)} {'is' if len(both) == 1 else 'are'} {len(both)} of the {len(voters)} controllers, and "
+        "the others are no majority: without one no leader is elected"
+    )
+
+
+def controllers(voters, leaving):
+    """A sentence on brokers that leave and are controllers too, or an empty one."""
+    both = sorted(set(voters) & set(leaving))
+    if said := no_majority(voters, leaving):
+        return f"Don't stop them yet: {said}. Give their place to other controllers first."
+    spare = len(voters) - len(both) - (len(voters) // 2 + 1)
+    return (
+        f"Broker {_text(both)} {'is' if len(both) == 1 else 'are'} {len(both)} of the {len(voters)} controllers: once "
+        f"stopped, {spare or 'none'} of the others may fail. Give that place to another controller first."
+        if both
+        else ""
+    )
 
 
 def overfull(used, limits):
@@ -212,6 +240,13 @@ def leading(described):
 
 def _sentence(head, rows):
     return f"{head} {', '.join(rows[:_NAMED])}" if rows else ""
+
+
+def _counted(rows, verbs, rest):
+    """A sentence on partitions with the verb for one of them or for several."""
+    one = len(rows) == 1
+    who = "1 partition" if one else f"{len(rows)} partitions"
+    return _sentence(f"{who} {verbs[0 if one else 1]} {rest}. {'It is' if one else 'They are'}", rows)
 
 
 def _text(replicas):

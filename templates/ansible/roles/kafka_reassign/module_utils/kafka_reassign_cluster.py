@@ -14,6 +14,8 @@ _TOPICS_GIVEN = 100
 _HEAD, _TAIL = 400, 200
 # What Kafka's tools say of a broker that is down.
 NO_BROKER = "Timed out waiting for a node assignment"
+# And what they say where they take the first bytes of TLS for the length of an answer.
+_NO_TLS = "Java heap space"
 
 
 class ToolError(Exception):
@@ -23,6 +25,8 @@ class ToolError(Exception):
 def shortened(text):
     """The output of a tool without stack traces; of a long one the middle is left out."""
     text = "\n".join(line for line in text.strip().splitlines() if not line.startswith("\tat "))
+    if _NO_TLS in text:
+        text = f"{_NO_TLS}, as where the brokers talk TLS and kafka_reassign_command_config doesn't say so"
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} ... {text[-_TAIL:]}"
 
 
@@ -178,7 +182,8 @@ class Cluster:
         """How far the target's partitions are, as --verify says."""
         code, out, err = self.verified()
         target = self.lists()[0]
-        found = {"rc": code, "stderr": err, "moving": output.moving(out), "done": output.reached(out)}
+        said = shortened(err + out) if code else err
+        found = {"rc": code, "stderr": said, "moving": output.moving(out), "done": output.reached(out)}
         found.update(elsewhere=output.elsewhere(out), reached=len(found["done"]), partitions=len(target))
         found["copied_bytes"] = self.copied() if self.given["measure"] else None
         return found
@@ -188,7 +193,11 @@ class Cluster:
         leaving, target = self.given["leaving_brokers"], self.lists()[0]
         described = output.partitions(self.required("topics", "--describe")) if leaving else {}
         others = {name: row for name, row in described.items() if name not in target}
-        return {**self.batch(), "held": checks.held(others, leaving)}
+        found = self.batch()
+        if found["rc"] != 0:
+            raise ToolError(f"kafka-reassign-partitions --verify: {found['stderr']}")
+        said = checks.controllers(self.voters(), leaving) if leaving else ""
+        return {**found, "held": checks.held(others, leaving), "said": [said] if said else []}
 
     def copied(self):
         """Bytes that the target's new replicas hold by now, or None where kafka-log-dirs gets no answer."""
@@ -221,7 +230,12 @@ class Cluster:
         described = output.partitions(self.required("topics", "--describe"))
         found = checks.refusing(scarce, described, set(self.given["down_brokers"]))
         led = checks.led_by(described, set(self.given["down_brokers"]))
-        return {"refused": sorted(found - set(self.given["known"])), "led": led}
+        quorum = checks.no_majority(self.voters(), self.given["down_brokers"])
+        return {"refused": sorted(found - set(self.given["known"])), "led": led, "quorum": quorum}
+
+    def voters(self):
+        """Ids of the controllers, some of which may be brokers too; none where Kafka's tool can't tell."""
+        return output.voters(self.asked("quorum", "describe", "--status") or "")
 
     def new_partitions(self):
         """Whether the topics that get new partitions have them, by `checks.new_partitions`."""

@@ -159,11 +159,15 @@ class Throttles:
     def keep_record(self):
         """Record them again where another run on this host has put them back meanwhile, and removed the record."""
         if self.given["throttle_bytes_per_sec"] and not list(self.folder.glob("throttles-*.json")):
-            batch, plan = {key: self.given[key] for key in ("target", "origin")}, Path(self.given["plan_dir"])
-            # The record is of all partitions of the plan, which are the same in both directions.
-            self.given.update(target=str(plan / "reassignment.json"), origin=str(plan / "rollback.json"))
-            self.begin()
-            self.given.update(batch)
+            self.begin_with_plan()
+
+    def begin_with_plan(self):
+        """Begin with all partitions of the plan, which are the same in both directions; its sentences."""
+        batch, plan = {key: self.given[key] for key in ("target", "origin")}, Path(self.given["plan_dir"])
+        self.given.update(target=str(plan / "reassignment.json"), origin=str(plan / "rollback.json"))
+        said = self.begin()
+        self.given.update(batch)
+        return said
 
     def orphans(self, described):
         """{topic: pairs `partition:broker`} where what is throttled are replicas that this plan moves, and no others.
@@ -214,15 +218,31 @@ class Throttles:
 
     def restore(self):
         """Restore the throttles; sentences on what couldn't be restored, and the plan's partitions that still move."""
-        record = self.record()
+        by_name, said, record = self.given["although_moving"], [], self.record()
+        if record is None and by_name:
+            said = self.begin_with_plan()
+            record = self.record()
         if record is None:
-            return {"said": [], "moving": []}
+            return {"said": [self.unknown()] if by_name else [], "moving": []}
         active = output.listed(self.cluster.required("reassign", "--list"))
         own = [name for name in active if int(name.rpartition("-")[2]) in _numbers(record, name)]
-        if own and not self.given["although_moving"]:
-            return {"said": [f"{len(own)} partitions of the plan still move, so their throttles stay."], "moving": own}
-        brokers, said = self.settled(record, active)
-        return {"said": said + self.finish(record, brokers), "moving": []}
+        if own and not by_name:
+            moves = (
+                "1 partition of the plan still moves"
+                if len(own) == 1
+                else f"{len(own)} partitions of the plan still move"
+            )
+            return {"said": [f"{moves}, so the throttles stay."], "moving": own}
+        brokers, seen = self.settled(record, active)
+        return {"said": said + seen + self.finish(record, brokers), "moving": []}
+
+    def unknown(self):
+        """A sentence on what is set where neither a record nor this plan's moves say whose it is."""
+        found = [f"broker {broker}: {_said(values)}" for broker, values in sorted(self.live().items()) if values]
+        return (
+            "This host has no record of a throttle, and no topic is throttled for this plan's moves alone: nothing was "
+            f"put back. Set on brokers: {'; '.join(found) or 'no throttle'}."
+        )
 
     def settled(self, record, active):
         """Put all throttles back until a second reading finds them so; the live brokers, and sentences.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import os
 import re
 import time
 from datetime import datetime, timezone
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible.utils.vars import load_extra_vars
 
 display = Display()
 
@@ -38,7 +34,7 @@ _WORDS = ("ignore", "hold", "finish", "cancel")
 _OWN = {
     *("reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
-    *("guards", "planned_seconds", "later_seconds", "batch", "digests", "hooks", "stopped", "word", "meanwhile"),
+    *("guards", "planned_seconds", "later_seconds", "batch", "stopped", "word", "meanwhile"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
@@ -81,17 +77,6 @@ def check_settings(reactions, lag_limits, window, stray=""):
     return check_window(window) if window else ""
 
 
-def altered(digests, folders):
-    """Relative paths of `digests`, {path: SHA-256}, whose file in one of the folders has another digest.
-
-    The first folder must have all of them. The others hold copies for people to read, and may be absent.
-    """
-    for path, digest in digests.items():
-        files = [Path(folders[0], path), *(file for each in folders[1:] if (file := Path(each, path)).exists())]
-        if any(not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest for file in files):
-            yield path
-
-
 def size(value):
     """A number of bytes in decimal units, with three digits."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
@@ -114,7 +99,7 @@ def progress(name, done, partitions, copied, planned, seconds, rate, later_secon
     `seconds` have passed, `rate` bytes a second are copied now, and the batches after it are planned to take
     `later_seconds`.
     """
-    parts = [f"{done} of {partitions} partitions"]
+    parts = [f"{done} of {counted(partitions, 'partition')}"]
     if copied is not None and planned:
         parts.append(f"{size(min(copied, planned))} of {size(planned)}")
         if rate:
@@ -130,9 +115,9 @@ def copied(measured, planned):
     return f"{size(measured)} copied ({size(planned)} planned)" if measured is not None and planned else ""
 
 
-def counted(batches):
-    """How many batches these are, as text."""
-    return f"{len(batches)} {'batch' if len(batches) == 1 else 'batches'}"
+def counted(number, noun):
+    """A number of things as text, such as `1 batch`."""
+    return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
 
 
 def summed_up(seconds, figures, elections):
@@ -141,12 +126,16 @@ def summed_up(seconds, figures, elections):
     `figures` has a dict for each batch: seconds, planned_seconds, copied_bytes and planned_bytes. What isn't known of
     every batch isn't said. `elections` has the number of leaders that each election changed.
     """
-    elected = f"elected {sum(elections)} {'leader' if sum(elections) == 1 else 'leaders'}"
+    elected = f"elected {counted(sum(elections), 'leader')}"
     if not figures:
-        batches = f"moved no replica, and {elected} in {counted(elections)}" if elections else "started no batch"
+        batches = (
+            f"moved no replica, and {elected} in {counted(len(elections), 'batch')}"
+            if elections
+            else "started no batch"
+        )
         return f"The run ended after {duration(seconds)}. It {batches}."
     took, planned = (sum(each[key] for each in figures) for key in ("seconds", "planned_seconds"))
-    said = f"its {counted(figures)} took {duration(took)}"
+    said = f"its {counted(len(figures), 'batch')} took {duration(took)}"
     if all(each["planned_seconds"] for each in figures):
         said += f" ({duration(planned)} planned at the throttle)"
     if all(each["copied_bytes"] is not None and each["planned_bytes"] for each in figures):
@@ -188,20 +177,8 @@ class ActionModule(ActionBase):
         given, stray = self.given, self.task_vars.get("_raw_params", "")
         if problem := check_settings(self.reactions, given.get("lag_limits"), given.get("window"), stray):
             raise AnsibleActionFail(problem)
-        own = {"look": self.waited, "files": self.files, "summary": self.summary}
+        own = {"look": self.waited, "summary": self.summary}
         return own.get(self.given.get("ask", "look"), self.module)()
-
-    def files(self):
-        """Files on this host that aren't the reviewed ones, and files with the operator's tasks that are missing."""
-        playbooks, role = (Path(self.task_vars[key]) for key in ("playbook_dir", "role_path"))
-        texts = " ".join(each.read_text() for each in (*role.glob("meta/*.yml"), *role.glob("vars/*/*.yml")))
-        known = set(re.findall(r"kafka_reassign_\w+", texts))
-        given = {each for each in load_extra_vars(self._loader) if each.startswith("kafka_reassign_")}
-        for name in sorted(given - known):
-            near = difflib.get_close_matches(name, known, 1, 0)[0]
-            raise AnsibleActionFail(f"-e {name}: there is no such setting; the nearest is {near}. Nothing was started")
-        hooks = [each for each in self.given["hooks"] if each and not (playbooks / each).exists()]
-        return {"altered": [*altered(self.given["digests"], [role / "files", playbooks.parent])], "missing": hooks}
 
     def summary(self):
         """Say why the run stopped short of its end, and what its batches took and copied beside what was planned."""
@@ -241,9 +218,11 @@ class ActionModule(ActionBase):
         if figures["planned_seconds"]:
             took += f" ({duration(figures['planned_seconds'])} planned at the throttle)"
         amount = copied(figures["copied_bytes"], figures["planned_bytes"])
-        reached = f"{found.get('reached', 0)} of {found['partitions']} partitions are where they should be"
+        reached = f"{found.get('reached', 0)} of {counted(found['partitions'], 'partition')} "
+        reached += "is where it should be" if found["partitions"] == 1 else "are where they should be"
         before = int(self.given.get("tool_starts", 0))
-        starts = f"Kafka's tools were started {before} times for it, {self.tool_starts} times to wait and measure"
+        starts = f"Kafka's tools were started {counted(before, 'time')} for it, "
+        starts += f"{counted(self.tool_starts, 'time')} to wait and measure"
         said = f"{name} ended after {took}: {', '.join(filter(None, (amount, reached)))}. {starts}."
         self.tell("end", said, **({"figures": figures} if figures["batch"] else {}))
         self.module(ask="note")

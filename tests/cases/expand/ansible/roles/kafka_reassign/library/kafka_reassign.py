@@ -317,6 +317,10 @@ refused:
   returned: for refusing
   type: list
   elements: str
+quorum:
+  description: A phrase on C(down_brokers) if they are so many of the controllers that no majority is left.
+  returned: for refusing
+  type: str
 led:
   description: Partitions that one of C(down_brokers) leads, and another broker could.
   returned: for refusing
@@ -327,8 +331,8 @@ journal:
   returned: for begin
   type: str
 said:
-  description: What was found or done with throttles or cordons, or elected, as sentences.
-  returned: for begin, throttle, restore, cordon and elect, and before a batch
+  description: What was found or done with throttles or cordons, or elected, as sentences; brokers to stop with care.
+  returned: for begin, throttle, restore, cordon, elect and reached, and before a batch
   type: list
   elements: str
 """
@@ -336,7 +340,6 @@ said:
 
 def answer(cluster):
     """The module's result for what it was asked."""
-    given = cluster.given
     answers = {
         "check": cluster.check,
         "look": lambda: look(cluster),
@@ -351,11 +354,10 @@ def answer(cluster):
         "throttle": lambda: {"said": Throttles(cluster).set_rate()},
         "restore": lambda: Throttles(cluster).restore(),
         "cordon": lambda: cordon(cluster),
-        "summary": lambda: journal.summary(given["journal"]),
+        "summary": lambda: journal.summary(cluster.given["journal"]),
         "note": dict,
     }
-    ask = given["ask"]
-    return answers[ask]()
+    return answers[cluster.given["ask"]]()
 
 
 def begin(cluster):
@@ -387,8 +389,8 @@ def main():
     except ToolError as error:
         module.fail_json(msg=str(error), calls=cluster.calls)
     began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
-    what = {"event": "elect", "elections": result["elections"]} if "elected" in result else {"event": "throttles"}
-    what = {"event": "cordon"} if given["ask"] == "cordon" else what
+    elected = {"event": "elect", "elections": result.get("elections")}
+    what = elected if "elected" in result else {"event": "cordon" if given["ask"] == "cordon" else "throttles"}
     said = [{**what, "said": each} for each in result.get("said", [])]
     entries = [*given["entries"], *([began] if given["ask"] == "begin" else []), *said]
     journal.append(result.get("journal") or given["journal"], entries)

@@ -144,6 +144,12 @@ def turned_around(text):
     return [name for name, added, gone in _ADDED_AND_REMOVED.findall(text) if {*ids(added)} & {*ids(gone)}]
 
 
+def voters(text):
+    """Ids of the controllers in the output of kafka-metadata-quorum describe --status, of Kafka 3.3 or newer."""
+    line = re.search(r"^CurrentVoters:\s*(\[.*\])", text, re.MULTILINE)
+    return [each["id"] if isinstance(each, dict) else each for each in json.loads(line.group(1))] if line else []
+
+
 def lists(text):
     """{name: brokers} in a reassignment file."""
     return {f"{each['topic']}-{each['partition']}": each["replicas"] for each in json.loads(text)["partitions"]}

@@ -1,0 +1,108 @@
+"""How a run ends where Kafka gives no answer or something is left over; by real Ansible against stand-in tools."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from test_ansible import TARGET, Site, at, plan, said, staged
+from test_ansible_new_partitions import emptying
+
+pytestmark = pytest.mark.ansible
+
+# Makes the tool that reads throttles fail from the end of the last batch with partitions on.
+FAILS = """---
+- name: Let a tool fail
+  ansible.builtin.command: {python} {script}
+  when: kafka_reassign_event.batch == "02"
+"""
+SCRIPT = """import json, pathlib
+path = next(pathlib.Path(__file__).parent.glob("bin*/cluster.json"))
+path.write_text(json.dumps(json.loads(path.read_text()) | {"failing": {"kafka-configs": 99}}))
+"""
+LEFT = "The throttles of the run are still set, because they could not be put back: kafka-configs.sh --describe"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A plan's folder, and the cluster as the plan found it."""
+    return staged(tmp_path, plan)
+
+
+def failing(site: Site) -> tuple[str, ...]:
+    """Options with which the tool that reads throttles fails once all is moved, and a task tells of a failed run."""
+    script, hook, told = (site.folder.parent / name for name in ("fails.py", "fails.yml", "told.yml"))
+    script.write_text(SCRIPT)
+    hook.write_text(FAILS.format(python=sys.executable, script=script))
+    told.write_text("---\n- name: Tell\n  ansible.builtin.debug:\n    msg: 'TOLD {{ kafka_reassign_event.said }}'\n")
+    hooks = {"kafka_reassign_after_batch": str(hook), "kafka_reassign_on_failure": str(told)}
+    return ("-e", json.dumps(hooks | {"kafka_reassign_throttle_bytes_per_sec": 7}))
+
+
+@pytest.mark.slow
+def test_throttles_that_stay_are_told_and_taken_off_by_name(site: Site) -> None:
+    """Although all else is done: at the end of the journal, to the operator's tasks, and with the way on."""
+    run = site.play("apply", *failing(site))
+    assert (2, TARGET, "7") == (run.code, site.replicas(), site.cluster["throttle"]), run.output
+    assert (True, True) == (f"TOLD {LEFT}" in run.text, LEFT in said(site)[-2])
+    assert "Run ansible-playbook apply.yml --tags unthrottle once this is over" in run.text
+
+    site.set_cluster(failing={}, calls=[])
+    again = site.play("apply", "--tags", "unthrottle")
+    assert (0, None) == (again.code, site.cluster["throttle"]), again.output
+    assert {"kafka-topics", "kafka-reassign-partitions", "kafka-configs"} == {call[0] for call in site.cluster["calls"]}
+
+
+def test_a_throttle_of_which_this_host_knows_nothing_is_told(site: Site) -> None:
+    """Its name asks for something to be taken off: where nothing is, that is said, with what is set."""
+    site.set_cluster(throttle="7")
+    run = site.play("apply", "--tags", "unthrottle")
+    assert (0, "7") == (run.code, site.cluster["throttle"]), run.output
+    assert "This host has no record of a throttle, and no topic is throttled for this plan's moves alone" in run.text
+    assert "Set on brokers: broker 1: leader.replication.throttled.rate=7; broker 2:" in run.text
+
+
+def test_a_question_without_an_answer_is_asked_again_and_told(site: Site) -> None:
+    """As verify.yml asks where all partitions are while most of the controllers are away."""
+    site.set_cluster(partitions=at(TARGET), failing={"kafka-reassign-partitions": 2})
+    run = site.play("verify")
+    assert (0, 2) == (run.code, run.text.count("FAILED - RETRYING")), run.output
+    site.set_cluster(failing={"kafka-reassign-partitions": 99})
+    run = site.play("verify")
+    assert 2 == run.code
+    assert "kafka-reassign-partitions --verify: Error: kafka-reassign-partitions fails" in run.text
+
+
+@pytest.mark.parametrize(
+    ("voters", "told"),
+    [
+        ([100, 101, 102], ""),
+        ([2, 9, 4], "Broker 9 is 1 of the 3 controllers: once stopped, none of the others may fail."),
+        (
+            [{"id": 9, "endpoints": []}],
+            "Don't stop them yet: broker 9 is 1 of the 1 controllers, and the others are no",
+        ),
+    ],
+)
+def test_a_broker_that_leaves_and_is_a_controller(tmp_path: Path, voters: list[object], told: str) -> None:
+    """The plan says that it can be stopped after verify.yml, which says what that does to the controllers' majority."""
+    site = staged(tmp_path, emptying)
+    site.set_cluster(partitions=at(TARGET), voters=voters)
+    run = site.play("verify")
+    assert (0, True, bool(told)) == (run.code, told in run.text, "controllers" in run.text), run.output
+
+
+def test_a_setting_of_the_inventory_that_is_misspelled(site: Site) -> None:
+    """It stops the run. Another playbook's setting doesn't, nor a variable of the operator's own."""
+    variables = site.folder / "ansible" / "group_vars" / "kafka_admin.yml"
+    variables.parent.mkdir()
+    variables.write_text("kafka_reassign_restart_tasks: x.yml\nkafka_reassign_from_step: 2\nkafka_reassign_mine: 1\n")
+    run = site.play("apply", "--tags", "precheck")
+    assert 0 == run.code, run.output
+    variables.write_text("kafka_reassign_stopfile: /stop\n")
+    site.set_cluster(calls=[])
+    run = site.play("apply")
+    assert (2, 0) == (run.code, len(site.cluster["calls"])), run.output
+    assert "no such setting; the nearest is kafka_reassign_stop_file. Nothing was started" in run.text
