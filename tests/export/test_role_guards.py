@@ -255,6 +255,15 @@ def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 30 + 300 <= seconds <= 30 + 360
 
 
+def test_a_question_that_is_never_answered_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where somebody takes an ACL away meanwhile: the batch isn't waited for all day, nor told to be complete."""
+    unanswered = {"rc": 1, "moving": [], "stderr": "not authorized"}
+    result, printed, _ = waited(monkeypatch, [unanswered])
+    assert "held for 5 min: kafka-reassign-partitions --verify: not authorized" == result["msg"]
+    assert ["HELD, Batch 01 of 1"] == [line.partition(":")[0] for line in printed]
+    assert "failed" not in waited(monkeypatch, [{}, {}, {}, unanswered, {"moving": []}])[0]
+
+
 def test_reactions_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancel at once, ignore, or stop after the batch."""
     cancelled, _, seconds = waited(monkeypatch, [DEAD], reactions={"live_brokers": "cancel"})

@@ -246,9 +246,7 @@ class ActionModule(ActionBase):
             look = self.look(deep, measure)
             if deep:
                 next_cluster = now + float(self.given["guard_seconds"])
-                # Of a batch that is done already nothing is started, whatever speaks against it.
-                reasons = {} if look.get("pending") == [] else {**look["reasons"], **self.clock()}
-                if cancel := self.judge(reasons):
+                if cancel := self.judge(self.reasons(look)):
                     return {**look, "failed": True, "cancel": True, "msg": cancel}
             if measure:
                 next_line = now + _LINE_SECONDS
@@ -271,6 +269,13 @@ class ActionModule(ActionBase):
         if os.getppid() != self.parent:
             raise AnsibleActionFail("the playbook was ended")
         time.sleep(seconds)
+
+    def reasons(self, look):
+        """What speaks against going on, by guard. A batch that is done already isn't started, whatever that is."""
+        if look.get("pending") == []:
+            return {}
+        silent = {"no_answer": f"kafka-reassign-partitions --verify: {look['stderr']}"} if look["rc"] != 0 else {}
+        return {**silent, **look["reasons"], **self.clock()}
 
     def judge(self, reasons):
         """Sort the reasons by their reactions and print the new ones. Returns the reasons to cancel as one text."""
@@ -366,7 +371,7 @@ class ActionModule(ActionBase):
 
     def line(self, look):
         """Print how far the batch is."""
-        if self.moves:
+        if self.moves and look["rc"] == 0:
             done = look["partitions"] - len(look["moving"])
             planned, later = (int(self.given.get(key) or 0) for key in ("planned_bytes", "later_seconds"))
             seconds, bytes_now, rate = time.monotonic() - self.started, look["copied_bytes"], 0
