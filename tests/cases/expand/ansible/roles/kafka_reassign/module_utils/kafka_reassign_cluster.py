@@ -216,10 +216,12 @@ class Cluster:
         leading = checks.leading(described)
         # A run that was killed may have left them first in their lists.
         turned = checks.leading({name: (row[1][0], *row[1:]) for name, row in described.items()})
-        return {
+        found = {
             "batches": sorted(number for number, each in wanted[direction].items() if set(each) - leading),
             "unpreferred": sorted(set(wanted["unpreferred"]) - (leading - turned)) if direction == "rollback" else [],
         }
+        # Where it is asked until nothing is left, Ansible tells this of the last answer.
+        return {**found, "msg": "leaders aren't as planned" if any(found.values()) else ""}
 
     def refusing(self):
         """Partitions that would refuse writes with acks=all, or have no leader, without `down_brokers`.
