@@ -194,7 +194,8 @@ def variants(plan: Plan) -> Table[VariantRow]:
         column("Asked for", lambda row: requested.changes(row.changes, 3), numeric=False, wide=True),
         column("Brokers", lambda row: row.brokers, narrow="\nbrokers"),
         *_figures(plan),
-        column("At least", lambda row: Quantity(row.seconds_at_throttle, SECONDS), narrow="\nat least"),
+        # Batches one after the other take longer, and aren't known but of this plan.
+        column("In one batch", lambda row: Quantity(row.seconds_at_throttle, SECONDS), narrow="in one\nbatch"),
         column("", outcome, numeric=False, wide=True),
     )
     return Table(

@@ -66,6 +66,8 @@ def test_variants_say_why_not() -> None:
 
     assert [Strong("this plan"), "", "no candidate keeps every rule"] == column(table, "")
     assert ["1 of 2", "1 of 2", "2 of 2"] == column(table, "Scenarios that hold")
+    # Not "at least", which the headline says of all batches.
+    assert 3 == len(column(table, "In one batch"))
 
 
 def test_this_plan_stands_out_among_the_alternatives() -> None:
