@@ -15,7 +15,7 @@ from msgspec import structs
 
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
-from planner.execution import limits_and_safety
+from planner.execution import batch_costs_and_risks, limits_and_safety
 from planner.execution.batch_costs_and_risks import Costs
 from planner.execution.partition_changes import with_down
 from planner.model import build_problem
@@ -81,7 +81,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         budget=None,
         scenarios=(),
         limits=build.limits(spec, row, costs, bound, () if waiting else made_of["brokers"]),
-        warnings=tuple(_warnings(approved, spec, problem, rest, costs)),
+        warnings=tuple(_warnings(approved, spec, problem, assignment, rest, costs)),
     )
     return build.within_limits(build.finished(made), spec, costs)
 
@@ -161,7 +161,9 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
     }
 
 
-def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: Costs) -> list[str]:
+def _warnings(
+    approved: Plan, spec: Spec, problem: Problem, assignment: IntArray, rest: Rest, costs: Costs
+) -> list[str]:
     """What the plan finishes and drops, then the warnings of any plan."""
     there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} in place already"
     dropped = [
@@ -181,5 +183,7 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
         *rest.notes,
         *unjudged,
         *cluster_warnings.warnings(spec, problem, rest.changes),
+        *cluster_warnings.of_assignment(spec, problem, assignment),
         *limits_and_safety.overfull_today(spec, costs),
+        *batch_costs_and_risks.warnings(spec, costs.batches),
     ]

@@ -29,7 +29,7 @@ from properties import examples
 
 from planner.export.templated_files import files
 from planner.model.balance import Tolerance
-from planner.model.cluster import Broker
+from planner.model.cluster import Broker, Partition, Topic
 from planner.model.errors import StalePlanError, UnsafePlanError
 from planner.model.recorded import ReplicationFactorRow, SpecLimits
 from planner.model.spec import BatchRules, Budget, Changes, Execution, Spec, Sweep, TopicFilter
@@ -374,3 +374,16 @@ def test_what_topics_inherit_is_as_the_state_has_it_or_else_the_plan() -> None:
 
     assert {"min.insync.replicas": "1"} == resumed(plan, found(spec))["cluster"]["config_defaults"]
     assert {"min.insync.replicas": "2"} == resumed(plan, now)["cluster"]["config_defaults"]
+
+
+def test_what_an_assignment_cannot_make_better_is_told_again() -> None:
+    """Who is led by a demoted broker, and what doesn't survive a broker: all that the approved plan warned of."""
+    spec = expansion(resilience="broker")
+    lone = Topic("z", (Partition(0, (1,), 1, size_bytes=1),))
+    cluster = replace(spec.cluster, topics=(*spec.cluster.topics, lone))
+    spec = replace(spec, cluster=cluster, changes=replace(spec.changes, demote_brokers=(1,), rebalance="none"))
+    plan = plan_of(spec)
+    told = [line for line in plan["warnings"] if "demoted broker 1" in line or "resilience.survive" in line]
+
+    assert len(told) == 2
+    assert resumed(plan, found(spec))["warnings"][1:] == plan["warnings"]
