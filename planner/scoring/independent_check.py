@@ -119,6 +119,8 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     today[:, : problem.replicas.shape[1]] = problem.replicas
     differs = (today != columns).any(axis=1)
     wanted = (np.arange(columns.shape[1])[:, None] < problem.replication_factors).T
+    # A first step's lists may be shorter than those asked for.
+    too_short = problem.replication_factors > columns.shape[1]
     count = (columns >= 0).sum(axis=1)
     may_be_uneven = ~problem.movable | ~(problem.forced | (problem.rebalance in ("all", "racks")))
     twice = np.zeros(len(columns), dtype=bool)
@@ -129,7 +131,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     due = ~problem.waits
     return {
         "no broker twice": twice,
-        "replication factor": ((columns >= 0) != wanted).any(axis=1),
+        "replication factor": ((columns >= 0) != wanted).any(axis=1) | too_short,
         "live brokers": ((columns >= 0) & ~target).any(axis=1) & due,
         # Outside of the brokers that the topic may use, or with none of them that may lead it.
         "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,

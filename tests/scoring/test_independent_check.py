@@ -173,3 +173,11 @@ def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> 
     )
     expected = stays & (sides[0] != sides[1]).any(axis=1)
     assert expected.tolist() == broken_rules(problem, assignment)["unforced move"].tolist()
+
+
+def test_lists_shorter_than_asked_for_break_the_replication_factor() -> None:
+    """As those of a first step do, whose own lists are all short."""
+    higher = Changes(set_replication_factor=(ReplicationFactorRow("other", 3),))
+    problem = problem_of(RACKS, TODAY, changes=higher)
+
+    assert [False, False, True] == broken_rules(problem, problem.replicas)["replication factor"].tolist()
