@@ -80,7 +80,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
         budget=None,
         scenarios=(),
-        limits=build.limits(spec, row, costs, bound, () if waiting else made_of["brokers"]),
+        limits=build.limits(spec, row, costs, bound, made_of["brokers"], first_step=waiting is not None),
         warnings=tuple(_warnings(approved, spec, problem, assignment, rest, costs)),
     )
     return build.within_limits(build.finished(made), spec, costs)

@@ -117,8 +117,9 @@ def gates(
 
 def crossed(found: Sequence[LimitRow], spec: Spec, costs: Costs) -> list[str]:
     """A line for every gate crossed, with the key to change."""
-    lines = [_crossed(gate) for gate in found if gate.crossed and gate.key != "limits.disk_used"]
-    return lines + [_overfull(spec, peak) for peak in filled_above(spec, costs)]
+    filled = {peak.broker: _overfull(spec, peak) for peak in filled_above(spec, costs)}
+    lines = [gate for gate in found if gate.crossed and (gate.key != "limits.disk_used" or gate.broker not in filled)]
+    return [*map(_crossed, lines), *filled.values()]
 
 
 def filled_above(spec: Spec, costs: Costs) -> list[Peak]:

@@ -125,7 +125,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=_scenarios(problem, proposal.assignment),
-        limits=limits(spec, winner, costs, bound, () if left else made_of["brokers"]),
+        limits=limits(spec, winner, costs, bound, made_of["brokers"], first_step=left is not None),
         warnings=(
             *log_dirs_section.warnings(dirs),
             *cluster_warnings.warnings(spec, problem, changed),
@@ -143,17 +143,28 @@ def finished(plan: Plan) -> Plan:
 
 
 def limits(
-    spec: Spec, winner: Row, costs: Costs, bound: BoundSection, brokers: Sequence[BrokerRow]
+    spec: Spec, winner: Row, costs: Costs, bound: BoundSection, brokers: Sequence[BrokerRow], *, first_step: bool
 ) -> tuple[LimitRow, ...]:
     """The `limits` of plan.json, crossed ones included; UnsafePlanError where one can't be judged.
 
     Of the `brokers` that `capacity.max_disk` caps, those that hold more; else the one that comes nearest to its cap.
+    A `first_step` need not keep these caps yet.
     """
     found = limits_and_safety.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
+    # New partitions fill a disk after the last batch, with the sizes that the YAML states.
+    fuller = [
+        LimitRow("limits.disk_used", spec.limits.on_disk(row.disk_bytes), row.after.size_bytes, row.id)
+        for row in brokers
+        if row.disk_bytes is not None and spec.cluster.sizes_known and row.after.size_bytes > row.peak_size_bytes
+    ]
+    if fuller:
+        disks = [row for row in found if row.key == "limits.disk_used"]
+        found = [row for row in found if row not in disks]
+        found.append(max((*disks, *fuller), key=lambda row: row.value / row.limit))
     caps = [
         LimitRow(key="capacity.max_disk", limit=row.max_disk_bytes, value=row.after.size_bytes, broker=row.id)
         for row in brokers
-        if row.max_disk_bytes is not None and row.role != "removed"
+        if row.max_disk_bytes is not None and row.role != "removed" and not first_step
     ]
     caps.sort(key=lambda row: (-row.value / row.limit, row.broker))
     return (*found, *([row for row in caps if row.crossed] or caps[:1]))
