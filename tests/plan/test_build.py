@@ -22,7 +22,7 @@ from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, StalePlanError, UnsafePlanError
 from planner.model.generated_text import canonical_json
 from planner.model.recorded import InputRow, ReplicationFactorRow, SpecLimits
-from planner.model.spec import BatchRules, Changes, Execution, Rebalance, Spec, Sweep, TopicFilter
+from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Rebalance, Spec, Sweep, TopicFilter
 from planner.plan import bound_and_proof
 from planner.plan import build as plan_build
 from planner.plan.build import validity
@@ -364,3 +364,18 @@ def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
     heading, limit, *rest = both.value.lines
     assert (limits_and_safety.EXCEEDS, "limits.bytes_moved") == (heading, limit.partition(":")[0])
     assert [limits_and_safety.ALSO_UNSAFE, cordon] == rest
+
+
+def test_new_partitions_fill_disks_up_to_the_limit() -> None:
+    """With their stated sizes, which a batch doesn't copy: broker 1 holds 91 bytes of 100."""
+    brokers = tuple(Broker(number, disk_bytes=100) for number in (1, 2, 3))
+    spec = spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES)
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+
+    def made(size_bytes: int) -> dict[str, Any]:
+        changes = Changes(new_partitions=(NewPartitions("new", 0, 1, 3, size_bytes=size_bytes),), rebalance="none")
+        return plan_of(replace(spec, changes=changes))
+
+    assert [{"broker": 1, "key": "limits.disk_used", "limit": 100, "value": 100}] == made(9)["limits"]
+    with pytest.raises(UnsafePlanError, match="the plan comes to 101 B on broker 1, allowed: at most 100 B"):
+        made(10)
