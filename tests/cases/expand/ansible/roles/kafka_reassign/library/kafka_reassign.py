@@ -357,7 +357,7 @@ def answer(cluster):
         "summary": lambda: journal.summary(cluster.given["journal"]),
         "note": dict,
     }
-    return answers[cluster.given["ask"]]()
+    return answers.get(cluster.given["ask"])()
 
 
 def begin(cluster):
