@@ -100,8 +100,8 @@ class BrokerRow(Section, frozen=True, kw_only=True):
     peak_size_bytes: Annotated[
         Count,
         doc(
-            "The most bytes that it holds today, afterwards, or while a batch runs: what the batch adds, and "
-            "still what it removes."
+            "The most bytes that it holds today, or while a batch runs: what the batch adds, and still what it "
+            "removes. New partitions are empty then; `after` has them with their stated sizes."
         ),
     ]
     network_bytes_per_sec: Annotated[
