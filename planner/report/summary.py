@@ -224,12 +224,13 @@ def measures(plan: Plan) -> Table[Measure]:
             rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, exceeded))
         elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
-            of_failures = key.endswith(("_offline", "_refused"))
-            name, of = _LIMITED.get(key, formats.words(key)), " partitions" if of_failures else ""
+            if key.endswith(("_offline", "_refused")):
+                limit = formats.counted(gate.limit, "partition")
+            name = _LIMITED.get(key, formats.words(key))
             if key == "capacity.max_disk":
                 held = [each.before.size_bytes for each in plan.brokers if each.id == gate.broker]
                 today[key] = Quantity(held[0] if held else None, "bytes")
-            rows.append(Measure(name, today.get(key, ""), value, f"{bound_of(gate.key)} {limit}{of}", exceeded))
+            rows.append(Measure(name, today.get(key, ""), value, f"{bound_of(gate.key)} {limit}", exceeded))
     return Table("measure", rows, columns, "measures", "Today and with the plan")
 
 

@@ -286,3 +286,13 @@ def test_a_tool_that_is_more_even_is_said_to_be() -> None:
     assert " and be more even than this plan" in facts(plan)["Kafka's tool"]
     this["balance_kept"] = True
     assert "than this plan" not in facts(plan)["Kafka's tool"]
+
+
+def test_a_limit_on_failures_counts_partitions() -> None:
+    """One of them, or several."""
+    gates = [{"key": f"limits.{of}_offline", "limit": count, "value": 0} for of, count in (("broker", 1), ("rack", 2))]
+    rows = measures(small(limits=gates))
+
+    assert ["at most 1 partition", "at most 2 partitions"] == [
+        rows[f"offline if a {of} fails"][2] for of in ("broker", "rack")
+    ]
