@@ -182,13 +182,16 @@ def with_brokers(
 ) -> str:
     """A spec's YAML with other changes of its brokers, and without `sizing`; all else stays as it is written.
 
-    `title` is its first comment. `disk_used` becomes `limits.disk_used` where there is no `limits`. ValueError where
-    the keys aren't one a line.
+    `title` is its first comment. `disk_used` becomes `limits.disk_used` where that isn't stated. ValueError where the
+    keys aren't one a line.
     """
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
         raise ValueError("the keys of the file are in braces")
     stated, lines = yaml.safe_load(text), text.splitlines(keepends=True)
+    limits = stated.get("limits") or {}
+    limited = disk_used is None or "disk_used" in limits
+    made = {"changes", "sizing"} if limited else {"changes", "sizing", "limits"}
     starts = [(key.value, key.start_mark.line) for key, _ in root.value]
     ends = [*(line for _, line in starts[1:]), len(lines)]
     kept = lines[: starts[0][1]]
@@ -197,7 +200,7 @@ def with_brokers(
         while end > start + 1 and lines[end - 1].startswith(("#", "\n")):
             end -= 1
         following = next((line for _, line in starts if line >= end), len(lines))
-        kept += lines[end:following] if name in ("changes", "sizing") else lines[start:following]
+        kept += lines[end:following] if name in made else lines[start:following]
     changes = {key: value for key, value in (stated.get("changes") or {}).items() if key in _OF_TOPICS}
     written = [f"  {key}: {_flow(value)}\n" for key, value in changes.items()]
     if added:
@@ -208,8 +211,8 @@ def with_brokers(
     if removed:
         written.append(f"  remove_brokers: {_ids(removed)}\n")
     block = ["changes:\n", *written, *(() if added or removed else ("  rebalance: all\n",))]
-    if disk_used is not None and "limits" not in stated:
-        block.append(f"limits: {{disk_used: {disk_used}}}\n")
+    if not limited:
+        block.append(f"limits: {_flow({**limits, 'disk_used': disk_used})}\n")
     if kept and not kept[-1].endswith("\n"):
         kept[-1] += "\n"
     return with_digest(title, "".join([*kept, *block]))

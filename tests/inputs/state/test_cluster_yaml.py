@@ -126,7 +126,9 @@ def test_limits_that_are_stated_stay() -> None:
     """And a cluster that needs no other brokers is balanced."""
     given = SPEC.replace("balance: {disk: 5%}", "limits: {eta: 3h}")
     changed = yaml.safe_load(with_brokers(given, [], [], "x", "75%", "Of eight."))
-    assert {"eta": "3h"} == changed["limits"]
+    assert {"eta": "3h", "disk_used": "75%"} == changed["limits"]
+    fuller = given.replace("{eta: 3h}", "{disk_used: 90%}  # stays")
+    assert "limits: {disk_used: 90%}  # stays\n" in with_brokers(fuller, [], [], "x", "75%", "Of eight.")
     assert {"set_replication_factor", "rebalance"} == set(changed["changes"])
     created = SPEC.replace("set_replication_factor: [{topics: a,", "create_topics: [{name: a, partitions: 1,")
     assert "all" == yaml.safe_load(with_brokers(created, [], [], "x", None, "Of it."))["changes"]["rebalance"]
