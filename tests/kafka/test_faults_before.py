@@ -174,7 +174,16 @@ def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
     throttled, started = commands(run, "--execute")
     assert ("--throttle", "100000000") in pairwise(throttled)
     assert "--additional" in started
-    assert_given(run, config, "reassign-partitions", "broker-api-versions", "topics", "leader-election", "configs")
+    assert_given(
+        run,
+        config,
+        "reassign-partitions",
+        "broker-api-versions",
+        "topics",
+        "leader-election",
+        "configs",
+        "metadata-quorum",
+    )
     assert_unharmed(operator, before | plan.replicas)
 
 
