@@ -257,10 +257,14 @@ def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_question_that_is_never_answered_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where somebody takes an ACL away meanwhile: the batch isn't waited for all day, nor told to be complete."""
-    unanswered = {"rc": 1, "moving": [], "stderr": "not authorized"}
-    result, printed, _ = waited(monkeypatch, [unanswered])
-    assert "held for 5 min: kafka-reassign-partitions --verify: not authorized" == result["msg"]
+    unanswered = {"rc": 1, "moving": [], "stderr": "no file"}
+    refused = [{**unanswered, "stderr": f"Error: a.b.DeniedException: at {time}"} for time in range(99)]
+    result, printed, _ = waited(monkeypatch, refused)
+    assert "held for 5 min: kafka-reassign-partitions --verify fails: DeniedException" == result["msg"]
     assert ["HELD, Batch 01 of 1"] == [line.partition(":")[0] for line in printed]
+    assert waited(monkeypatch, [{}, {}, {}, DEAD | unanswered])[0]["msg"].endswith(
+        "not live: broker 4; kafka-reassign-partitions --verify fails: no file"
+    )
     assert "failed" not in waited(monkeypatch, [{}, {}, {}, unanswered, {"moving": []}])[0]
 
 

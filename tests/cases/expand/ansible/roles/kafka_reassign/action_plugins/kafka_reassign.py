@@ -274,8 +274,12 @@ class ActionModule(ActionBase):
         """What speaks against going on, by guard. A batch that is done already isn't started, whatever that is."""
         if look.get("pending") == []:
             return {}
-        silent = {"no_answer": f"kafka-reassign-partitions --verify: {look['stderr']}"} if look["rc"] != 0 else {}
-        return {**silent, **look["reasons"], **self.clock()}
+        found = {**look["reasons"], **self.clock()}
+        if look["rc"] != 0:
+            # What Kafka says besides its exception, such as a time, is another one each time.
+            said = (re.findall(r"\w+Exception", look["stderr"]) or [look["stderr"][:100]])[0]
+            found.setdefault("no_answer", f"kafka-reassign-partitions --verify fails: {said}")
+        return found
 
     def judge(self, reasons):
         """Sort the reasons by their reactions and print the new ones. Returns the reasons to cancel as one text."""
