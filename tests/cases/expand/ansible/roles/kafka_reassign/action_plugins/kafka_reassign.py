@@ -277,7 +277,8 @@ class ActionModule(ActionBase):
         found = {**look["reasons"], **self.clock()}
         if look["rc"] != 0:
             # What Kafka says besides its exception, such as a time, is another one each time.
-            said = (re.findall(r"\w+Exception", look["stderr"]) or [look["stderr"][:100]])[0]
+            first = re.search(r"\w+Exception", look["stderr"])
+            said = first.group() if first else look["stderr"][:100]
             found.setdefault("no_answer", f"kafka-reassign-partitions --verify fails: {said}")
         return found
 
