@@ -39,8 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes; four where all tests are asked for, as two of them wait for Kafka much of the time."""
-    return 4 if properties.are_all(config.option.markexpr) else 2
+    """Two processes; three where all tests are asked for, as two of them wait for Kafka much of the time."""
+    return 3 if properties.are_all(config.option.markexpr) else 2
 
 
 @pytest.hookimpl(tryfirst=True)
