@@ -132,10 +132,7 @@ def test_what_is_affordable_is_at_least_what_an_empty_broker_lacks(budget: Budge
     assert 1 == affordable(build(replace(crowding(budget), balance=balance_of("none", "none", "none"))))
 
 
-@pytest.mark.parametrize(
-    ("most", "copied"),
-    [(8, 6), pytest.param(16, 15, marks=pytest.mark.slow), pytest.param(30, 30, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("most", "copied"), [(8, 6), pytest.param(16, 15, marks=pytest.mark.slow), (30, 30)])
 def test_a_small_budget_is_used_where_a_broker_is_empty(most: int, copied: int) -> None:
     """Windows around the shares alone use 0, 12 and 26: of nothing, a tenth of a share, then a quarter."""
     assert copied == planned(crowding(Budget(bytes_moved=most)))["budget"]["spent"]["bytes_moved"]

@@ -26,13 +26,11 @@ options:
       - C(look) inspects the cluster, the batch, or both.
       - C(start) starts the reassignment of the target, and C(elect) the elections of the target.
       - C(reached) counts the partitions of the target that are in place, and C(measure) the bytes that have arrived.
-      - C(leaders) lists the batches whose leaders are still to be elected.
-      - C(new) compares the topics that get new partitions with the plan.
+      - C(leaders) lists batches whose leaders are still to be elected; C(new) compares new partitions with the plan.
       - C(refusing) lists partitions that would refuse writes, or have no leader, without some brokers.
-      - C(begin) creates a journal and records the throttles that are set.
+      - C(begin) creates a journal and records the throttles that are set; C(summary) adds it up, C(note) writes to it.
       - C(throttle) gives what moves another rate, and C(restore) puts back the throttles from before.
       - C(cordon) cordons the brokers that leave (KIP-1066), and in the direction C(rollback) undoes only that.
-      - C(summary) adds up the journal, and C(note) only writes to it.
     type: str
     choices:
       [check, look, start, elect, reached, measure, leaders, new, refusing, begin, throttle, restore, cordon, summary,
@@ -45,7 +43,7 @@ options:
   tools:
     description:
       - Commands of Kafka's tools with the client's options, each a list of words, by the names C(reassign), C(topics),
-        C(brokers), C(log_dirs), C(configs), C(groups), and C(election), which has no client's options.
+        C(brokers), C(log_dirs), C(configs), C(groups), C(quorum), and C(election), which has no client's options.
     type: dict
     required: true
   command_config:
@@ -357,7 +355,8 @@ def answer(cluster):
         "summary": lambda: journal.summary(cluster.given["journal"]),
         "note": dict,
     }
-    return answers.get(cluster.given["ask"])()
+    ask = cluster.given["ask"]
+    return answers[ask]()
 
 
 def begin(cluster):
