@@ -103,9 +103,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class BrokerClass:
-    """A broker that can be added: its room for log dirs, what its network carries each way and its caps; None: not
-    stated.
-    """
+    """A broker that can be added: its room for log dirs, its network each way, and its caps; None: not stated."""
 
     name: str
     disk_bytes: int | None = None
