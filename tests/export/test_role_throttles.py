@@ -285,6 +285,23 @@ def test_a_new_rate_turns_nothing_around(recorded: Path, monkeypatch: pytest.Mon
     assert [[{"topic": "next", "partition": 0, "replicas": [2, 1]}]] == [each["partitions"] for each in executed]
 
 
+def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A replica that moves inside its broker isn't in --list, and --verify names it by its broker, too."""
+    cluster, target = Cluster(recorded), tmp_path / "target.json"
+    row = {"topic": "next", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d2", "any"]}
+    target.write_text(json.dumps({"partitions": [row]}))
+    live = f"Dynamic configs for broker 1 are:\n  {LEADER}=50 sensitive=false\n"
+    answers = {"configs": live, "topics": described(next="0:1"), "reassign": "No partition reassignments found.\n"}
+    cluster.given |= {"throttle_bytes_per_sec": 80, "target": str(target)}
+    monkeypatch.setattr(cluster, "required", lambda tool, *_: answers[tool])
+    moving = (0, "Reassignment of replica next-0-1 is still in progress.\n", "")
+    monkeypatch.setattr(cluster, "verified", lambda: moving, raising=False)
+    executed: list[list[str]] = []
+    monkeypatch.setattr(cluster, "run", lambda argv: executed.append(argv) or (0, "", ""))
+    assert ["The throttle is 80 bytes a second from now on."] == throttles.Throttles(cluster).set_rate()
+    assert ["--throttle", "80", "--replica-alter-log-dirs-throttle", "80"] == executed[0][-6:-2]
+
+
 def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:
     """The end of the run puts them back; and nothing is touched while somebody moves partitions."""
     cluster = Cluster(recorded, fails=True)

@@ -64,7 +64,7 @@ def test_a_disk_fills_past_its_limit(operator: Operator) -> None:
         await_move(operator)
         run = running.wait()
     assert 2 == run.code, run.output
-    assert "MB, its limit is 2.5 MB. Its moves were cancelled; rollback.yml restores" in run.text
+    assert "MB, its limit is 2.5 MB. Its moves were cancelled. Run the playbook" in run.text
     assert {name: set(lists) for name, lists in before.items()} == {
         name: set(lists) for name, lists in operator.replicas().items()
     }

@@ -98,3 +98,23 @@ def test_a_log_dir_that_is_not_there_stops_the_plan(operator: Operator) -> None:
     assert 2 == run.code
     assert "aren't there, or have an error. Nothing was started." in run.text
     assert before == where(operator)
+
+
+def test_another_rate_for_what_an_interrupted_run_left_moving(operator: Operator) -> None:
+    """Moves inside brokers have a throttle of their own, and aren't in --list: a killed run's get the next one's."""
+    fill_unevenly(operator, [[1, 2], [1, 3]] * 4, 6000)
+    plan = operator.plan(
+        {"rebalance": "none"}, brokers=[1, 2, 3], balance={"log_dirs": "30%"}, execution={"throttle": "50MB/s"}
+    )
+
+    def moves_inside() -> bool:
+        return any(list(log_dir.glob("*-future")) for log_dir in operator.cluster.log_dirs(1))
+
+    with plan.playbooks.playing("apply", "-e", "kafka_reassign_throttle_bytes_per_sec=1000"):
+        operator.await_true(moves_inside, "a move inside broker 1")
+    # At the first rate six megabytes would take an hour and a half.
+    run = plan.playbooks.play("apply", "-e", "kafka_reassign_wait_seconds=60")
+    assert 0 == run.code, run.output
+    assert "The throttle is 50000000 bytes a second from now on." in run.text
+    assert planned(plan, "log_dirs", "replicas").items() <= where(operator).items()
+    assert no_throttle(operator, 1)

@@ -3,6 +3,8 @@
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
 
+from itertools import permutations
+
 _NAMED = 10
 _GONE = (
     "If topics were deleted, planner resume plans the rest; to go back, take their partitions out of rollback.json and "
@@ -83,13 +85,18 @@ def never_complete(names):
 
 
 def strangers(states, described, active, any_order):
-    """A sentence on partitions whose list is none of the plan's steps; `any_order` ignores the order of brokers."""
+    """A sentence on partitions whose list is none of the plan's steps, nor what Kafka leaves of a cancelled one.
+
+    `any_order` ignores the order of brokers.
+    """
     rows = []
     for name in sorted(set(states) - set(active)):
         replicas = described[name][1] if name in described else None
         if replicas is None:
             rows.append(f"{name} (gone)")
-        elif replicas not in states[name] and not (any_order and sorted(replicas) in map(sorted, states[name])):
+        elif replicas not in states[name] and not (
+            _cancelled(replicas, states[name]) or (any_order and sorted(replicas) in map(sorted, states[name]))
+        ):
             rows.append(f"{name} (replicas {_text(replicas)}, planned from {_text(states[name][0])})")
     first = "roll back what was applied after it first, or " if any_order else ""
     said = _counted(
@@ -236,6 +243,19 @@ def led_by(described, brokers):
 def leading(described):
     """The leader of each partition in the format of the plan's leaders.json: `topic number leader`."""
     return {f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {row[0]}" for name, row in described.items()}
+
+
+def _cancelled(replicas, steps):
+    """True for a list as a cancelled move from one step to the next, or back, leaves it.
+
+    While it runs Kafka has the brokers of its end first; then those that stay are before those that would have left.
+    """
+    pairs = [pair for at in range(len(steps)) for pair in permutations(steps[at : at + 2], 2)]
+    for origin, end in pairs:
+        stay = [broker for broker in end if broker in origin]
+        if replicas[: len(stay)] == stay and sorted(replicas) == sorted(origin):
+            return True
+    return False
 
 
 def _sentence(head, rows):

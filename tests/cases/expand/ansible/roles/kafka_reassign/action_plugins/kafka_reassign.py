@@ -301,11 +301,12 @@ class ActionModule(ActionBase):
         return bool(self.finish) or not self.hold
 
     def over(self):
-        """Why the wait ends although the batch isn't complete: a text, empty for the time limit; None to wait on."""
+        """Why the wait ends although the batch isn't complete; None to wait on."""
         now = time.monotonic()
         if self.hold and now - self.held_since > float(self.given["hold_seconds"]):
             return f"held for {duration(now - self.held_since)}: {self.hold}"
-        return "" if now - self.started > float(self.given["wait_seconds"]) else None
+        late = now - self.started > float(self.given["wait_seconds"])
+        return f"it takes longer than {duration(float(self.given['wait_seconds']))}" if late else None
 
     def look(self, deep, measure):
         """Ask how far the batch is; `deep` inspects the cluster, too, and `measure` adds up the bytes copied."""

@@ -21,7 +21,9 @@ _PARTITION = re.compile(
 _TOPIC = re.compile(r"^Topic: (\S+)\s(?:.*\bTopicId: (\S+))?.*?\bConfigs:[ \t]*(.*)$", re.MULTILINE)
 _BROKER_CONFIGS = re.compile(r"^Dynamic configs for broker ([0-9]+) are:$")
 _CONFIG = re.compile(r"^\s+([a-z][a-zA-Z.]*)=(\S*) sensitive=false")
-_MOVING = re.compile(r"Reassignment of (?:partition|replica) ([A-Za-z0-9._-]+) is still in progress")
+_MOVING = re.compile(
+    r"Reassignment of (?:partition ([A-Za-z0-9._-]+)|replica ([A-Za-z0-9._-]+)-[0-9]+) is still in progress"
+)
 _ELSEWHERE = re.compile(
     r"no active reassignment of partition ([A-Za-z0-9._-]+), but replica set is ([0-9,]*) rather than"
 )
@@ -112,8 +114,8 @@ def cordon(text):
 
 
 def moving(text):
-    """Partitions that still move, and replicas that move to another log dir, in the output of --verify."""
-    return sorted(set(_MOVING.findall(text)))
+    """Partitions that still move, or have a replica that moves to another log dir, in the output of --verify."""
+    return sorted({between or inside for between, inside in _MOVING.findall(text)})
 
 
 def reached(text):

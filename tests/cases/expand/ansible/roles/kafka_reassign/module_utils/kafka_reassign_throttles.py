@@ -211,7 +211,10 @@ class Throttles:
         record.see(brokers, {}, {})
         record.add_rate(rate)
         record.save()
-        code, out, err = self.reassigned(list(rows.values()), "--execute", "--additional", "--throttle", rate)
+        options = ["--execute", "--additional", "--throttle", rate]
+        if any("log_dirs" in each for each in rows.values()):
+            options += ["--replica-alter-log-dirs-throttle", rate]
+        code, out, err = self.reassigned(list(rows.values()), *options)
         if code != 0 and NO_BROKER not in out + err:
             raise ToolError(f"the throttle couldn't be changed: {shortened(err + out)}")
         return [f"The throttle is {rate} bytes a second from now on."]
