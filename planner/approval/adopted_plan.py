@@ -363,5 +363,5 @@ def _warnings(given: Given, spec: Spec, placed: AdoptedAssignment) -> Iterator[s
     if held:
         yield (
             f"{counted(held, 'partition')} that {given.name} doesn't name could be spread over racks more evenly or be "
-            "led by the preferred replica, and stay as found"
+            "led by the preferred replica; they stay as they are"
         )

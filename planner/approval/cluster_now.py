@@ -130,12 +130,12 @@ def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: 
 
 
 MEANING = (
-    "the plan's own moves still hold, but its figures (spreads, bytes and leaders of brokers, racks and topics, times) "
-    "are of the cluster as it was; plan anew for today's"
+    "the plan's moves still fit, but its figures (spreads, bytes, leaders, times) describe the cluster as it was; "
+    "plan again for today's"
 )
 CONFIG_MEANING = (
-    "the plan counted with the configuration as it was (min.insync.replicas decides what may be taken away at a time), "
-    "and its tfvars hold a topic's own as it was; plan anew for today's"
+    "the plan and its tfvars use the old configuration (min.insync.replicas decides how many replicas may be "
+    "removed at a time); plan again for today's"
 )
 _SHOWN, _LONGEST = 3, 60
 

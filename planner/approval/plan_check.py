@@ -130,7 +130,7 @@ def _refusals(
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
     if plan.validity is not None and (ended := staleness.expired(plan, wanted.now or datetime.now(UTC))):
         yield Refusal(
-            f"{ended}: its state was captured at {plan.validity.captured_at}; capture the state again and plan anew, "
+            f"{ended}: its state was captured at {plan.validity.captured_at}; capture the state again and plan again, "
             "or resume what was begun (planner resume)"
         )
     if found is not None and found.differences:
@@ -139,7 +139,7 @@ def _refusals(
         yield Refusal(
             f"{path}: plan {plan.plan_id[:12]} doesn't fit the cluster as it is now",
             tuple(map(str, fit.stale)),
-            "capture the state again and plan anew, or finish what was begun with planner resume",
+            "capture the state again and plan again, or finish what was begun with planner resume",
         )
     if wanted.strict and found is not None and found.own:
         yield _own_files(path, found)
@@ -191,10 +191,10 @@ def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> 
     if made_by != __version__:
         # What can be said without rendering: which files aren't as the folder's own digests say.
         return Refusal(
-            f"{path}: was made by planner {made_by}; this is planner {__version__}, which derives other files from "
-            f"its {kind}.json, and can't say whether these are as they were made",
+            f"{path}: was made by planner {made_by}; this is planner {__version__}, which makes other files from "
+            f"a {kind}.json, so it can't tell whether these were changed",
             tuple(map(str, folder_check.held_to_its_list(path).differences)),
-            f"check with planner {made_by}, or write the files anew with this one ({maker}) and review them",
+            f"check with planner {made_by}, or write the files again with this one ({maker}) and review them",
         )
     what = f"{path}: not as it was made ({name})"
     # What libraries write that need not write the same in another version.
@@ -205,8 +205,8 @@ def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> 
 
 _LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")
 _DRAWN = (
-    f"only what is drawn differs; other versions of {', '.join(_LIBRARIES)} than those that it was made with can do "
-    f"that (here: {', '.join(version(name) for name in _LIBRARIES)}): install the same ones and check again"
+    f"only plots and pages differ: other versions of {', '.join(_LIBRARIES)} than the plan was made with can cause "
+    f"that (here: {', '.join(version(name) for name in _LIBRARIES)}); install the same versions and check again"
 )
 
 

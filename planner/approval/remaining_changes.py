@@ -78,7 +78,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     strangers = dict(_strangers(held))
     new_strangers = [name for name, new in held.made.items() if standing_of_new(new, now.topics.get(name)) is None]
     foreign = [partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
-    _refuse([f"{name} is being reassigned, which isn't the plan's doing; wait for it" for name in foreign])
+    _refuse([f"{name} is being reassigned, but not by the plan; wait until that ends" for name in foreign])
     if not leave_moved:
         _refuse([f"{partition_name(*key)} {why}" for key, why in strangers.items()])
         _refuse([f"{name} has other partitions than the plan wants to make" for name in new_strangers])
@@ -104,21 +104,25 @@ def _refuse(lines: Sequence[str]) -> None:
     if not lines:
         return
     shown = [f"  {line}" for line in first_lines([*map(printable, lines)], SHOWN)]
-    remedy = "plan anew, or leave partitions that others have moved where they are (--leave-moved)"
-    raise StalePlanError("the cluster isn't on the plan's way, nothing was written:", *shown, remedy)
+    remedy = "plan again, or leave partitions that others have moved where they are (--leave-moved)"
+    raise StalePlanError(
+        "nothing was written: these partitions are neither where the plan found them nor where it moves them:",
+        *shown,
+        remedy,
+    )
 
 
 def _require_known(plan: Plan, now: Now) -> None:
     """StalePlanError if sizes or log dirs that the plan relies on are unknown, or a broker of its target isn't live."""
-    allowed = "allowed: --state with what kafka-log-dirs --describe prints too"
+    allowed = "allowed: one more --state, with the output of kafka-log-dirs --describe"
     if plan.cluster.sizes_known and now.sizes is None:
-        raise StalePlanError(f"the plan counts bytes, and the state has no sizes; {allowed}")
+        raise StalePlanError(f"the plan counts bytes, but the state has no sizes; {allowed}")
     if any(row.log_dirs for row in plan.partitions) and not now.log_dirs.brokers:
-        raise StalePlanError(f"the plan names log dirs, and the state doesn't say what lies in which; {allowed}")
+        raise StalePlanError(f"the plan names log dirs, but the state doesn't say which replica is in which; {allowed}")
     needed = {broker for row in plan.partitions for broker in row.replicas}
     absent = needed - now.racks.keys() if now.racks is not None else ()
     if absent:
-        raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan anew")
+        raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan again")
 
 
 def _strangers(held: PlanOnCluster) -> Iterator[tuple[PartitionKey, str]]:
@@ -228,7 +232,7 @@ def _valid_for(plan: Plan, captured_at: str | None) -> int | None:
     valid_for = plan.validity.valid_for_seconds if plan.validity else None
     if valid_for is not None and captured_at is None:
         raise StalePlanError(
-            "the plan has an end (valid_for), so what is left of it needs to say when its state was captured; "
+            "the plan expires (valid_for), so the time of the new capture is needed; "
             "allowed: --captured-at with a date and time"
         )
     return valid_for
@@ -246,7 +250,7 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
     """
     if now.week is None and any(getattr(plan.spec.limits, name) is not None for name in OF_HOURS):
         raise StalePlanError(
-            "the plan has limits on the hours of the week, so what is left of it needs their load; "
+            "the plan has limits on hours of the week, so the load profile is needed; "
             "allowed: --load with the profile that cluster.load names, of a week or more"
         )
     months, stated = plan.hours.months if plan.hours else (), plan.spec.traffic

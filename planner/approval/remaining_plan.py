@@ -55,7 +55,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     known = [broker.id for broker in approved.brokers if broker.role != "removed"]
     violations = independent_check.check(replace(problem, targets=np.isin(problem.broker_ids, known)), assignment)
     if violations:
-        head = "the approved target breaks rules on the cluster as it is now; plan anew:"
+        head = "the approved target breaks rules on the cluster as it is now; plan again:"
         raise InfeasibleError(head, *map(str, violations))
     rest = replace(rest, changes=with_down(rest.changes, problem))
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)

@@ -190,7 +190,7 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
         if not held.own(key):
             found = held.partition(key)
             to = f" to {replica_list(found.replicas)}" if found else ""
-            why = f"is being reassigned{to}, which isn't the plan's doing"
+            why = f"is being reassigned{to}, but not by the plan"
             yield Difference("reassignment", partition_name(*key), why)
     for key, standing in held.standings.items():
         found, name = held.partition(key), partition_name(*key)
@@ -279,7 +279,7 @@ def _behind(held: PlanOnCluster) -> Iterator[Difference]:
                 continue
             if set(each.replicas) - set(each.isr) - held.leaving:
                 in_sync = replica_list(each.isr) or "none"
-                why = f"has replicas {replica_list(each.replicas)}, in sync are {in_sync}: wait for the others"
+                why = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
                 yield Difference("isr", f"{topic.name}-{each.id}", why)
 
 
@@ -298,9 +298,7 @@ def _kept(held: PlanOnCluster) -> Iterator[Difference]:
             today.update(each.replicas if (name, each.id) not in held.rows else ())
     for broker in sorted(before.keys() | today.keys()):
         if before[broker] != today[broker]:
-            message = (
-                f"holds {counted(today[broker], 'replica')} of what the plan leaves as it is, {before[broker]:,} before"
-            )
+            message = f"holds {counted(today[broker], 'replica')} that the plan doesn't move, {before[broker]:,} before"
             yield Difference("replicas", f"broker {broker}", message, refuses=False)
 
 

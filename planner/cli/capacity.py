@@ -1,7 +1,7 @@
 """`planner load`, `growth` and `size`: the load of a cluster, how long the cluster lasts, and which brokers to buy."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,6 +22,7 @@ from planner.model.errors import PlannerError, SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted, printable
 from planner.model.load_history import About
+from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.whatif import growth_cases, growth_report, load_view, sizing, sizing_report
 
@@ -30,9 +31,9 @@ from planner.whatif import growth_cases, growth_report, load_view, sizing, sizin
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("-o", "--output", "out", type=FILE, help="Profile to write.")
 @click.option("--show", is_flag=True, help="Show FILE, a profile, instead of making one.")
-@click.option("--html", "page", type=FILE, help="Page with plots to write, too.")
-@click.option("--column", "columns", multiple=True, help="NAME=COLUMN: what a table calls time, topic, size_bytes, …")
-@click.option("--time-zone", default="UTC", show_default=True, help="The cluster's, such as Europe/Berlin.")
+@click.option("--html", "page", type=FILE, help="Also write a page with plots.")
+@click.option("--column", "columns", multiple=True, help="NAME=COLUMN: a table's column for time, topic, size_bytes, …")
+@click.option("--time-zone", default="UTC", show_default=True, help="The cluster's time zone, such as Europe/Berlin.")
 @engine_options()
 @format_option
 def load(
@@ -70,7 +71,7 @@ def load(
     show_found(form, lambda: dataclasses.asdict(summary), lambda: load_view.view(summary))
     if out:
         made = counted(len(rows), "partition")
-        echo_line(f"{out}: {made}, {len(content):,} bytes; next: cluster.load: {out} in the YAML", err=True)
+        echo_line(f"{out}: {made}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML", err=True)
     return 0
 
 
@@ -144,10 +145,8 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
     return 0
 
 
-def _write_row(path: Path, number: int, out: Path) -> None:
+def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], number: int, out: Path) -> None:
     """Write a copy of a spec that asks for one cluster of the table. SetupError where there is no such number."""
-    spec = reading.load(path)
-    wanted = sizing.combinations(spec)
     if number > len(wanted):
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
     require_beside(out, path)
@@ -167,24 +166,27 @@ def _write_row(path: Path, number: int, out: Path) -> None:
 @click.argument("path", metavar="SPEC", type=FILE)
 @click.option("--row", type=click.IntRange(min=1), help="Write a SPEC for the cluster with this number to --output.")
 @click.option("-o", "--output", "out", type=FILE, help="SPEC to write.")
-@click.option("--html", "page", type=FILE, help="Page with a plot to write, too.")
+@click.option("--html", "page", type=FILE, help="Also write a page with a plot.")
 @engine_options(f"spark for {MANY} clusters or more, else local")
 @format_option
 def size(path: Path, row: int | None, out: Path | None, page: Path | None, engine: EngineOptions, form: Format) -> int:
     """Show which brokers to buy for SPEC, and how many.
 
-    Plans every class and number of brokers that sizing allows, and holds each against growth and failures.
+    Plans every class and number of brokers that sizing allows, and judges each by growth and failures.
     """
     if (row is None) != (out is None):
         raise click.UsageError("--row and --output go together")
+    spec = reading.load(path)
+    try:
+        wanted = sizing.combinations(spec)
+    except SetupError as error:
+        raise SetupError(f"{path}: {error}") from None
     if row is not None and out is not None:
-        _write_row(path, row, out)
+        _write_row(path, spec, wanted, row, out)
         echo_line(f"{out}: next: planner whatif {out}", err=True)
         return 0
-    spec = reading.load(path)
     if page:
         require_unread("--html", page, reading.files_read(path, spec), PAGE)
-    wanted = sizing.combinations(spec)
     rows = computed(
         engine,
         on_spark(engine, otherwise=len(wanted) >= MANY),

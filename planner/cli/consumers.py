@@ -42,7 +42,7 @@ def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     plan = None if options.plan is None else plan_file.read(options.plan)
     if plan is not None and not plan_file.of_same_files(plan, spec):
-        said = f"made from other files than {path} and its state are now; make the plan again"
+        said = f"{path} or its state has changed since it was made; make the plan again"
         raise StalePlanError(f"{options.plan}: {said}")
     replicas = None if plan is None else consumers_report.replicas_of(plan)
     with importable(path.resolve().parent, spec.consumers):

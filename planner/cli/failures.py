@@ -33,7 +33,7 @@ def find(path: Path, plan: Path | None) -> Subject:
         return _of_plan(_spec_of(path), path, None)
     beside = path.with_suffix(".plan")
     if plan is None and not (beside / "plan.json").is_file():
-        note = f"there is no plan beside the spec: today alone; planner whatif {path.name} makes one"
+        note = f"there is no plan beside the spec, so only today is shown; planner whatif {path.name} makes one"
         return Subject.of(reading.load(path), None, (note,))
     return _of_plan(path, plan or beside, beside if plan is None else None)
 
@@ -54,9 +54,10 @@ def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     if plan_file.of_same_files(made, spec):
         return Subject.of(spec, made)
     if found is None:
-        raise StalePlanError(f"{plan}: made from other files than {path} and its state are now; make the plan again")
+        raise StalePlanError(f"{plan}: {path} or its state has changed since it was made; make the plan again")
     note = (
-        f"{found.name} was made from other files than there are now: today alone; planner whatif {path.name} renews it"
+        f"{found.name} was made from files that have changed, so only today is shown; "
+        f"planner whatif {path.name} makes it again"
     )
     return Subject.of(spec, None, (note,))
 
@@ -162,11 +163,11 @@ def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
 def restart(path: Path, out: Path | None, at_most: int | None, form: Format, detailed_exitcode: bool) -> int:
     """Show in which order to restart the brokers of SPEC.
 
-    Rack by rack: brokers restart together where no partition falls below its min.insync.replicas by that. Of each step
-    it says which partitions refuse writes with acks=all or have no leader, and which are one failure from that.
+    Goes rack by rack. Brokers restart together if that takes no partition below its min.insync.replicas. For each
+    step, shows which partitions refuse writes with acks=all or have no leader, and which are one failure from that.
 
-    The folder has a playbook that restarts the brokers by your own tasks, waits until all is in sync again, and elects
-    the preferred leaders.
+    The folder has a playbook that restarts the brokers with your own tasks, waits until all replicas are in sync
+    again, and elects the preferred leaders.
     """
     spec = reading.load(path)
     if out is not None:

@@ -211,12 +211,12 @@ def _require_ours(out: Path) -> None:
 def import_(files: tuple[Path, ...], **options: Any) -> int:
     """Write the cluster part of a SPEC from what a cluster prints.
 
-    Takes files and folders of any known format.
+    Reads files and folders; the format of each file is recognized from its content.
 
-    Known are the outputs of kafka-topics --describe, kafka-log-dirs --describe, kafka-broker-api-versions and
+    Known formats are the output of kafka-topics --describe, kafka-log-dirs --describe, kafka-broker-api-versions and
     kafka-reassign-partitions, its JSON files, znodes, terraform show -json, and Cruise Control's answers. Answers of
-    brokers take precedence over znodes, and znodes over documents; of two of a kind the first named counts.
-    Disagreements are reported on stderr.
+    brokers take precedence over znodes, and znodes over documents; of two sources of the same kind, the one named first
+    counts. Disagreements are reported on stderr.
     """
     result = import_state(files, ImportOptions(**options))
     echo_line(f"found {result.found}", err=True)

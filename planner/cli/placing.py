@@ -323,7 +323,7 @@ def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> i
 
     A start index and the next replica shift, by topic.
 
-    Where a shift stands as a list, each of them gives the same assignment. A plain round robin has no shift: replica j
+    If a shift is a list, each of its values gives the same assignment. A plain round robin has no shift: replica j
     of partition i is on broker (start index + i + j) mod n. The brokers are those of SPEC, or of
     --brokers; with neither, those that hold replicas.
     """

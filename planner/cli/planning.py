@@ -188,11 +188,11 @@ def adopt(
 def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
     """Plan to free disk space on a broker of SPEC with the fewest bytes.
 
-    --for says how much less the broker holds afterwards, at least; not what it may hold. Of all plans that free as
-    much and keep the rules of SPEC (racks, topics, placement, caps, limits), the one with the fewest bytes is looked
-    for, and the report says how far it is from the proven minimum. SPEC's changes and balance aren't part of it.
+    --for is how much to free at least, not how much the broker may hold. The plan keeps the rules of SPEC (racks,
+    topics, placement, caps, limits) and copies as little as possible; the report says how far it is from the proven
+    minimum. SPEC's changes and balance are ignored.
 
-    A SPEC of its own is written, with the most that the broker may hold as capacity.max_disk, and its plan beside it.
+    Writes a new SPEC, whose capacity.max_disk is the most that the broker may hold, and its plan next to it.
     """
     spec, beside = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
     workflow.require_beside(beside, path)
@@ -210,7 +210,7 @@ def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, 
         # Without a plan nothing is written.
         beside.unlink() if found is None else output_folder.replace_file(beside, found)
         raise
-    output.say(f"{beside}: written; its plan is made of it")
+    output.say(f"{beside}: written; planning it")
     output.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 

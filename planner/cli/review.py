@@ -121,13 +121,13 @@ def check(
 ) -> int:
     """Check that PLAN is unchanged and fits the cluster.
 
-    Or that a restart is unchanged. Makes every file of the folder again and compares; with --state or
-    --bootstrap-servers, the cluster too.
+    PLAN may also be a restart's folder.
 
-    The files of a folder are made again from plan.json and compared byte for byte, whatever SHA256SUMS says; no other
-    file may be there. Your own (inventory, variables, what Terraform keeps) can't be judged: each is listed with what
-    it could do. With --state or --bootstrap-servers the plan is held against the cluster as it is now: every partition
-    has to be where the plan found it, or where one of its batches puts it. Others are listed, and the exit code is 1.
+    Every file of the folder is made again from plan.json and compared byte for byte, whatever SHA256SUMS says; no other
+    file may be there. Your own files (inventory, variables, what Terraform keeps) can't be judged: each is listed with
+    what it could do. With --state or --bootstrap-servers, the plan is also compared with the cluster as it is now:
+    every partition must be where the plan found it, or where one of its batches puts it. Others are listed, and the
+    exit code is 1.
     """
     wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
     if plan.name == RESTART_FILE or ((plan / RESTART_FILE).is_file() and not (plan / "plan.json").exists()):

@@ -142,7 +142,9 @@ def listed(text: str, shown: str) -> dict[str, str]:
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)
         if match is None:
-            raise StalePlanError(f"{shown}:{number}: {line[:60]!r} isn't a digest and a path; allowed: as it was made")
+            raise StalePlanError(
+                f"{shown}:{number}: {line[:60]!r} isn't a digest and a path; allowed: the file as it was written"
+            )
         found[match[2]] = match[1]
     return found
 

@@ -130,7 +130,7 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
     if old is None:
         shutil.rmtree(staging, ignore_errors=True)
         if killed:
-            say(f"{why}; the folder is as it was, what the run left was removed")
+            say(f"{why}; the folder is unchanged, and what that run left was removed")
         return
     if not target.exists():
         old.rename(target)
@@ -148,7 +148,7 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
     old.rename(staging / DONE)
     shutil.rmtree(staging, ignore_errors=True)
     if killed:
-        say(f"{why}; the folder is the one that it wrote, what the run left was removed")
+        say(f"{why}; the folder is the one that it wrote, and what else it left was removed")
 
 
 def _journal(staging: Path) -> Journal | None:
@@ -178,7 +178,7 @@ def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say)
             continue
         if is_operators(path, added=path not in made) and _untouched(path, target, seen):
             _carry(here, there)
-            say(f"{target}: {path!r} changed while the folder was replaced: the change was taken over")
+            say(f"{target}: {path!r} changed while the folder was replaced: the change was kept")
         else:
             yield path
 

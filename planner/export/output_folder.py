@@ -180,7 +180,7 @@ def _require_no_template(target: Path, shown: Path) -> None:
 def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> None:
     """SetupError if `target` can't be replaced by a plan's folder; `shown` is its name in the message."""
     if Path.cwd().is_relative_to(target):
-        raise SetupError(f"{shown}: is where this runs, which can't be replaced by a new folder; name one inside it")
+        raise SetupError(f"{shown}: is the current folder, which can't be replaced; name a folder inside it")
     if not target.exists():
         return
     if not target.is_dir():
@@ -188,7 +188,9 @@ def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> N
     names = {entry.name for entry in target.iterdir()}
     what = "restart" if RESTART in files else "plan"
     if names and not _is_ours(target / f"{what}.json", f"{what}_id"):
-        raise SetupError(f"{shown}: isn't empty and holds no {what} of ours; name a new folder, or an earlier {what}'s")
+        raise SetupError(
+            f"{shown}: isn't empty and holds no {what} that planner wrote; name a new folder, or an earlier {what}'s"
+        )
     strange = sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files})
     if strange:
         raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")

@@ -266,8 +266,8 @@ def unions(topics: Iterable[Topic]) -> Iterator[str]:
         ]
     if found:
         yield (
-            f"{some(found, 'partition')} with more replicas than others of the topic, and not all in sync: being "
-            "reassigned, perhaps; the output of kafka-reassign-partitions --list tells"
+            f"{some(found, 'partition')} with more replicas than others of the topic, and not all in sync: "
+            "perhaps being reassigned; check with kafka-reassign-partitions --list"
         )
 
 

@@ -112,7 +112,7 @@ def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
     return "prices" if any(table.size for each in every for table in each.prices.loads) else "flow"
 
 
-UNPROVEN = "nobody knows how few bytes would do: the plan is a placement of Kafka's own, chosen from the front"
+UNPROVEN = "the minimum is unknown: the plan is one of Kafka's own placements, chosen from the front"
 # A heuristic, and said to be one; the bound is for all starts.
 SEARCHED = (
     ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "

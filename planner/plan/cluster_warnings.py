@@ -54,11 +54,11 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         (not problem.racks_matter and problem.rack_aware, _NO_RACKS),
         (
             None in disks and disks != {None},
-            "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity",
+            "only some brokers state capacity.disk: replicas and bytes are shared equally, not by capacity",
         ),
         (
             None in networks and networks != {None},
-            "capacity.network is stated for some brokers alone: leaders and traffic are shared equally",
+            "only some brokers state capacity.network: leaders and traffic are shared equally",
         ),
         (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
@@ -140,7 +140,7 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     yield from led_by_demoted(spec, problem, assignment)
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
         keys = _named([problem.partition_keys[row] for row in np.flatnonzero(stay).tolist()])
-        yield f"{keys} where placement or apart doesn't let them be: topics.on_brokers keeps them there"
+        yield f"{keys} on brokers that placement or apart forbids: topics.on_brokers keeps them there"
 
 
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:

@@ -311,8 +311,8 @@ def before_anything(plan: Plan) -> str:
     if down := plan.brokers_down:
         it, they = ("it", "it") if len(down) == 1 else ("them", "they")
         return (
-            f"start {brokers(down)}, wait until all replicas are in sync, and best capture the state and plan again, "
-            f"so that {they} can lead; or remove or replace {it} in changes and plan again"
+            f"start {brokers(down)}, wait until all replicas are in sync, then preferably capture the state and plan "
+            f"again, so that {they} can lead; or remove or replace {it} in changes and plan again"
         )
     of_brokers = plan.log_dirs.brokers if plan.log_dirs else ()
     failed = [(each.path, broker.id) for broker in of_brokers for each in broker.log_dirs if each.error]

@@ -127,7 +127,7 @@ def hours(plan: Plan) -> tuple[str, ...]:
         f"{number(of.plan.above_capacity or 0)}"
     )
     return (
-        *((f"planned for {planned}, besides the mean",) if planned else ()),
+        *((f"planned for the mean and for {planned}",) if planned else ()),
         f"worst broker in the worst of 168 hours, today → plan: {worst}{above}",
         *_first_months(of),
         *(() if of.of_mean is None else (_for_the_mean(of.plan, of.of_mean),)),

@@ -375,7 +375,7 @@ def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
     if of.fetch_from == "leader":
         return lines
     too = ", the hours planned for" if plan.hours and plan.hours.planned else ""
-    hours = "" if plan.hours is None else "; the hours of the week are told as reads are sent"
+    hours = "" if plan.hours is None else "; the hours of the week count reads where they are served"
     return *lines, f"balance.network_out{too} and each broker's network out count reads at the leader{hours}"
 
 

@@ -172,7 +172,7 @@ def _why(problem: Problem, window: _Judged, at: int) -> str:
         return _why_not_led(problem)
     rules = {"placement": problem.allowed, "the cordons": problem.cordoned}
     others = ", ".join(["the racks", *(name for name, stated in rules.items() if stated is not None)])
-    return f"no plan tried meets it beside the other targets, {others} and the replication factors"
+    return f"no plan tried meets it together with the other targets, {others} and the replication factors"
 
 
 def _why_of_mode(problem: Problem, window: _Judged) -> str:

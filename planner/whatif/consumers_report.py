@@ -265,7 +265,7 @@ def _state(group: GroupRow, unit: str) -> Iterator[str]:
     if group.differing:
         yield f"Subscriptions differ: {group.differing}."
     if group.observed and not group.as_assigned:
-        yield f"Shown is what the cluster reports; at the next rebalance {group.assignor} would assign otherwise."
+        yield f"This is what the cluster reports; at the next rebalance {group.assignor} would assign differently."
 
 
 def _rebalance(group: GroupRow, planned: bool) -> str:
@@ -346,7 +346,7 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
 def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
     column = Column[AssignorRow]
     columns = (
-        column("If all is assigned anew by", attrgetter("assignor"), numeric=False),
+        column("If everything is assigned again by", attrgetter("assignor"), numeric=False),
         column("A member has", lambda row: _partitions(row.spread), numeric=False),
         column("Least load", lambda row: Quantity(row.spread.fewest_load, unit), narrow="least\nload"),
         column("Most load", lambda row: Quantity(row.spread.most_load, unit), narrow="most\nload"),
@@ -361,8 +361,8 @@ def _keys(count: PartitionCountRow) -> Iterator[str]:
     yield (
         f"{count.topic} from {number(count.before)} to {counted(count.after, 'partition')}: "
         f"{percent(count.keys_moved_percent)} of all keys go to another partition (murmur2 of the key, modulo the "
-        "count). Records of one key before and after then lie in two partitions, and their order is lost across the "
-        "change; whoever counts on a key's partition (joins, state by key, compaction) must know."
+        "count). Records of one key from before and after the change are then in two partitions, and their order is "
+        "lost; this breaks whatever relies on a key's partition (joins, state by key, compaction)."
     )
     for key in count.keys if isinstance(count, GrownTopicRow) else ():
         goes = f"goes from partition {number(key.before)} to" if key.before != key.after else "stays in partition"

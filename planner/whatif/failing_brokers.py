@@ -71,7 +71,7 @@ def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: i
     wide = max((block.first.replicas.shape[1] for block in blocks), default=1)
     order, base = min(order, wide), domains.count + 1
     if base**order > 2**62 // (len(domains.of) + 1):
-        raise SetupError(f"sets of {order} of {domains.count} are too many to number; allowed: fewer brokers that fail")
+        raise SetupError(f"sets of {order} of {domains.count} are too many; allowed: fewer brokers that fail")
     pieces = [_OutcomeBlock(block, domains, order).pieces(measures) for block in blocks]
     facts = _reduced([piece for piece, _ in pieces], len(FACTS))
     loads = _reduced([piece for _, piece in pieces], measures)
@@ -279,7 +279,7 @@ def explained(scenarios: FailureSets) -> str:
     if not scenarios.drawn:
         return f"all {scenarios.possible:,}"
     return (
-        f"{len(scenarios.sets):,} drawn of {scenarios.possible:,}: with {CONFIDENCE:.0%} confidence at most "
+        f"{len(scenarios.sets):,} of {scenarios.possible:,}, at random: with {CONFIDENCE:.0%} confidence at most "
         f"{100 * scenarios.worse_at_most:.2g} % of them are worse than the worst one seen"
     )
 

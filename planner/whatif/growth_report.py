@@ -31,7 +31,7 @@ from planner.whatif.growth_cases import COPIED, MOST_TIMES, PLANNED, GrowthCase,
 
 FORMAT_VERSION = "1.0"
 _NEVER = FirstLimit(month=None, broker=None, limit=None)
-_TOO_MANY = f"no plan was made for so many, as they are more than {MOST_TIMES} times today's, or more than replicas"
+_TOO_MANY = f"not planned: more than {MOST_TIMES} times today's brokers, or more brokers than replicas"
 _BROKERS_SHOWN = 24
 _TOPICS_SHOWN = 8
 _LONGEST_RACK = 20
@@ -85,8 +85,8 @@ def _first_step(spec: Spec, planned: Row) -> str:
     budget = headline.budget(BudgetLimits(**limits))
     copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
     return (
-        f"FIRST STEP ONLY (budget: at most {budget}). A plan makes a part of this, at least {steps} steps "
-        f"make all of it; planned below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
+        f"FIRST STEP ONLY (budget: at most {budget}). A plan does a part of this, and all of it takes at least "
+        f"{steps} steps; below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
     )
 
 
@@ -186,18 +186,18 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
 def _plan_notes(spec: Spec) -> Iterator[str]:
     """Why a sweep's plan may be another than the one that is made here."""
     if spec.week and spec.week.planned_for:
-        yield "planned here for mean rates: with balance.at: busiest hours, the plan of planner whatif may be another"
+        yield "planned for mean rates here; with balance.at: busiest hours, planner whatif may choose another plan"
     if spec.sweep.choice.rule not in ("asked", "within_budget"):
-        yield "planned here as balance asks: with sweep.choose, the plan of planner whatif may be another"
+        yield "planned by balance here; with sweep.choose, planner whatif may choose another plan"
 
 
 def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
     """What the numbers rest on."""
     problem = base.forecast.problem
     if not spec.growth.rates:
-        yield "growth has no entry, nor is it known from cluster.load: it counts as 0 %, beyond what retention fills up"
+        yield "neither growth nor cluster.load states growth: it counts as 0 %, and sizes grow only up to retention"
     if not spec.cluster.sizes_known:
-        yield "sizes are unknown (no cluster.state.sizes): they are what rates and retention make of them"
+        yield "sizes are unknown (no cluster.state.sizes): they are estimated from rates and retention"
     idle = int(((problem.bytes_in_per_sec == 0) & (problem.replicas[:, 0] >= 0)).sum())
     if idle:
         yield f"{counted(idle, 'partition')} without bytes_in (cluster.rates): sizes grow by the rate of growth alone"
@@ -207,7 +207,7 @@ def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
         yield "brokers without capacity.network have no network limit"
     if strange := list(_unlike_retention(base.forecast)):
         named = first_names(strange)
-        yield f"stored is less than a third or more than 3 times of what rates and retention make, check both: {named}"
+        yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {named}"
     yield from spec.cluster.outgrown
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
@@ -271,7 +271,7 @@ def _helped(found: GrowthSection) -> Iterator[str]:
             continue
         if tried:
             fewer = f", and fewer than {kind.at_least:,} can't" if kind.at_least > 1 else ""
-            yield f"Class {kind.broker_class}: no plan made with {ranges(tried)} more lasts so long{fewer}."
+            yield f"Class {kind.broker_class}: no plan made with {ranges(tried)} more lasts that long{fewer}."
         elif kind.at_least > 0:
             yield f"Class {kind.broker_class}: it takes at least {kind.at_least:,} more: {_TOO_MANY}."
 

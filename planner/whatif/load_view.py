@@ -218,7 +218,7 @@ _FLAW_NAMES = {
     "repeated_samples": "sample with the same time as another one (their mean counts)",
     "unusable_values": "value below 0 or no number (left out)",
     "misdated_samples": "sample more than a week apart from the others, as of a wrong clock (left out)",
-    "hours_without_samples": "sample missing, of one partition in one hour each",
+    "hours_without_samples": "sample missing (each is one partition in one hour)",
     "appeared_partitions": "partition that appeared after the history began",
     "vanished_partitions": "partition without samples at the end of the history",
     "counter_resets": "counter that began again at 0",

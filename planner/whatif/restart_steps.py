@@ -86,9 +86,9 @@ def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> 
     """What isn't known, what is out of order today, and what the steps don't cover."""
     if unstated:
         yield (
-            f"{MIN_INSYNC} is unknown of {counted(len(unstated), 'topic')}: 1, Kafka's default, counts, and brokers "
-            "that share a partition of theirs don't restart together; cluster.config_defaults, or the output of "
-            "kafka-configs, tells it"
+            f"{MIN_INSYNC} of {counted(len(unstated), 'topic')} is unknown: Kafka's default, 1, is assumed, and "
+            "brokers that share a partition of theirs don't restart together; state it in cluster.config_defaults, or "
+            "add the output of kafka-configs"
         )
     refused = int(judge.today[:, FACTS.index("writes_refused")].sum())
     if refused:
@@ -231,7 +231,7 @@ def _verdict(document: RestartDocument) -> str:
     lost = ", or lose records" if any(step.unclean for step in document.steps) else ""
     # A partition without a leader has no replica left that could take writes, whatever min.insync.replicas is.
     only_refused = any(_count(step.writes_refused) > _count(step.offline) for step in document.steps)
-    lower = ", and where only writes are refused a lower min.insync.replicas meanwhile" if only_refused else ""
+    lower = "; where only writes are refused, so would a lower min.insync.replicas" if only_refused else ""
     return (
         f"partitions refuse writes with acks=all or have no leader{lost} in "
         f"{'step' if len(document.refusing) == 1 else 'steps'} {steps}; more replicas in sync would avoid it{lower}"
@@ -281,6 +281,6 @@ def _felt(document: RestartDocument) -> Iterator[Value]:
     left = sum(step.left_with_others for step in document.steps)
     if left:
         yield (
-            f"{counted(left, 'partition')} led by another than the preferred leader today: no election gives that "
-            "leader back after its restart"
+            f"{counted(left, 'partition')} not led by the preferred leader today: no election makes "
+            "today's leader lead again after its restart"
         )

@@ -55,7 +55,7 @@ class Limit(NamedTuple):
 def asked(spec: Spec) -> Sizing:
     """The spec's `sizing`. SetupError without one, or with rules that no broker to be bought could be part of."""
     if spec.sizing is None:
-        raise SetupError("there is no sizing; allowed: the key sizing, with at least brokers_per_rack")
+        raise SetupError("the key sizing is missing; allowed: sizing, with at least brokers_per_rack")
     if spec.placement or spec.leader_racks or spec.apart or spec.together:
         keys = "placement, leader_racks, apart or together"
         raise SetupError(f"brokers can't be sized with {keys}; allowed: a spec without these keys")

@@ -100,7 +100,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
     """What the numbers rest on."""
     unplanned = sum(row.bytes_moved is None and row.limit in _OF_ALL for row in sizes)
     if unplanned:
-        yield f"{counted(unplanned, 'cluster')} not planned: all brokers together hold too little even today"
+        yield f"{counted(unplanned, 'cluster')} not planned: their brokers together are too small even today"
     if any(row.price is None for row in sizes):
         yield "a price is unknown where sizing.prices has none for a broker's class"
     if asked(spec).survive != "none":

@@ -233,7 +233,7 @@ def test_a_plan_of_another_planner_is_not_called_changed(planner: Run, folder: P
 
     assert (0, 1, 1) == (equal.code, changed.code, ran.code)
     assert "was made by planner 9.8.7; this is planner" in ran.err
-    assert "check with planner 9.8.7, or write the files anew with this one (planner render)" in ran.err
+    assert "check with planner 9.8.7, or write the files again with this one (planner render)" in ran.err
     assert "isn't the file that was made" not in ran.err
     assert f"  {ROLE}/tasks/main.yml isn't the file that was made" in changed.err
 
@@ -273,5 +273,5 @@ def test_a_cluster_that_changed_outside_the_plan_is_told(planner: Run, folder: P
 
     assert (0, 1) == (ran.code, refused.code)
     assert "note: new: is new\noutside the plan 1 partition changed since it was made: 1 new\n" in ran.out
-    assert "the plan's own moves still hold, but its figures (spreads, bytes" in ran.out
+    assert "the plan's moves still fit, but its figures (spreads, bytes" in ran.out
     assert "the cluster isn't as it was when the plan was made (--strict-state):\n  new: is new\n" in refused.err

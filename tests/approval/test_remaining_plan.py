@@ -238,7 +238,7 @@ def test_reassignments_of_others_are_refused() -> None:
     plan = plan_of(spec)
     key = next(key for key in ((name, at) for name in ROWS for at in range(3)) if key not in keys(plan["partitions"]))
 
-    with pytest.raises(StalePlanError, match=f"{key[0]}-{key[1]} is being reassigned, which isn't the plan's doing"):
+    with pytest.raises(StalePlanError, match=f"{key[0]}-{key[1]} is being reassigned, but not by the plan"):
         resumed(plan, replace(found(spec), moving=frozenset({key})))
 
 

@@ -127,8 +127,8 @@ def test_replicas_of_what_the_plan_leaves_alone_are_counted() -> None:
 
     assert () == fitted(made, now(kept=[[1, 2]])).differences
     assert [
-        "replicas: broker 2: holds 0 replicas of what the plan leaves as it is, 1 before",
-        "replicas: broker 3: holds 1 replica of what the plan leaves as it is, 0 before",
+        "replicas: broker 2: holds 0 replicas that the plan doesn't move, 1 before",
+        "replicas: broker 3: holds 1 replica that the plan doesn't move, 0 before",
     ] == told(fitted(made, now(kept=[[1, 3]])))
 
 
@@ -140,8 +140,8 @@ def test_reassignments_are_told_apart_by_where_they_go() -> None:
     assert ([], 1) == (stale(fitted(plan(), own)), fitted(plan(), own).moving)
     assert "1 partition being reassigned by the plan now" in fitted(plan(), own).progress()
     assert [
-        "reassignment: a-0: is being reassigned to 1,2, which isn't the plan's doing",
-        "reassignment: new-0: is being reassigned to 1, which isn't the plan's doing",
+        "reassignment: a-0: is being reassigned to 1,2, but not by the plan",
+        "reassignment: new-0: is being reassigned to 1, but not by the plan",
     ] == stale(fitted(plan(), other))
 
 
@@ -154,7 +154,7 @@ def test_replicas_out_of_sync_refuse_it_unless_their_broker_leaves() -> None:
         return replace(now(), topics={**now().topics, "a": topic})
 
     assert [] == stale(fitted(plan(), behind(1)))
-    assert ["isr: a-0: has replicas 1,9, in sync are 9: wait for the others"] == stale(fitted(plan(), behind(9)))
+    assert ["isr: a-0: has replicas 1,9, in sync: 9; wait for the others"] == stale(fitted(plan(), behind(9)))
 
 
 def test_a_topic_about_to_be_deleted_is_gone() -> None:

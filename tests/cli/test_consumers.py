@@ -175,7 +175,7 @@ def test_a_plan_of_another_spec_is_refused(planner, answer, tmp_path):
     (tmp_path / "spec.yaml").write_text((tmp_path / "spec.yaml").read_text() + "# another one\n")
     code, text, err = planner("consumers", tmp_path / "spec.yaml", "--plan", out)
     assert (1, "") == (code, text)
-    assert "made from other files than" in err
+    assert "has changed since it was made; make the plan again" in err
 
 
 def test_owners_as_the_cluster_tells_them(answer, tmp_path):

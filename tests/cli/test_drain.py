@@ -258,7 +258,7 @@ def test_a_spec_without_sizes_is_refused(spec, capsys):
     [
         (
             "{disk: 50MB, max_disk: 60MB}",
-            "capacity.max_disk: '60MB' changes nothing beside ",
+            "capacity.max_disk: '60MB' has no effect beside ",
         ),
         ("{max_disk: many}", "capacity.max_disk: 'many'"),
     ],

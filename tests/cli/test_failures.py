@@ -79,7 +79,10 @@ def test_a_spec_without_a_plan_says_what_fails_today(spec):
 
     assert (None, 0) == (shown["plan_id"], shown["batches"])
     assert ["today"] == [state["state"] for state in shown["kinds"][0]["states"]]
-    assert "there is no plan beside the spec: today alone; planner whatif spec.yaml makes one" == shown["notes"][0]
+    assert (
+        "there is no plan beside the spec, so only today is shown; planner whatif spec.yaml makes one"
+        == shown["notes"][0]
+    )
 
 
 def test_a_plan_that_moves_nothing_is_said_to(spec):
@@ -103,8 +106,8 @@ def test_a_plan_of_other_files_is_passed_over_or_refused(spec):
     spec.write_text(spec.read_text() + "# edited\n")
     shown = json.loads(run(spec, "--format", "json"))
 
-    assert shown["notes"][0].startswith("spec.plan was made from other files than there are now: today alone")
-    with pytest.raises(StalePlanError, match="made from other files"):
+    assert shown["notes"][0].startswith("spec.plan was made from files that have changed, so only today is shown")
+    with pytest.raises(StalePlanError, match="has changed since it was made"):
         run(spec, "--plan", spec.with_suffix(".plan"))
 
 

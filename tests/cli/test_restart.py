@@ -84,7 +84,7 @@ def test_another_folder_is_not_replaced(tmp_path):
     (tmp_path / "some.plan").mkdir()
     (tmp_path / "some.plan" / "plan.json").write_text('{"format_version": "2.0", "plan_id": "x"}')
 
-    with pytest.raises(SetupError, match="isn't empty and holds no restart of ours; name a new folder"):
+    with pytest.raises(SetupError, match="isn't empty and holds no restart that planner wrote; name a new folder"):
         run(EXPAND, "-o", tmp_path / "some.plan")
 
 

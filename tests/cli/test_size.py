@@ -67,7 +67,9 @@ def test_what_is_refused(example, capsys):
     assert "whose paths are relative; allowed" in refused(capsys, "size", example, "--row", 1, "-o", other)
     assert "--row and --output go together" in refused(capsys, "size", example, "--row", 1)
     expand = ROOT / "examples" / "expand.yaml"
-    assert "there is no sizing; allowed: the key sizing" in refused(capsys, "size", expand, "--engine", "local")
+    assert f"{expand}: the key sizing is missing; allowed: sizing, with" in refused(
+        capsys, "size", expand, "--engine", "local"
+    )
     assert "allowed: --engine spark" in refused(capsys, "size", example, "--engine", "local", "--partitions", 2)
     assert not out.exists()
     assert not other.exists()

@@ -371,9 +371,9 @@ def test_unlike_disks_and_unknown_sizes_are_warned_of() -> None:
 
     assert [] == told(even)
     assert [] == told(unlike)
-    assert [
-        "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity"
-    ] == told(partly)
+    assert ["only some brokers state capacity.disk: replicas and bytes are shared equally, not by capacity"] == told(
+        partly
+    )
     assert ["capacity.disk isn't checked: sizes are unknown"] == told(blind)
     assert [] == limits_of(blind)
 

@@ -169,7 +169,7 @@ def test_a_value_with_a_blank_needs_quotes_of_its_own(site: Site, playbook: str)
     window = "kafka_reassign_window={0}00:00-23:59 Europe/Berlin{0}"
     cut = site.play(playbook, "-e", window.format(""))
     assert (2, 0) == (cut.code, len(site.cluster["calls"])), cut.output
-    assert "'Europe/Berlin' is the value of nothing" in cut.text
+    assert "'Europe/Berlin' belongs to no setting" in cut.text
     whole = site.play("apply", "-e", window.format("'"), "--tags", "precheck")
     assert 0 == whole.code, whole.output
 

@@ -15,9 +15,9 @@ from killed_writers import OWN, contents, files
 
 from planner.export import folder_swap, output_folder
 
-AS_IT_WAS = "the folder is as it was, what the run left was removed"
+AS_IT_WAS = "the folder is unchanged, and what that run left was removed"
 PUT_BACK = "the folder from before was put back"
-WRITTEN = "the folder is the one that it wrote, what the run left was removed"
+WRITTEN = "the folder is the one that it wrote, and what else it left was removed"
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_what_the_operator_changes_meanwhile_is_taken_over(
         "ansible/group_vars/all.yml": b"a new file",
         "ansible/group_vars/more.yml": b"one more",
     } == contents(out)
-    assert [f"{out}: 'ansible/group_vars/{name}.yml' changed while the folder was replaced: the change was taken over"
+    assert [f"{out}: 'ansible/group_vars/{name}.yml' changed while the folder was replaced: the change was kept"
             for name in ("all", "more")] == sorted(said)  # fmt: skip
     assert ["out"] == [path.name for path in out.parent.iterdir()]
 

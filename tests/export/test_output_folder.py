@@ -150,7 +150,9 @@ def test_others_folder_is_refused(tmp_path: Path, existing: dict[str, bytes]) ->
     for path, content in existing.items():
         (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / path).write_bytes(content)
-    with pytest.raises(SetupError, match=r"out: (isn't empty and holds no plan of ours|holds '(notes.txt|.git)')"):
+    with pytest.raises(
+        SetupError, match=r"out: (isn't empty and holds no plan that planner wrote|holds '(notes.txt|.git)')"
+    ):
         output_folder.write(tmp_path / "out", FILES)
     assert existing == _contents(tmp_path / "out")
 

@@ -148,7 +148,7 @@ def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> Non
     site.set_cluster(spoilt=spoilt)
     assert 2 == (run := play(site)).code
     assert (
-        "Stopped before step 2 of 4: not foretold, partitions would refuse writes with acks=all: a-1. None of its "
+        "Stopped before step 2 of 4: not in report.md: partitions would refuse writes with acks=all: a-1. None of its "
         "brokers was restarted. Run the playbook again with -e kafka_reassign_from_step=2 to go on" in run.text
     )
     assert [1] == site.cluster["restarted"]

@@ -127,7 +127,7 @@ def test_a_cluster_without_cordons_is_drained_without_them(tmp_path: Path, more:
 def test_what_kafka_refuses_otherwise_stops_the_run(tmp_path: Path) -> None:
     """With Kafka's error, and the setting that goes without a cordon; on the way back it stays recorded."""
     cluster = Cluster(tmp_path, {"6": None}, refusal="ClusterAuthorizationException: Cluster authorization failed.")
-    with pytest.raises(ToolError, match=r"-e kafka_reassign_cordon=false goes without: (?s:.*)authorization failed"):
+    with pytest.raises(ToolError, match=r"-e kafka_reassign_cordon=false skips it: (?s:.*)authorization failed"):
         cluster.ask()
     assert None is record(tmp_path)
 

@@ -112,7 +112,7 @@ def test_a_window_may_pass_midnight_and_has_a_time_zone(window: str, now: str, o
 @pytest.mark.parametrize("window", ["22-05", "22:00", "25:00-05:00", "22:00-05:00 Mars/Olympus", "22:00-5:00"])
 def test_what_is_no_window_is_refused(window: str) -> None:
     """With the value seen and what is allowed."""
-    assert f"'{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin" in wait.check_window(window)
+    assert f"'{window}' isn't a window; allowed: such as 22:00-05:00 Europe/Berlin" in wait.check_window(window)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_is_no_window_is_refused(window: str) -> None:
         ),
         ({"disc": "hold"}, {}, "", "kafka_reassign_reactions: disc: hold isn't possible"),
         ({}, {"billing": "10k", "audit": -1}, "", "kafka_reassign_lag_limits: billing: 10k, audit: -1 isn't possible;"),
-        ({}, {}, "night", "'night' is no window"),
+        ({}, {}, "night", "'night' isn't a window"),
     ],
 )
 def test_settings_are_checked_before_a_run(
@@ -141,7 +141,7 @@ def test_settings_are_checked_before_a_run(
 def test_a_value_that_ansible_cuts_at_a_blank_is_refused() -> None:
     """`-e kafka_reassign_window="22:00-05:00 Europe/Berlin"` would otherwise be these hours in UTC."""
     found = wait.check_settings({}, {}, "22:00-05:00", "Europe/Berlin")
-    assert found.startswith("'Europe/Berlin' is the value of nothing: -e NAME=VALUE ends at a blank; allowed:")
+    assert found.startswith("'Europe/Berlin' belongs to no setting: -e NAME=VALUE ends at a space; allowed:")
 
 
 def test_progress_is_one_line_with_what_is_known() -> None:

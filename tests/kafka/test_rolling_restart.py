@@ -223,7 +223,7 @@ def test_what_was_not_foretold_stops_before_the_step(operator: Operator) -> None
         run = play(playbooks, tasks)
     assert 2 == run.code, run.output
     assert (
-        "Stopped before step 1 of 3: not foretold, partitions would refuse writes with acks=all: "
+        "Stopped before step 1 of 3: not in report.md: partitions would refuse writes with acks=all: "
         "orders-0, orders-1, orders-2, orders-3, orders-4, orders-5. None of its brokers was restarted. Run the "
         "playbook again with -e kafka_reassign_from_step=1 to go on" in run.text
     )

@@ -105,7 +105,7 @@ def test_what_on_brokers_keeps_where_placement_forbids_it_is_named() -> None:
     rule = PlacementRuleRow("t", "few", (1, 2), exclusive=False)
     spec = Spec(Cluster("c", BROKERS, (old,)), placement=(rule,), topics=TopicFilter(on_brokers=(1,)))
     problem = build(spec)
-    told = "1 partition (t-1) where placement or apart doesn't let them be: topics.on_brokers keeps them there"
+    told = "1 partition (t-1) on brokers that placement or apart forbids: topics.on_brokers keeps them there"
     assert [told] == list(of_assignment(spec, problem, solve(problem, problem.balance).assignment))
 
 

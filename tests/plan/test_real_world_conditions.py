@@ -232,8 +232,8 @@ def test_replicas_of_a_reassignment_that_an_old_kafka_does_not_tell(tmp_path: Pa
     """Before 2.4 the old and the new replicas stand together: more than others have, and not all of them in sync."""
     found = plan_of(tmp_path, SIX, {"t": Described([[1, 2, 3], [1, 2, 6, 5]], isrs={1: [1, 2]})})
     assert found.warns(
-        "partition t-1 with more replicas than others of the topic, and not all in sync: being reassigned, perhaps; "
-        "the output of kafka-reassign-partitions --list tells"
+        "partition t-1 with more replicas than others of the topic, and not all in sync: perhaps being reassigned; "
+        "check with kafka-reassign-partitions --list"
     )
 
 

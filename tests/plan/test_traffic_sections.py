@@ -93,7 +93,7 @@ def test_the_plan_is_even_in_the_hours_that_bind() -> None:
     assert ((), ()) == (plan.balance.missed, plan.scenarios)
     assert (200, 200) == (plan.bound.bytes_moved, plan.bound.least_bytes_moved)
     assert (
-        "planned for Monday 10:00 Europe/Berlin, Monday 00:00 Europe/Berlin, besides the mean",
+        "planned for the mean and for Monday 10:00 Europe/Berlin, Monday 00:00 Europe/Berlin",
         "worst broker in the worst of 168 hours, today → plan: in 3.99 kB/s → 2.19 kB/s (broker 1, Monday 10:00 "
         "Europe/Berlin), out 0 B/s → 0 B/s (broker 1, Monday 01:00 Europe/Berlin); hours of brokers above capacity: "
         "2 → 0",

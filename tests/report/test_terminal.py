@@ -226,7 +226,10 @@ def test_the_next_command_names_the_folder() -> None:
     assert "\nFiles" not in shown(small(), folder=None)
     down = small()
     down["brokers"][0]["seems_down"] = True
-    assert "\nFirst     start broker 1, wait until all replicas are in sync, and best capture the state " in shown(down)
+    assert (
+        "\nFirst     start broker 1, wait until all replicas are in sync, then preferably capture the state "
+        in shown(down)
+    )
     behind = small()
     behind["risks"]["out_of_sync"] = 4
     assert "\nFirst     wait until all replicas are in sync (4 partitions under-replicated)\n" in shown(behind)

@@ -79,7 +79,7 @@ def test_leaders_that_alone_may_change_depend_on_where_replicas_are() -> None:
 def test_windows_that_exclude_each_other() -> None:
     """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
-    why = "no plan tried meets it beside the other targets, the racks and the replication factors"
+    why = "no plan tried meets it together with the other targets, the racks and the replication factors"
     assert (RelaxedRow("replicas", None, "0", 1, why),) == found(problem)
 
 
@@ -106,7 +106,7 @@ def test_windows_of_bytes_that_other_windows_forbid() -> None:
     """Four equal partitions on one of two brokers, with room for an even split: the reason is elsewhere."""
     balance = balance_of("none", "none", "none", "none", "10%")
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, balance=balance)
-    why = "no plan tried meets it beside the other targets, the racks and the replication factors"
+    why = "no plan tried meets it together with the other targets, the racks and the replication factors"
     assert (RelaxedRow("disk", None, "10%", 100.0, why),) == found(problem, [(1,)] * 4)
 
 

@@ -125,7 +125,10 @@ def test_what_no_order_can_avoid_is_foretold():
         markdown.render(restart_steps.view(each))
         for each in (document, restart_steps.document(spec_of(RACKS, {"single": [[6]]})))
     )
-    assert "more replicas in sync would avoid it, and where only writes are refused a lower min.insync.replicas" in page
+    assert (
+        "more replicas in sync would avoid it; where only writes are refused, so would a lower min.insync.replicas"
+        in page
+    )
     assert "more replicas in sync would avoid it\n" in single
 
 
@@ -173,7 +176,9 @@ def test_an_unknown_min_insync_replicas_is_said_to_be_unknown(tmp_path):
     assert ("orders",) == document.min_insync_unknown
     assert [(1,), (2,), (3,)] == [step.brokers for step in document.steps]
     assert "not with 1: orders-0 would have no leader" == document.steps[1].apart
-    assert document.notes[0].startswith("min.insync.replicas is unknown of 1 topic: 1, Kafka's default, counts, and")
+    assert document.notes[0].startswith(
+        "min.insync.replicas of 1 topic is unknown: Kafka's default, 1, is assumed, and"
+    )
     stated = text.replace("  topics:", "  config_defaults: {min.insync.replicas: 1}\n  topics:")
     assert () == restart_steps.document(spec_of_text(tmp_path, stated)).min_insync_unknown
 

@@ -77,7 +77,7 @@ def test_changes_of_partitions_stay_and_those_of_brokers_do_not() -> None:
 
 def test_what_cannot_be_sized_is_refused() -> None:
     """Without `sizing`, and with rules that brokers to be bought can't be part of."""
-    with pytest.raises(SetupError, match="there is no sizing; allowed: the key sizing"):
+    with pytest.raises(SetupError, match="the key sizing is missing; allowed: sizing, with at least brokers_per_rack"):
         combinations(replace(to_size(), sizing=None))
     with pytest.raises(SetupError, match="can't be sized with placement, leader_racks, apart or together"):
         combinations(replace(to_size(), placement=(PlacementRuleRow("t", "hot", (1, 2), False),)))

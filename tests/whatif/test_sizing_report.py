@@ -129,7 +129,7 @@ def test_what_is_not_planned_is_told_where_all_hold_too_little():
     few = {"month": 0, "broker": None, "holds": False, "bytes_moved": None, "least_bytes": None}
     little, racks = few | {"limit": "disk"}, few | {"limit": "too few brokers or racks for the replication factors"}
     document = made(row(1) | little, row(2) | racks, *(row(number) for number in range(3, 7)))
-    assert "1 cluster not planned: all brokers together hold too little even today" in document.notes
+    assert "1 cluster not planned: their brokers together are too small even today" in document.notes
 
 
 def test_the_document_is_json():

@@ -89,7 +89,7 @@ def read_part(text: str, file: str) -> StatePart:
             _take(line, number, file, found)
         if len(found.findings) >= MOST_SHOWN - 1 or _too_many(found, Place(file, number, 1)):
             if unread := len(lines) - number:
-                message = f"after so many faults the other {unread:,} lines weren't read; {_HINT}"
+                message = f"too many errors: the other {unread:,} lines weren't read; {_HINT}"
                 found.findings.append(Finding(Place(file, number + 1, 1), "", message))
             raise ImportStateError(found.findings)
         if len(found.entries) > read:
@@ -225,7 +225,7 @@ def _too_many(found: _ReadTopics, place: Place) -> bool:
         ("partitions", len(found.entries), _MOST_PARTITIONS),
     ):
         if count > most:
-            found.findings.append(Finding(place, "", f"more than {most:,} {what}; allowed: at most so many"))
+            found.findings.append(Finding(place, "", f"more than {most:,} {what}; allowed: at most that many"))
             return True
     return False
 
@@ -239,7 +239,7 @@ def _count_findings(found: _ReadTopics) -> Iterator[Finding]:
         message = f"PartitionCount is {heading.partitions}, but lines of {follow} follow; {_HINT}"
         yield Finding(heading.place, heading.topic, message)
     if rest := unlike[MOST_SHOWN - 1 :]:
-        message = f"so it is with {len(rest):,} topics from here on: PartitionCount isn't how many partitions follow"
+        message = f"the same in {len(rest):,} topics from here on: PartitionCount isn't the number of lines that follow"
         yield Finding(rest[0].place, "", message)
         return
     alone = counts.keys() - found.headings.keys() - found.without_headings

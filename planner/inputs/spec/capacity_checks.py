@@ -115,7 +115,7 @@ def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
         message = f"the shares of all racks together are {sum(shares) / 10_000:g}%; allowed: 100%"
         yield document.finding(("traffic", "consumers"), message)
     if document.get("traffic", "fetch_from") == "nearest replica" and not shares:
-        message = "'nearest replica' changes nothing while it is unknown where consumers are; allowed: with consumers"
+        message = "'nearest replica' has no effect without traffic.consumers; allowed: state consumers too"
         yield document.finding(("traffic", "fetch_from"), message)
 
 
@@ -194,13 +194,13 @@ def _caps_matter(document: Document) -> Iterator[Finding]:
     for path, stated in _capacities(document):
         replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
         if replicas is not None and leaders is not None and leaders >= replicas:
-            message = f"{leaders} changes nothing beside {place_of(document, (*path, 'max_replicas'))} of {replicas}"
+            message = f"{leaders} has no effect beside {place_of(document, (*path, 'max_replicas'))} of {replicas}"
             yield document.finding((*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders")
         if (most := stated.get("max_disk")) is not None and not knows_sizes(document):
             message = f"{most!r} can't be kept without sizes; allowed: cluster.state.sizes, or no max_disk"
             yield document.finding((*path, "max_disk"), message)
         elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
-            message = f"{most!r} changes nothing beside {place_of(document, (*path, 'disk'))} of {stated['disk']!r}"
+            message = f"{most!r} has no effect beside {place_of(document, (*path, 'disk'))} of {stated['disk']!r}"
             yield document.finding((*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk")
 
 

@@ -207,7 +207,9 @@ def _hours_are_known(document: Document) -> Iterator[Finding]:
     if sections.at_busiest_hours(document) and all(
         document.get("balance", name) in (None, "none") for name in ("network_in", "network_out")
     ):
-        message = "'busiest hours' has no traffic to be even in; allowed: with network_in or network_out, or mean"
+        message = (
+            "'busiest hours' needs a target for traffic; allowed: together with network_in or network_out, or mean"
+        )
         yield document.finding(path, message)
 
 
@@ -217,7 +219,7 @@ def _variants_once(document: Document) -> Iterator[Finding]:
     yield from repeated(document, names, "a name for each")
     for path, name in names:
         if name == "changes":
-            message = "'changes' is what changes itself is called beside its variants; allowed: another name"
+            message = "'changes' is the name of the plan for the key changes; allowed: another name"
             yield document.finding(path, message)
 
 

@@ -104,8 +104,8 @@ def _unmatched(
             counted = _matching(pattern, left)
             left -= counted
             if not counted:
-                message = f"{pattern!r} matches only topics that entries above it match, and the first one counts"
-                yield document.finding(path, f"{message}; allowed: this entry above those, or none")
+                message = f"{pattern!r} matches only topics that entries above it match, and the first match counts"
+                yield document.finding(path, f"{message}; allowed: this entry above those, or leave it out")
 
 
 def _matching(pattern: str, names: Set[str]) -> set[str]:
@@ -180,7 +180,7 @@ def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first:
         message = (
             f"{factor} is below min.insync.replicas of {topic.name} ({least}, {origin(topic, defaults, MIN_INSYNC)}): "
             f"writes with acks=all would be refused; allowed: {least} or more; or lower min.insync.replicas first, "
-            f"{altered(topic.name, factor)}, and capture the state anew"
+            f"{altered(topic.name, factor)}, and capture the state again"
         )
         yield document.finding(path, message)
     if factor != first:

@@ -59,7 +59,7 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
     bare = [broker for broker in seen if broker.rack is None]
     if len(bare) < len(seen):
         for each in bare:
-            yield f"broker {each.id} has no rack by {each.source}, but others have: state it, or none of theirs"
+            yield f"broker {each.id} has no rack by {each.source}, but others have one: state it, or leave out all"
     else:
         yield "racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions"
 

@@ -161,13 +161,13 @@ def test_many_topics_without_their_partitions_are_counted() -> None:
     with pytest.raises(ImportStateError) as caught:
         topics_describe.read_part("\n".join(f"Topic: a{number}\tPartitionCount: 1" for number in range(5_000)), "d.txt")
     assert 100 == len(caught.value.findings)
-    assert "d.txt:100:1: so it is with 4,901 topics from here on" in str(caught.value)
+    assert "d.txt:100:1: the same in 4,901 topics from here on" in str(caught.value)
 
 
 def test_no_cluster_has_so_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory ends somewhere; a limit says where."""
     monkeypatch.setattr(topics_describe, "_MOST_TOPICS", 10)
-    with pytest.raises(ImportStateError, match=r"d\.txt:11:1: more than 10 topics; allowed: at most so many"):
+    with pytest.raises(ImportStateError, match=r"d\.txt:11:1: more than 10 topics; allowed: at most that many"):
         topics_describe.read_part("\n".join(f"Topic: a{number}\tPartitionCount: 1" for number in range(20)), "d.txt")
 
 

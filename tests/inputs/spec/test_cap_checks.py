@@ -51,7 +51,7 @@ CASES = [
         "no_matter",
         spec(one="capacity: {max_replicas: 4, max_leaders: 4}", two=capped(4), three=capped(4)),
         "7:52 cluster.brokers[0].capacity.max_leaders",
-        "4 changes nothing beside cluster.brokers[0].capacity.max_replicas (7:35) of 4; allowed: less than that",
+        "4 has no effect beside cluster.brokers[0].capacity.max_replicas (7:35) of 4; allowed: less than that",
     ),
     (
         "too_little_in_all",

@@ -220,7 +220,7 @@ CASES: list[Case] = [
         "variant_called_changes",
         variants("    - {name: changes, changes: {}}"),
         "13:8 sweep.variants[0].name",
-        "'changes' is what changes itself is called beside its variants; allowed: another name",
+        "'changes' is the name of the plan for the key changes; allowed: another name",
     ),
     (
         "variant_removes_unknown",

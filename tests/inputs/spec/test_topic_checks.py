@@ -103,7 +103,7 @@ CASES: list[Case] = [
         "11:53 changes.set_replication_factor[0].replication_factor",
         "(2, its own or inherited): writes with acks=all would be refused; allowed: 2 or more; or lower "
         "min.insync.replicas first, kafka-configs.sh --alter --entity-type topics --entity-name orders --add-config "
-        "min.insync.replicas=1, or Terraform, and capture the state anew",
+        "min.insync.replicas=1, or Terraform, and capture the state again",
     ),
     (
         "factor_matches_nothing",

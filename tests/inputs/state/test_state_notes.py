@@ -42,7 +42,7 @@ def test_a_broker_that_is_alone_in_the_isr_of_an_offline_partition_is_down() -> 
 
 def test_replicas_that_may_be_on_their_way_are_told() -> None:
     """More than the topic's other partitions have, and not in sync; where they are in sync the topic is just uneven."""
-    moving = "partition t-1 with more replicas than others of the topic, and not all in sync: being reassigned, perhaps"
+    moving = "partition t-1 with more replicas than others of the topic, and not all in sync: perhaps being reassigned"
     moved = [("1", "1,2", "1,2"), ("1", "1,2,3", "1,2")]
     assert [moving] == [each.split(";")[0] for each in told(described(*moved)) if "being reassigned" in each]
     assert not [each for each in told(described(moved[0], ("1", "1,2,3", "1,2,3"))) if "being reassigned" in each]
@@ -59,7 +59,7 @@ def test_a_broker_without_a_rack_among_those_with_one_is_told() -> None:
     """A spec in which only some brokers have one is refused."""
     versions = "h:1 (id: 1 rack: a isFenced: false) -> (\n)\nh:2 (id: 2 rack: null isFenced: false) -> (\n)\n"
     found = told(described(("1", "1,2", "1,2")), versions)
-    said = "broker 2 has no rack by f1, but others have: state it, or none of theirs"
+    said = "broker 2 has no rack by f1, but others have one: state it, or leave out all"
     assert [said] == [each for each in found if "rack" in each]
 
 

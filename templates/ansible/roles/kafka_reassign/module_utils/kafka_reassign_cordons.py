@@ -71,7 +71,7 @@ class Cordons:
         if _TOO_OLD in out + err:
             return False
         raise ToolError(
-            f"broker {broker} couldn't be cordoned; -e kafka_reassign_cordon=false goes without: {shortened(err + out)}"
+            f"broker {broker} couldn't be cordoned; -e kafka_reassign_cordon=false skips it: {shortened(err + out)}"
         )
 
     def lift(self):

@@ -57,7 +57,7 @@ def inside(window, now):
 def check_window(window):
     """A sentence on what is wrong with a window, or an empty one."""
     hours, _, zone = window.partition(" ")
-    wrong = f"kafka_reassign_window: '{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin"
+    wrong = f"kafka_reassign_window: '{window}' isn't a window; allowed: such as 22:00-05:00 Europe/Berlin"
     try:
         ZoneInfo(zone.strip() or "UTC")
     except (ValueError, KeyError, OSError):
@@ -68,7 +68,7 @@ def check_window(window):
 def check_settings(reactions, lag_limits, window, stray=""):
     """A sentence on what is wrong with the guards' settings, or an empty one; `stray` is what Ansible gave no name."""
     if stray:
-        return f"'{stray}' is the value of nothing: -e NAME=VALUE ends at a blank; allowed: -e \"NAME='VALUE'\""
+        return f"'{stray}' belongs to no setting: -e NAME=VALUE ends at a space; allowed: -e \"NAME='VALUE'\""
     if wrong := [f"{k}: {v}" for k, v in reactions.items() if k not in REACTIONS or v not in _WORDS]:
         allowed = f"{', '.join(sorted(REACTIONS))} with {', '.join(_WORDS)}"
         return f"kafka_reassign_reactions: {', '.join(wrong)} isn't possible; allowed: {allowed}"
@@ -213,7 +213,7 @@ class ActionModule(ActionBase):
             try:
                 figures["copied_bytes"] = self.module(ask="measure")["copied_bytes"]
             except AnsibleActionFail as error:
-                say(f"How many bytes were copied isn't known: {error}")
+                say(f"How many bytes were copied is unknown: {error}")
         took = duration(figures["seconds"])
         if figures["planned_seconds"]:
             took += f" ({duration(figures['planned_seconds'])} planned at the throttle)"
