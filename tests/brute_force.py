@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations, compress, product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring.windows import Windows
@@ -73,31 +74,50 @@ def as_plan(assignment: IntArray) -> list[tuple[int, ...]]:
 
 def counts(problem: Problem, plan: Sequence[Sequence[int]], of: LongArray) -> tuple[LongArray, LongArray]:
     """Replicas (T, Bt) and their bytes, or whatever `of` (P,) each brings, (Bt,) of the target brokers."""
-    number = {broker: at for at, broker in enumerate(np.flatnonzero(problem.targets).tolist())}
-    cells = np.zeros((len(problem.topic_names), len(number)), dtype=np.int64)
-    load = np.zeros(len(number), dtype=np.int64)
-    for row, brokers in enumerate(plan):
-        for at in (number[broker] for broker in brokers if broker in number):
-            cells[problem.topic_of[row], at] += 1
-            load[at] += of[row]
-    return cells, load
+    cells, load = _counts_of_all(problem, [[brokers] for brokers in plan], of)
+    return cells[0], load[0]
 
 
 def keeps(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]]) -> bool:
     """True where a plan is within the windows of replicas, of disk and of traffic in."""
-    cells, disk = counts(problem, plan, problem.size_bytes)
-    traffic = counts(problem, plan, problem.bytes_in_per_sec)[1]
-    windows = (
-        (wanted.topic_replicas, cells),
-        (wanted.replicas, cells.sum(axis=0)),
-        (wanted.disk, disk),
-        (wanted.network_in, traffic),
-    )
-    return all(
-        bool(((held >= window[0]) & (held <= window[1])).all()) for window, held in windows if window is not None
-    )
+    return bool(which_keep(problem, wanted, [[brokers] for brokers in plan])[0])
 
 
 def plans_within(problem: Problem, wanted: Windows) -> Iterator[tuple[tuple[int, ...], ...]]:
     """Every plan within those windows."""
-    return (plan for plan in product(*options(problem)) if keeps(problem, wanted, plan))
+    choices = options(problem)
+    return compress(product(*choices), which_keep(problem, wanted, choices))
+
+
+def which_keep(problem: Problem, wanted: Windows, choices: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.bool_]:
+    """Of the N plans of which each takes one of every partition's choices, in the order of `product`: those within."""
+    cells, disk = _counts_of_all(problem, choices, problem.size_bytes)
+    traffic = _counts_of_all(problem, choices, problem.bytes_in_per_sec)[1]
+    kept = np.ones(len(cells), dtype=bool)
+    for window, found in (
+        (wanted.topic_replicas, cells),
+        (wanted.replicas, cells.sum(axis=1)),
+        (wanted.disk, disk),
+        (wanted.network_in, traffic),
+    ):
+        if window is not None:
+            kept &= ((found >= window[0]) & (found <= window[1])).reshape(len(found), -1).all(axis=1)
+    return kept
+
+
+def _counts_of_all(
+    problem: Problem, choices: Sequence[Sequence[Sequence[int]]], of: LongArray
+) -> tuple[LongArray, LongArray]:
+    """Those plans' replicas (N, T, Bt), and what they bring, (N, Bt)."""
+    number = np.cumsum(problem.targets) - 1
+    shape = tuple(len(sets) for sets in choices)
+    chosen = np.indices(shape).reshape(len(shape), -1)
+    cells = np.zeros((chosen.shape[1], len(problem.topic_names), int(problem.targets.sum())), dtype=np.int64)
+    load = np.zeros((len(cells), cells.shape[2]), dtype=np.int64)
+    for row, sets in enumerate(choices):
+        on = np.zeros((len(sets), cells.shape[2]), dtype=np.int64)
+        for at, brokers in enumerate(sets):
+            on[at, [number[broker] for broker in brokers if problem.targets[broker]]] = 1
+        cells[:, problem.topic_of[row]] += on[chosen[row]]
+        load += on[chosen[row]] * of[row]
+    return cells, load

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import compress, product
 
 import numpy as np
 import pytest
-from brute_force import as_plan, even_sets, held, keeps, moved, options
+from brute_force import as_plan, even_sets, held, keeps, moved, options, which_keep
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems, scrambled
 from hypothesis import given
 from hypothesis import strategies as st
@@ -304,11 +304,9 @@ def test_the_bound_is_for_the_windows_of_every_hour(seed: int) -> None:
     )
     every = [(problem, windows(problem, balance))]
     every += [(each.problem, each.windows) for each in scenarios(problem)]
-    within = [
-        moved(problem, plan)[0]
-        for plan in product(*options(problem))
-        if all(keeps(asked, wanted, plan) for asked, wanted in every)
-    ]
+    choices = options(problem)
+    kept = np.all([which_keep(asked, wanted, choices) for asked, wanted in every], axis=0)
+    within = [moved(problem, plan)[0] for plan in compress(product(*choices), kept)]
     found = solve(problem, balance)
     plan = as_plan(found.assignment)
     if within:
