@@ -30,7 +30,7 @@ def scored(problem: Problem, every: Candidates, numbers: Sequence[int]) -> list[
     return evaluate.scored(problem, every, np.array(numbers, dtype=np.int64)).T.tolist()
 
 
-@examples(25)
+@examples(15)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.randoms(use_true_random=False))
 def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
     """Each row's scores are its own: batches cut and shuffled at will give the same rows."""
@@ -44,7 +44,7 @@ def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
 
 
 @pytest.mark.slow
-@examples(25)
+@examples(15)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")))
 def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
     """A row's assignment made again has the row's digest, is valid where the row says so, and its bound holds."""

@@ -118,7 +118,7 @@ def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch
     placed, tried = optimum._cheapest, apart_sides._tried
     monkeypatch.setattr(optimum, "_cheapest", lambda *asked: placements.append(1) or placed(*asked))
     monkeypatch.setattr(apart_sides, "OTHERS", Worth(4_000, 0))
-    for _ in range(10):
+    for _ in range(5):
         lists = {name: [rng.choice((1, 2, 3, 4), 2, replace=False).tolist() for _ in range(3)] for name in NAMES}
         sizes = {name: rng.integers(1, 50, 3).tolist() for name in NAMES}
         wide = [int(each) for each in rng.integers(1, 3, 3)]
