@@ -7,7 +7,7 @@ text), that says something twice, or that grows without bound.
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,6 +19,8 @@ from planner.inputs.importers.state_parts import shown as cut
 from planner.model.errors import Finding, Place, SpecError
 
 Path = tuple[str | int, ...]
+# What is wrong with the value at a path.
+PathFinding = tuple[Path, str]
 
 DEEPEST = 40
 ALIAS_GROWTH = 10
@@ -86,6 +88,10 @@ class Document:
     def finding(self, path: Path, message: str) -> Finding:
         """A finding about the value at a path."""
         return Finding(self.place(path), key_text(self.written(path)), message)
+
+    def placed(self, told: Iterable[PathFinding | Finding]) -> Iterator[Finding]:
+        """Findings of this file, told by their paths; those that have a place of their own stay as they are."""
+        return (each if isinstance(each, Finding) else self.finding(*each) for each in told)
 
 
 def key_text(path: Path) -> str:

@@ -24,11 +24,11 @@ from planner.inputs.spec.build_spec import (
 from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
 from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, monthly, of_months, share_ppm
-from planner.inputs.yaml_source import Document, Path
+from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
 from planner.model.build_problem import may_move
 from planner.model.cluster import some
-from planner.model.errors import Finding, did_you_mean
+from planner.model.errors import did_you_mean
 from planner.model.formats import counted
 
 CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
@@ -39,20 +39,19 @@ _CLASSES = ("cluster", "broker_classes")
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes")
-def _classes_exist(document: Document) -> Iterator[Finding]:
+def _classes_exist(document: Document) -> Iterator[PathFinding]:
     stated, known = document.get("sizing") or {}, tuple(document.get("cluster", "broker_classes") or {})
     if stated and not known:
-        message = "no class of brokers is stated; allowed: cluster.broker_classes with what may be bought"
-        yield document.finding(("sizing",), message)
+        yield ("sizing",), "no class of brokers is stated; allowed: cluster.broker_classes with what may be bought"
         return
     named: list[tuple[Path, str]] = [(("classes", at), name) for at, name in enumerate(stated.get("classes", ()))]
     for path, name in [*named, *((("prices", name), name) for name in stated.get("prices", ()))]:
         if name not in known:
-            yield unknown(document, ("sizing", *path), name, "cluster.broker_classes", known)
+            yield unknown(("sizing", *path), name, "cluster.broker_classes", known)
 
 
 @CAPACITY_RULES.reads("sizing.prices", "cluster.broker_classes", "cluster.profile")
-def _alike_classes_cost_alike(document: Document) -> Iterator[Finding]:
+def _alike_classes_cost_alike(document: Document) -> Iterator[PathFinding]:
     """A broker's class is told by its capacity, so that brokers of one capacity have one price."""
     prices: dict[str, float] = document.get("sizing", "prices") or {}
     for one, other in combinations(monthly(document).classes if prices else (), 2):
@@ -61,17 +60,17 @@ def _alike_classes_cost_alike(document: Document) -> Iterator[Finding]:
             named, of = (other.name, one.name) if other.name in prices else (one.name, other.name)
             stated = f"and {prices[of]}" if of in prices else "and no price"
             message = f"{prices[named]}, {stated} for {of} of the same capacity; allowed: one price"
-            yield document.finding(("sizing", "prices", named), f"{message}, or unlike capacities")
+            yield ("sizing", "prices", named), f"{message}, or unlike capacities"
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes", BROKERS)
-def _numbers_make_sense(document: Document) -> Iterator[Finding]:
+def _numbers_make_sense(document: Document) -> Iterator[PathFinding]:
     """The fewest brokers aren't more than the most, and a rack can fail only where others are left."""
     stated = document.get("sizing") or {}
     least, _, most = str(stated.get("brokers_per_rack", "1")).partition("..")
     if most and int(least) > int(most):
         message = f"'{least}..{most}' has no number; allowed: the fewest before the most, such as {most}..{least}"
-        yield document.finding(("sizing", "brokers_per_rack"), message)
+        yield ("sizing", "brokers_per_rack"), message
     classes = len(stated.get("classes", document.get(*_CLASSES) or {}))
     asked = 2 * classes * (1 + int(most or least) - int(least))
     if stated and asked > _MOST_CLUSTERS:
@@ -79,48 +78,45 @@ def _numbers_make_sense(document: Document) -> Iterator[Finding]:
             f"{stated['brokers_per_rack']!r} of {counted(classes, 'class')} are {asked:,} clusters, with today's other "
             f"brokers and without them; allowed: at most {_MOST_CLUSTERS:,}"
         )
-        yield document.finding(("sizing", "brokers_per_rack"), message)
+        yield ("sizing", "brokers_per_rack"), message
     racks = set(stated.get("racks", ())) or {each.rack for each in brokers_today(document) if each.rack is not None}
     if stated.get("survive") == "rack" and len(racks) < 2:
         message = f"'rack' can't be survived with {len(racks) or 'no'} rack; allowed: broker, none, or more racks"
-        yield document.finding(("sizing", "survive"), message)
+        yield ("sizing", "survive"), message
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.state", "cluster.rates", "cluster.load", "cluster.topics")
-def _loads_are_known(document: Document) -> Iterator[Finding]:
+def _loads_are_known(document: Document) -> Iterator[PathFinding]:
     known = knows_sizes(document) or knows_traffic(document, "network_in")
     if document.get("sizing") is not None and not known:
         message = (
             "brokers can't be sized without sizes or rates; allowed: cluster.state.sizes, cluster.load or cluster.rates"
         )
-        yield document.finding(("sizing",), message)
+        yield ("sizing",), message
 
 
 @CAPACITY_RULES.reads(
     "traffic", "prices", *TARGET_KEYS, "cluster.state", "cluster.rates", "cluster.load", "cluster.topics"
 )
-def _racks_and_rates_are_known(document: Document) -> Iterator[Finding]:
+def _racks_and_rates_are_known(document: Document) -> Iterator[PathFinding]:
     """What crosses racks can't be told without them; consumers in a rack without brokers are possible."""
     for key in ("traffic", "prices"):
         if not document.get(key):
             continue
         if any(broker.rack is None for broker in target_brokers(document)):
-            message = f"what crosses racks is unknown without a rack for every broker; allowed: racks, or no {key}"
-            yield document.finding((key,), message)
+            yield (key,), f"what crosses racks is unknown without a rack for every broker; allowed: racks, or no {key}"
         if not knows_traffic(document, "network_in") and not knows_traffic(document, "network_out"):
-            message = f"what crosses racks is unknown without rates; allowed: rates (cluster.load), or no {key}"
-            yield document.finding((key,), message)
+            yield (key,), f"what crosses racks is unknown without rates; allowed: rates (cluster.load), or no {key}"
     shares = [share_ppm(share) for share in (document.get("traffic", "consumers") or {}).values()]
     if shares and sum(shares) != 1_000_000:
-        message = f"the shares of all racks together are {sum(shares) / 10_000:g}%; allowed: 100%"
-        yield document.finding(("traffic", "consumers"), message)
+        yield ("traffic", "consumers"), f"the shares of all racks together are {sum(shares) / 10_000:g}%; allowed: 100%"
     if document.get("traffic", "fetch_from") == "nearest replica" and not shares:
         message = "'nearest replica' has no effect without traffic.consumers; allowed: state consumers too"
-        yield document.finding(("traffic", "fetch_from"), message)
+        yield ("traffic", "fetch_from"), message
 
 
 @CAPACITY_RULES.reads("sweep.choose", "limits", "growth", "cluster.load", *TARGET_KEYS)
-def _months_are_known(document: Document) -> Iterator[Finding]:
+def _months_are_known(document: Document) -> Iterator[PathFinding]:
     """How long disks last needs to know what grows, and every disk."""
     without = [str(broker.id) for broker in target_brokers(document) if broker.disk_bytes is None]
     lacking = (
@@ -129,28 +125,27 @@ def _months_are_known(document: Document) -> Iterator[Finding]:
     )
     for path, (lacks, what, allowed) in product(of_months(document), lacking):
         if lacks:
-            message = f"{document.get(*path)!r} can't be judged without {what}; allowed: {allowed}, or leave it out"
-            yield document.finding(path, message)
+            yield path, f"{document.get(*path)!r} can't be judged without {what}; allowed: {allowed}, or leave it out"
 
 
 @CAPACITY_RULES.reads("prices", "sizing")
-def _prices_are_not_rounded_to_0(document: Document) -> Iterator[Finding]:
+def _prices_are_not_rounded_to_0(document: Document) -> Iterator[PathFinding]:
     """A price is a number of millionths or hundredths."""
     stated: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), 1_000_000)]
     stated += [(("sizing", "prices", name), 100) for name in document.get("sizing", "prices") or ()]
     for path, unit in stated:
         price = document.get(*path)
         if price and not round(unit * price):
-            yield document.finding(path, f"{price} is less than can be counted; allowed: 0, or {1 / unit:f} or more")
+            yield path, f"{price} is less than can be counted; allowed: 0, or {1 / unit:f} or more"
 
 
 @CAPACITY_RULES.reads("execution.throttle")
-def _throttle_has_its_unit(document: Document) -> Iterator[Finding]:
+def _throttle_has_its_unit(document: Document) -> Iterator[PathFinding]:
     """Kafka takes any number of bytes per second."""
     stated = document.get("execution", "throttle")
     if stated not in (None, "none") and (rate := parse_bytes_per_sec(stated)) < LEAST_BYTES_PER_SEC:
         message = f"{stated!r} is {rate} bytes per second; allowed: a rate with its unit, such as 50MB/s, or none"
-        yield document.finding(("execution", "throttle"), message)
+        yield ("execution", "throttle"), message
 
 
 # What is stated in bytes, and in bytes per second.
@@ -161,7 +156,7 @@ _SIZES, _RATES = (
 
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches")
-def _amounts_have_their_units(document: Document) -> Iterator[Finding]:
+def _amounts_have_their_units(document: Document) -> Iterator[PathFinding]:
     """No disk has 500 bytes."""
     others: list[tuple[Path, Any]] = [
         (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
@@ -174,34 +169,34 @@ def _amounts_have_their_units(document: Document) -> Iterator[Finding]:
             for key in (key for key in keys if key in stated and lacks_unit(stated[key], least)):
                 bare = int(stated[key])
                 message = f"{stated[key]!r} is {bare} {unit}; allowed: with its unit, such as {such}"
-                yield document.finding((*path, key), f"{message}, or {bare}{unit} if that is meant")
+                yield (*path, key), f"{message}, or {bare}{unit} if that is meant"
 
 
 @CAPACITY_RULES.reads("cluster.profile")
-def _profile_is_known(document: Document) -> Iterator[Finding]:
+def _profile_is_known(document: Document) -> Iterator[PathFinding]:
     name = document.get("cluster", "profile")
     if name is None or name in PROFILES:
         return
     why = next((why for begins, why in REFUSED.items() if name.startswith(begins)), None)
     allowed = f"allowed: {', '.join(PROFILES)}"
     message = f"{name!r} isn't known; {did_you_mean(name, PROFILES)}{allowed}"
-    yield document.finding(("cluster", "profile"), message if why is None else f"{why}: there is nothing to plan")
+    yield ("cluster", "profile"), message if why is None else f"{why}: there is nothing to plan"
 
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "cluster.state", "cluster.load")
-def _caps_matter(document: Document) -> Iterator[Finding]:
+def _caps_matter(document: Document) -> Iterator[PathFinding]:
     """No broker leads more partitions than it holds."""
     for path, stated in _capacities(document):
         replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
         if replicas is not None and leaders is not None and leaders >= replicas:
             message = f"{leaders} has no effect beside {place_of(document, (*path, 'max_replicas'))} of {replicas}"
-            yield document.finding((*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders")
+            yield (*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders"
         if (most := stated.get("max_disk")) is not None and not knows_sizes(document):
             message = f"{most!r} can't be kept without sizes; allowed: cluster.state.sizes, or no max_disk"
-            yield document.finding((*path, "max_disk"), message)
+            yield (*path, "max_disk"), message
         elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
             message = f"{most!r} has no effect beside {place_of(document, (*path, 'disk'))} of {stated['disk']!r}"
-            yield document.finding((*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk")
+            yield (*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk"
 
 
 def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
@@ -216,7 +211,7 @@ def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
 
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "changes.add_partitions", "rack_aware")
-def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """All that has to be placed fits under the caps together, in each rack as much as the rack rule puts there."""
     factors, targets = replicas_after(document, assignment), target_brokers(document)
     known = {topic.name: len(topic.partitions) for topic in assignment.topics if topic.name in factors}
@@ -247,7 +242,7 @@ def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Fin
 
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "topics", "changes.rebalance", "placement")
-def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A broker may hold what can't leave it: replicas of fixed topics, or all where nothing moves that needn't."""
     chosen, mode = topic_filter(document), rebalance(document.get("changes") or {})
     unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
@@ -275,12 +270,12 @@ def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterato
 _FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("placement",))
 
 
-def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> Finding:
+def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> PathFinding:
     """A finding where a broker's cap is written: at itself or whom it replaces, in its class, or in the profile."""
     names = {broker, *(old for old, new in replacements(document) if new == broker)}
     for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
         for path, item in document.items(*prefix):
             for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
                 if item["id"] in names and key in (document.get(*place) or {}):
-                    return document.finding((*place, key), f"{message}; allowed: {allowed}")
-    return document.finding(("cluster", "profile"), f"{message}; allowed: {allowed}")
+                    return (*place, key), f"{message}; allowed: {allowed}"
+    return ("cluster", "profile"), f"{message}; allowed: {allowed}"

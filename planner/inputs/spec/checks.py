@@ -12,11 +12,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.spec.build_spec import brokers_today, variants
-from planner.inputs.yaml_source import Document, Path, key_text
+from planner.inputs.yaml_source import Document, Path, PathFinding, key_text
 from planner.model.errors import Finding, did_you_mean
 
-DocumentRule = Callable[[Document], Iterator[Finding]]
-TopicRule = Callable[[Document, Assignment], Iterator[Finding]]
+DocumentRule = Callable[[Document], Iterator[PathFinding]]
+TopicRule = Callable[[Document, Assignment], Iterator[PathFinding | Finding]]
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
 BROKERS, ADDED = "cluster.brokers", "changes.add_brokers"
@@ -74,7 +74,8 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
     def sound(*reads: str) -> bool:
         return not any(_touches(bad, key) for bad in bad_keys for key in reads)
 
-    found = [finding for reads, rule in rules.of_document if sound(*reads) for finding in rule(document)]
+    told = (each for reads, rule in rules.of_document if sound(*reads) for each in rule(document))
+    found = list(document.placed(told))
     if assignment is None:
         return found
     # A broker that isn't known makes every count of target brokers wrong, and so does one that isn't listed.
@@ -83,7 +84,7 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
         found += unlisted
         bad_keys = bad_keys | {BROKERS}
     for reads, rule in rules.of_topics:
-        found += rule(document, assignment) if sound(*reads) else ()
+        found += document.placed(rule(document, assignment)) if sound(*reads) else ()
     return found
 
 
@@ -121,19 +122,19 @@ def _touches(one: str, other: str) -> bool:
     return long == short or long.startswith((f"{short}.", f"{short}["))
 
 
-def repeated(document: Document, values: Iterable[tuple[Path, object]], allowed: str) -> Iterator[Finding]:
+def repeated(values: Iterable[tuple[Path, object]], allowed: str) -> Iterator[PathFinding]:
     """A finding for each value that was there before."""
     seen: set[object] = set()
     for path, value in values:
         if value in seen:
-            yield document.finding(path, f"{value!r} is here twice; allowed: {allowed}")
+            yield path, f"{value!r} is here twice; allowed: {allowed}"
         seen.add(value)
 
 
-def unknown(document: Document, path: Path, name: str, of: str, known: Collection[str]) -> Finding:
+def unknown(path: Path, name: str, of: str, known: Collection[str]) -> PathFinding:
     """The finding that a name isn't one of those that the key `of` has."""
     allowed = ", ".join(known) or f"none, as {of} is empty"
-    return document.finding(path, f"{name!r} isn't in {of}; {did_you_mean(name, known)}allowed: {allowed}")
+    return path, f"{name!r} isn't in {of}; {did_you_mean(name, known)}allowed: {allowed}"
 
 
 def listed(ids: Iterable[int]) -> str:

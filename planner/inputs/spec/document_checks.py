@@ -20,11 +20,10 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
-from planner.inputs.yaml_source import Document, Path
+from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import MOMENT_ALLOWED, valid_until
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.cluster import LogDirs
-from planner.model.errors import Finding
 from planner.model.spec import OF_RACKS, OF_SIZES
 
 DOCUMENT_RULES: RuleList[DocumentRule] = RuleList()
@@ -41,56 +40,53 @@ _LONGEST_DAYS = 3650
 _TOGETHER = {"brokers": 1, "racks": 1, "pairs": 2}
 
 
-def source_findings(document: Document) -> Iterator[Finding]:
+def source_findings(document: Document) -> Iterator[PathFinding]:
     """Today's topics come from exactly one source."""
     cluster = document.get("cluster")
     if not isinstance(cluster, dict):
         return
     if "state" in cluster and "topics" in cluster:
-        message = "both state and topics say what the cluster holds; allowed: one of them"
-        yield document.finding(("cluster", "topics"), message)
+        yield ("cluster", "topics"), "both state and topics say what the cluster holds; allowed: one of them"
     if "state" not in cluster and "topics" not in cluster:
-        message = "neither state nor topics says what the cluster holds; allowed: one of them"
-        yield document.finding(("cluster",), message)
+        yield ("cluster",), "neither state nor topics says what the cluster holds; allowed: one of them"
     state = cluster.get("state")
     if isinstance(state, dict) and not {"assignment", "files"} & state.keys():
         allowed = "what kafka-topics --describe prints, here or in files"
-        yield document.finding(("cluster", "state", "assignment"), f"is missing; allowed: {allowed}")
+        yield ("cluster", "state", "assignment"), f"is missing; allowed: {allowed}"
 
 
 @_reads(BROKERS)
-def _brokers_once(document: Document) -> Iterator[Finding]:
+def _brokers_once(document: Document) -> Iterator[PathFinding]:
     ids = (((*path, "id"), item["id"]) for path, item in document.items("cluster", "brokers"))
-    return repeated(document, ids, "each broker once")
+    return repeated(ids, "each broker once")
 
 
 @_reads(BROKERS, ADDED, _REMOVED)
-def _added_once(document: Document) -> Iterator[Finding]:
+def _added_once(document: Document) -> Iterator[PathFinding]:
     today, added = _ids(document), set[int]()
     removed = set(document.get("changes", "remove_brokers") or ())
     for item_path, item in document.items("changes", "add_brokers"):
         path, broker = (*item_path, "id"), item["id"]
         if broker in today:
-            message = f"{broker} is a broker of the cluster already; allowed: an id that cluster.brokers doesn't use"
-            yield document.finding(path, message)
+            yield path, f"{broker} is a broker of the cluster already; allowed: an id that cluster.brokers doesn't use"
         elif broker in removed:
-            yield document.finding(path, f"{broker} is removed too; allowed: one of the two")
+            yield path, f"{broker} is removed too; allowed: one of the two"
         elif broker in added:
-            yield document.finding(path, f"{broker} is added twice; allowed: each broker once")
+            yield path, f"{broker} is added twice; allowed: each broker once"
         added.add(broker)
 
 
 @_reads(BROKERS, ADDED, _REMOVED)
-def _removed_known(document: Document) -> Iterator[Finding]:
+def _removed_known(document: Document) -> Iterator[PathFinding]:
     known = _ids(document)
     added = {broker.id for broker in added_brokers(document)}
     for path, broker in document.items("changes", "remove_brokers"):
         if broker not in known and broker not in added:
-            yield document.finding(path, f"{broker} isn't a broker of the cluster; allowed: {listed(known)}")
+            yield path, f"{broker} isn't a broker of the cluster; allowed: {listed(known)}"
 
 
 @_reads(BROKERS, _REMOVED, _REPLACED)
-def _replaced_known(document: Document) -> Iterator[Finding]:
+def _replaced_known(document: Document) -> Iterator[PathFinding]:
     known = _ids(document)
     leaving = leaving_brokers(document)
     removed = set(document.get("changes", "remove_brokers") or ())
@@ -98,27 +94,27 @@ def _replaced_known(document: Document) -> Iterator[Finding]:
     for old, new in replacements(document):
         path = ("changes", "replace_brokers", str(old))
         if old not in known:
-            yield document.finding(path, f"{old} isn't a broker of the cluster; allowed: {listed(known)}")
+            yield path, f"{old} isn't a broker of the cluster; allowed: {listed(known)}"
         if old in removed:
-            yield document.finding(path, f"{old} is removed too; allowed: one of the two")
+            yield path, f"{old} is removed too; allowed: one of the two"
         if new in leaving:
-            yield document.finding(path, f"{new} leaves the cluster itself; allowed: a broker that stays or joins")
+            yield path, f"{new} leaves the cluster itself; allowed: a broker that stays or joins"
         if new in takers:
-            yield document.finding(path, f"{new} replaces another broker already; allowed: a broker for each")
+            yield path, f"{new} replaces another broker already; allowed: a broker for each"
         takers.add(new)
 
 
 @_reads(BROKERS, ADDED, _REPLACED, "changes.set_racks")
-def _racks_of_known(document: Document) -> Iterator[Finding]:
+def _racks_of_known(document: Document) -> Iterator[PathFinding]:
     known = _ids(document) | {broker.id for broker in joining_brokers(document)}
     for broker, _ in set_racks(document):
         if broker not in known:
             message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(known)}"
-            yield document.finding(("changes", "set_racks", str(broker)), message)
+            yield ("changes", "set_racks", str(broker)), message
 
 
 @_reads(*TARGET_KEYS, "rack_aware")
-def _racks_for_all(document: Document) -> Iterator[Finding]:
+def _racks_for_all(document: Document) -> Iterator[PathFinding]:
     """Kafka refuses rack-aware placement where only some brokers have racks (KIP-36)."""
     targets = target_brokers(document)
     without = [broker.id for broker in targets if broker.rack is None]
@@ -127,14 +123,13 @@ def _racks_for_all(document: Document) -> Iterator[Finding]:
     allowed = "a rack for every broker that stays or joins, for none, or rack_aware: disabled"
     for path, who, old in _written(document, set(without)):
         if old is None:
-            yield document.finding((*path, "rack"), f"broker {who} has no rack, but others have; allowed: {allowed}")
+            yield (*path, "rack"), f"broker {who} has no rack, but others have; allowed: {allowed}"
         else:
-            message = f"broker {who} gets no rack from broker {old}, but others have one; allowed: {allowed}"
-            yield document.finding(path, message)
+            yield path, f"broker {who} gets no rack from broker {old}, but others have one; allowed: {allowed}"
 
 
 @_reads(*TARGET_KEYS, "limits.disk_used", "limits.hours_above_capacity")
-def _capacities_for_all(document: Document) -> Iterator[Finding]:
+def _capacities_for_all(document: Document) -> Iterator[PathFinding]:
     """A share of a disk needs the disk, and hours above a capacity that: no broker without one can be judged."""
     for limit, what, of in (
         ("disk_used", "disk", "disk_bytes"),
@@ -147,10 +142,9 @@ def _capacities_for_all(document: Document) -> Iterator[Finding]:
         for path, who, old in _written(document, without):
             if old is None:
                 message = f"broker {who} has no capacity.{what}, which limits.{limit} needs; allowed: {allowed}"
-                yield document.finding((*path, "capacity"), message)
+                yield (*path, "capacity"), message
             else:
-                message = f"broker {who} gets no capacity.{what} from broker {old}; allowed: {allowed}"
-                yield document.finding(path, message)
+                yield path, f"broker {who} gets no capacity.{what} from broker {old}; allowed: {allowed}"
 
 
 def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
@@ -164,25 +158,25 @@ def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int
 
 
 @_reads(*TARGET_KEYS)
-def _someone_stays(document: Document) -> Iterator[Finding]:
+def _someone_stays(document: Document) -> Iterator[PathFinding]:
     if not target_brokers(document):
-        yield document.finding(leaving_path(document), "no broker is left; allowed: at least one that stays or joins")
+        yield leaving_path(document), "no broker is left; allowed: at least one that stays or joins"
 
 
 @_reads(BROKERS, ADDED, "cluster.broker_classes")
-def _classes_known(document: Document) -> Iterator[Finding]:
+def _classes_known(document: Document) -> Iterator[PathFinding]:
     """A broker says what it can hold once: by its class, or by itself."""
     classes = document.get("cluster", "broker_classes") or {}
     for item_path, item in (each for prefix in _LISTS for each in document.items(*prefix) if "class" in each[1]):
         path = (*item_path, "class")
         if "capacity" in item:
-            yield document.finding(path, "both class and capacity say what the broker can hold; allowed: one of them")
+            yield path, "both class and capacity say what the broker can hold; allowed: one of them"
         if item["class"] not in classes:
-            yield unknown(document, path, item["class"], "cluster.broker_classes", classes)
+            yield unknown(path, item["class"], "cluster.broker_classes", classes)
 
 
 @_reads("balance", "budget", "sweep.balance", "sweep.choose", *_LOADS)
-def _bytes_are_known(document: Document) -> Iterator[Finding]:
+def _bytes_are_known(document: Document) -> Iterator[PathFinding]:
     """What counts bytes needs sizes, and what counts traffic needs rates."""
     asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTE_WINDOWS]
     asked += [(path, name) for name in BYTE_WINDOWS for path, _ in document.items("sweep", "balance", name)]
@@ -193,16 +187,16 @@ def _bytes_are_known(document: Document) -> Iterator[Finding]:
         known = knows_sizes(document) if name == "disk" else knows_traffic(document, name)
         what, allowed = ("sizes", _SIZES) if name == "disk" else ("rates", _RATES)
         if not known and (value := document.get(*path)) not in (None, "none"):
-            yield document.finding(path, f"{value!r} can't be judged without {what}; allowed: {allowed}, or none")
+            yield path, f"{value!r} can't be judged without {what}; allowed: {allowed}, or none"
 
 
 @_reads("balance", "cluster.load", "sweep.choose", "limits")
-def _hours_are_known(document: Document) -> Iterator[Finding]:
+def _hours_are_known(document: Document) -> Iterator[PathFinding]:
     """Hours are those of a load profile; the busiest ones matter to windows of traffic alone."""
     for path, allowed in sections.of_hours(document):
         if not document.get("cluster", "load"):
             message = f"{document.get(*path)!r} can't be judged without a load profile"
-            yield document.finding(path, f"{message}; allowed: with cluster.load, or {allowed}")
+            yield path, f"{message}; allowed: with cluster.load, or {allowed}"
     path = ("balance", "at")
     if sections.at_busiest_hours(document) and all(
         document.get("balance", name) in (None, "none") for name in ("network_in", "network_out")
@@ -210,72 +204,67 @@ def _hours_are_known(document: Document) -> Iterator[Finding]:
         message = (
             "'busiest hours' needs a target for traffic; allowed: together with network_in or network_out, or mean"
         )
-        yield document.finding(path, message)
+        yield path, message
 
 
 @_reads("sweep.variants")
-def _variants_once(document: Document) -> Iterator[Finding]:
+def _variants_once(document: Document) -> Iterator[PathFinding]:
     names = [((*path, "name"), item["name"]) for path, item in document.items("sweep", "variants")]
-    yield from repeated(document, names, "a name for each")
+    yield from repeated(names, "a name for each")
     for path, name in names:
         if name == "changes":
             message = "'changes' is the name of the plan for the key changes; allowed: another name"
-            yield document.finding(path, message)
+            yield path, message
 
 
 @_reads("sweep.scenarios", *_LOADS)
-def _scenarios_once(document: Document) -> Iterator[Finding]:
+def _scenarios_once(document: Document) -> Iterator[PathFinding]:
     path: Path = ("sweep", "scenarios", "growth")
     scenarios = sections.growth(document)
-    yield from repeated(
-        document, (((*path, at, "name"), each.name) for at, each in enumerate(scenarios)), "a name for each"
-    )
+    yield from repeated((((*path, at, "name"), each.name) for at, each in enumerate(scenarios)), "a name for each")
     if scenarios and not knows_sizes(document) and not knows_traffic(document, "network_out"):
-        message = "growth can't be judged without sizes or rates; allowed: either of them, or no scenarios"
-        yield document.finding(path, message)
+        yield path, "growth can't be judged without sizes or rates; allowed: either of them, or no scenarios"
 
 
 @_reads(*TARGET_KEYS, "resilience")
-def _racks_to_survive(document: Document) -> Iterator[Finding]:
+def _racks_to_survive(document: Document) -> Iterator[PathFinding]:
     """A rack's failure needs racks."""
     if document.get("resilience", "survive") == "rack" and not _any_rack(document):
-        message = "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
-        yield document.finding(("resilience", "survive"), message)
+        yield ("resilience", "survive"), "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
 
 
-def known_findings(document: Document, known: LogDirs) -> Iterator[Finding]:
+def known_findings(document: Document, known: LogDirs) -> Iterator[PathFinding]:
     """`balance.log_dirs` without any log dir known, and lists that differ from what a broker itself says it has."""
     told = dict(known.brokers)
     if not told and not any(broker.log_dirs for broker in (*brokers_today(document), *added_brokers(document))):
         allowed = "log_dirs on brokers, cluster.state.sizes from kafka-log-dirs --describe, or none"
         asked = document.get("balance", "log_dirs")
-        message = f"{asked!r} can't be judged: no log dir is known; allowed: {allowed}"
-        yield document.finding(("balance", "log_dirs"), message)
+        yield ("balance", "log_dirs"), f"{asked!r} can't be judged: no log dir is known; allowed: {allowed}"
     for path, paths, broker in _log_dir_lists(document):
         has = {log_dir.path for log_dir in told.get(broker, ())}
         if has and has != set(paths):
             message = f"broker {broker} says that its log dirs are {', '.join(sorted(has))}; allowed: these, or no list"
-            yield document.finding(path, message)
+            yield path, message
 
 
 @_reads(BROKERS, ADDED)
-def _log_dirs_once(document: Document) -> Iterator[Finding]:
+def _log_dirs_once(document: Document) -> Iterator[PathFinding]:
     for path, paths, _ in _log_dir_lists(document):
-        yield from repeated(document, (((*path, at), each) for at, each in enumerate(paths)), "each log dir once")
+        yield from repeated((((*path, at), each) for at, each in enumerate(paths)), "each log dir once")
 
 
 @_reads(BROKERS, ADDED)
-def _sizes_of_all_log_dirs(document: Document) -> Iterator[Finding]:
+def _sizes_of_all_log_dirs(document: Document) -> Iterator[PathFinding]:
     """Shares by size need the size of each of a broker's log dirs."""
     for path, item in (each for prefix in _LISTS for each in document.items(*prefix)):
         sized = [log_dir.disk_bytes is not None for log_dir in sections.broker_log_dirs(item)]
         if any(sized) and not all(sized):
             message = f"broker {item['id']} states a size for {sized.count(True)} of {len(sized)} log dirs"
-            yield document.finding((*path, "log_dirs"), f"{message}; allowed: a size for all, or for none")
+            yield (*path, "log_dirs"), f"{message}; allowed: a size for all, or for none"
 
 
 @_reads(BROKERS, "cluster.topics")
-def _replicas_in_log_dirs(document: Document) -> Iterator[Finding]:
+def _replicas_in_log_dirs(document: Document) -> Iterator[PathFinding]:
     """A replica written here lies in a log dir of its broker, and each replica has one, or none has."""
     lists = {broker.id: [log_dir.path for log_dir in broker.log_dirs] for broker in brokers_today(document)}
     for topic_path, _ in document.items("cluster", "topics"):
@@ -283,12 +272,12 @@ def _replicas_in_log_dirs(document: Document) -> Iterator[Finding]:
             path, paths = (*item_path, "log_dirs"), item.get("log_dirs")
             if paths is not None and len(paths) != len(item["replicas"]):
                 message = f"{len(paths)} log dirs for {len(item['replicas'])} replicas; allowed: one for each, in order"
-                yield document.finding(path, message)
+                yield path, message
                 continue
             for at, (broker, log_dir) in enumerate(zip(item["replicas"], paths or (), strict=False)):
                 if lists.get(broker) and log_dir not in lists[broker]:
                     message = f"{log_dir!r} isn't a log dir of broker {broker}; allowed: {', '.join(lists[broker])}"
-                    yield document.finding((*path, at), message)
+                    yield (*path, at), message
 
 
 def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
@@ -298,40 +287,38 @@ def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
             yield (*path, "log_dirs"), [log_dir.path for log_dir in sections.broker_log_dirs(item)], item["id"]
 
 
-def size_findings(document: Document, sizes: Sizes) -> Iterator[Finding]:
+def size_findings(document: Document, sizes: Sizes) -> Iterator[PathFinding]:
     """Gates on bytes where some partition has no size; `sizes` is what the state files and the YAML say together."""
     if sizes.known and not sizes.unsized:
         return
     unsized = f"with {sizes.unsized} partition{'' if sizes.unsized == 1 else 's'} without a size"
     lacking = unsized if sizes.known else "without sizes"
     for name, value in _gates(document, OF_SIZES):
-        message = f"{value!r} can't be judged {lacking}; allowed: {_SIZES}, or no such limit"
-        yield document.finding(("limits", name), message)
+        yield ("limits", name), f"{value!r} can't be judged {lacking}; allowed: {_SIZES}, or no such limit"
 
 
 @_reads("topics", "cluster.brokers")
-def _filter_names_brokers(document: Document) -> Iterator[Finding]:
+def _filter_names_brokers(document: Document) -> Iterator[PathFinding]:
     """`topics.on_brokers` are brokers of today."""
     known = [broker.id for broker in brokers_today(document)]
     for path, broker in document.items("topics", "on_brokers"):
         if broker not in known:
-            yield document.finding(path, f"{broker} isn't in cluster.brokers; allowed: {listed(known)}")
+            yield path, f"{broker} isn't in cluster.brokers; allowed: {listed(known)}"
 
 
 @_reads("limits.eta", "execution.throttle")
-def _eta_has_throttle(document: Document) -> Iterator[Finding]:
+def _eta_has_throttle(document: Document) -> Iterator[PathFinding]:
     """Without a throttle nobody knows how long copying takes."""
     for _, eta in _gates(document, ("eta",)):
         if document.get("execution", "throttle") == "none":
             message = f"{eta!r} can't be judged with execution.throttle: none; allowed: a throttle, or no such limit"
-            yield document.finding(("limits", "eta"), message)
+            yield ("limits", "eta"), message
 
 
 @_reads(*TARGET_KEYS, "limits")
-def _racks_for_limits(document: Document) -> Iterator[Finding]:
+def _racks_for_limits(document: Document) -> Iterator[PathFinding]:
     for name, value in () if _any_rack(document) else _gates(document, OF_RACKS):
-        message = f"{value!r} can't be judged, no broker has a rack; allowed: racks, or no such limit"
-        yield document.finding(("limits", name), message)
+        yield ("limits", name), f"{value!r} can't be judged, no broker has a rack; allowed: racks, or no such limit"
 
 
 def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
@@ -341,52 +328,52 @@ def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, ob
 
 
 @_reads("report.failures", *TARGET_KEYS)
-def _can_fail(document: Document) -> Iterator[Finding]:
+def _can_fail(document: Document) -> Iterator[PathFinding]:
     """Racks fail where there are any; and no more brokers than there are today, whatever a variant adds."""
     brokers, failures = len(brokers_today(document)), ("report", "failures")
     for at, kind in enumerate(sections.failure_kinds(document)):
         path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures
         if kind == "racks" and not _any_rack(document):
-            yield document.finding(path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers")
+            yield path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers"
         if _TOGETHER.get(kind, kind) > brokers:
-            yield document.finding(path, f"{kind!r} can't fail of {brokers:,} brokers; allowed: at most as many")
+            yield path, f"{kind!r} can't fail of {brokers:,} brokers; allowed: at most as many"
 
 
 @_reads("report.growth", *_LOADS)
-def _can_grow(document: Document) -> Iterator[Finding]:
+def _can_grow(document: Document) -> Iterator[PathFinding]:
     """Growth is reported of bytes or traffic."""
     known = knows_sizes(document) or knows_traffic(document, "network_in")
     if document.get("report", "growth") is not None and not known:
         message = "growth can't be judged without sizes or rates; allowed: either of them, or no report.growth"
-        yield document.finding(("report", "growth"), message)
+        yield ("report", "growth"), message
 
 
 @_reads("report.consumers", "consumers")
-def _groups_declared(document: Document) -> Iterator[Finding]:
+def _groups_declared(document: Document) -> Iterator[PathFinding]:
     if document.get("report", "consumers") and not document.get("consumers"):
         message = "no consumer group is declared; allowed: the key consumers with at least one group, or false here"
-        yield document.finding(("report", "consumers"), message)
+        yield ("report", "consumers"), message
 
 
 @_reads("cluster.captured_at")
-def _captured_at_a_moment(document: Document) -> Iterator[Finding]:
+def _captured_at_a_moment(document: Document) -> Iterator[PathFinding]:
     text = sections.captured_at(document)
     if text is None:
         return
     try:
         valid_until(text, _LONGEST_DAYS * 86_400)
     except (ValueError, OverflowError):
-        yield document.finding(("cluster", "captured_at"), f"{text!r} isn't a moment; allowed: {MOMENT_ALLOWED}")
+        yield ("cluster", "captured_at"), f"{text!r} isn't a moment; allowed: {MOMENT_ALLOWED}"
 
 
 @_reads("valid_for", "cluster.captured_at")
-def _valid_from_a_moment(document: Document) -> Iterator[Finding]:
+def _valid_from_a_moment(document: Document) -> Iterator[PathFinding]:
     written, seconds = document.get("valid_for"), sections.valid_for_seconds(document)
     if seconds is not None and sections.captured_at(document) is None:
         message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
-        yield document.finding(("valid_for",), message)
+        yield ("valid_for",), message
     if seconds is not None and seconds > _LONGEST_DAYS * 86_400:
-        yield document.finding(("valid_for",), f"{written!r} is too long; allowed: at most {_LONGEST_DAYS}d")
+        yield ("valid_for",), f"{written!r} is too long; allowed: at most {_LONGEST_DAYS}d"
 
 
 def _ids(document: Document) -> set[int]:

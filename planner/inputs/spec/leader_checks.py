@@ -24,10 +24,10 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import DocumentRule, RuleList, TopicRule, listed, place_of
 from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of, replicas_after, usable_brokers
-from planner.inputs.yaml_source import Document, Path
+from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, some
-from planner.model.errors import Finding, did_you_mean
+from planner.model.errors import did_you_mean
 
 LEADER_RULES: RuleList[DocumentRule] = RuleList()
 LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
@@ -36,31 +36,30 @@ _DEMOTED = "changes.demote_brokers"
 
 
 @LEADER_RULES.reads(*TARGET_KEYS, _DEMOTED)
-def _demoted_stay(document: Document) -> Iterator[Finding]:
+def _demoted_stay(document: Document) -> Iterator[PathFinding]:
     """Each is a broker that stays or joins, and some broker is left to lead."""
     targets = {broker.id for broker in target_brokers(document)}
     demoted = list(document.items("changes", "demote_brokers"))
     for path, broker in demoted:
         if broker not in targets:
-            yield document.finding(path, f"{broker} doesn't stay in the cluster; allowed: {listed(targets)}")
+            yield path, f"{broker} doesn't stay in the cluster; allowed: {listed(targets)}"
     if demoted and targets <= {broker for _, broker in demoted}:
-        message = "no broker is left to lead; allowed: some of the brokers that stay or join"
-        yield document.finding(("changes", "demote_brokers"), message)
+        yield ("changes", "demote_brokers"), "no broker is left to lead; allowed: some of the brokers that stay or join"
 
 
 @LEADER_RULES.reads(*TARGET_KEYS, "leader_racks")
-def _racks_have_brokers(document: Document) -> Iterator[Finding]:
+def _racks_have_brokers(document: Document) -> Iterator[PathFinding]:
     racks = target_racks(document)
     for path, item in document.items("leader_racks"):
         for at, rack in enumerate(item["prefer"]):
             if rack not in racks:
                 allowed = ", ".join(sorted(racks)) or "no rack, as no broker has one"
                 message = f"no broker that stays or joins has the rack {rack!r}; {did_you_mean(rack, racks)}"
-                yield document.finding((*path, "prefer", at), f"{message}allowed: {allowed}")
+                yield (*path, "prefer", at), f"{message}allowed: {allowed}"
 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics")
-def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """What a demoted broker leads may be led by another that has a replica; the plan warns where there is none."""
     demoted, chosen = demoted_brokers(document), topic_filter(document)
     fixed = [
@@ -75,7 +74,7 @@ def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[Fin
         message = (
             f"one of these leads {some(fixed, 'partition')}, which may not change by topics.include or topics.exclude"
         )
-        yield document.finding(path, f"{message}; allowed: topics that let them change")
+        yield path, f"{message}; allowed: topics that let them change"
 
 
 # Ways to split racks up to which they are tried.
@@ -83,7 +82,7 @@ _MOST_WAYS = 40_000
 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, "apart", "leader_racks", *OF_REPLICAS)
-def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Racks can be split among topics that share none, so that each topic is led in one of those that it prefers."""
     names = sorted(replicas_after(document, assignment))
     every = target_racks(document)
@@ -111,7 +110,7 @@ def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment)
         where = " and ".join(place_of(document, ("leader_racks", at)) for at in sorted({first, second}))
         message = f"{one!r} and {other!r} prefer racks by {where} that can't be split between them, as no rack "
         message += f"{'leads' if rule.by.endswith(LEADERS) else 'has'} both"
-        yield document.finding(path, f"{message}; allowed: other racks in leader_racks, or by: broker_leaders")
+        yield path, f"{message}; allowed: other racks in leader_racks, or by: broker_leaders"
 
 
 _BROKERS = (*TARGET_KEYS, "broker_sets", "placement", _DEMOTED)
@@ -152,7 +151,7 @@ def _both(document: Document, one: _Member, other: _Member) -> str:
 
 
 @LEADER_TOPIC_RULES.reads("together", *_NEW)
-def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Two topics or more, each in one group only, with equally many partitions after the change."""
     members = _members(document, assignment)
     counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
@@ -163,13 +162,12 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
     for group, (path, patterns) in enumerate(together(document)):
         mine = [member for member in members if member.group == group]
         if len(mine) == 1 and all(fnmatchcase(mine[0].name, pattern) for pattern in patterns):
-            message = f"matches one topic, {mine[0].name!r}; allowed: patterns that match two topics or more"
-            yield document.finding(path, message)
+            yield path, f"matches one topic, {mine[0].name!r}; allowed: patterns that match two topics or more"
             continue
         for member in mine:
             if (other := seen.setdefault(member.name, member)) is not member:
                 message = f"{member.name!r} is in the group of {place_of(document, other.path)}, too"
-                yield document.finding(member.path, f"{message}; allowed: one group for each topic")
+                yield member.path, f"{message}; allowed: one group for each topic"
                 break
     for one, other in _pairs(members):
         if counts[one.name] != counts[other.name]:
@@ -177,22 +175,22 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
                 f"{_both(document, one, other)} have {counts[other.name]} and {counts[one.name]} partitions; allowed: "
                 "equally many, for example by changes.add_partitions"
             )
-            yield document.finding(other.path, message)
+            yield other.path, message
 
 
 @LEADER_TOPIC_RULES.reads("together", "apart", *_NEW)
-def _not_apart(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """No two topics of a group are apart, in whatever way: then no broker may lead both."""
     for one, other in _pairs(_members(document, assignment)):
         for path, rule in apart(document):
             sides = [[fnmatchcase(each.name, pattern) for pattern in rule.topics] for each in (one, other)]
             if all(map(any, sides)) and sides[0] != sides[1]:
                 message = f"{_both(document, one, other)} are kept apart by {place_of(document, path)}"
-                yield document.finding(other.path, f"{message}; allowed: one of the two rules")
+                yield other.path, f"{message}; allowed: one of the two rules"
 
 
 @LEADER_TOPIC_RULES.reads("together", *_BROKERS, "leader_racks", *_NEW)
-def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """The topics of a group may use a common broker that isn't demoted, and prefer the same rack first."""
     demoted = demoted_brokers(document)
     usable = dict[int, set[int]]()
@@ -205,7 +203,7 @@ def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterato
             message = (
                 f"{_both(document, one, other)} have no broker in common that {place_of(document, key)} lets lead both"
             )
-            yield document.finding(other.path, f"{message}; allowed: sets with a common broker that isn't demoted")
+            yield other.path, f"{message}; allowed: sets with a common broker that isn't demoted"
             return
         racks = [
             next(((at, rack) for at, (topics, rack) in enumerate(first_racks) if fnmatchcase(each.name, topics)), None)
@@ -214,11 +212,11 @@ def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterato
         if racks[0] and racks[1] and racks[0][1] != racks[1][1]:
             rules = " and ".join(place_of(document, ("leader_racks", each[0])) for each in (racks[1], racks[0]))
             message = f"{_both(document, one, other)} are to be led in {racks[1][1]} and {racks[0][1]} by {rules}"
-            yield document.finding(other.path, f"{message}; allowed: the same first rack for both")
+            yield other.path, f"{message}; allowed: the same first rack for both"
 
 
 @LEADER_TOPIC_RULES.reads("together", *_BROKERS, "topics", *_NEW)
-def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Partitions that may not move and have one number have one leader, which may lead the others, too."""
     chosen = topic_filter(document)
     topics = {topic.name: topic for topic in assignment.topics}
@@ -236,7 +234,7 @@ def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Itera
                     f"{member.name}-{row.id} and {one.name}-{row.id} of {place_of(document, one.path)} are led by "
                     f"{row.replicas[0]} and {leader}, and {where} lets neither move; allowed: let one of them move"
                 )
-                yield document.finding(member.path, message)
+                yield member.path, message
                 return
     for other in members:
         may = usable_brokers(document, other.name) - demoted
@@ -247,5 +245,5 @@ def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Itera
                     f"{other.name}-{number} may not be led by {leader}, which leads {member.name}-{number} of "
                     f"{place_of(document, member.path)}, and {where} doesn't let that move"
                 )
-                yield document.finding(other.path, f"{message}; allowed: let it move")
+                yield other.path, f"{message}; allowed: let it move"
                 return

@@ -16,7 +16,7 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import RuleList, TopicRule
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
-from planner.inputs.yaml_source import Document, Path
+from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LARGEST
 from planner.model.cluster import MIN_INSYNC, Config, Topic, in_force, min_insync_replicas
 from planner.model.errors import Finding, did_you_mean
@@ -47,7 +47,7 @@ _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
 @_reads()
-def _todays_configs(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _todays_configs(document: Document, assignment: Assignment) -> Iterator[PathFinding | Finding]:
     """Configurations of today's topics, each finding where the configuration is written."""
     inline = {topic["name"]: at for at, topic in enumerate(document.get("cluster", "topics") or ())}
     first = {entry.topic: entry for entry in reversed(assignment.entries)}
@@ -56,7 +56,7 @@ def _todays_configs(document: Document, assignment: Assignment) -> Iterator[Find
         for key, message in _wrong(topic.config + topic.effective_config):
             if topic.name in inline:
                 which = "config" if key in own else "effective_config"
-                yield document.finding(("cluster", "topics", inline[topic.name], which, key), message)
+                yield ("cluster", "topics", inline[topic.name], which, key), message
             else:
                 # In a state file, the topic's first partition is near enough.
                 entry = first[topic.name]
@@ -64,10 +64,10 @@ def _todays_configs(document: Document, assignment: Assignment) -> Iterator[Find
 
 
 @_reads("cluster.config_defaults")
-def _inherited_configs(document: Document, _: Assignment) -> Iterator[Finding]:
+def _inherited_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
     """Configurations that topics inherit, wherever they are written."""
     for key, message in _wrong(config_defaults(document)):
-        yield document.finding(("cluster", "config_defaults", key), message)
+        yield ("cluster", "config_defaults", key), message
 
 
 def in_force_least(topic: Topic, defaults: Config) -> int:
@@ -94,12 +94,12 @@ def altered(topic: str, min_insync: object) -> str:
 
 
 @_reads(_CREATE)
-def _new_configs(document: Document, _: Assignment) -> Iterator[Finding]:
+def _new_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
     """Configurations of topics to be created; min.insync.replicas has a rule of its own."""
     for at, new in enumerate(created_topics(document)):
         for key, message in _wrong(new.config):
             if key != MIN_INSYNC:
-                yield document.finding(("changes", "create_topics", at, "config", key), message)
+                yield ("changes", "create_topics", at, "config", key), message
 
 
 def _wrong(config: Config) -> Iterator[tuple[str, str]]:
@@ -118,7 +118,7 @@ def _wrong(config: Config) -> Iterator[tuple[str, str]]:
 
 
 @_reads(_CREATE)
-def _created_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _created_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A new topic's name is free, and unlike all others also where dots are written as underscores, as metrics do."""
     existing = {topic.name for topic in assignment.topics}
     taken = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
@@ -130,18 +130,18 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[Findi
         named = by_metric.setdefault(_metric(name), set())
         alike = sorted(named - {name})
         if name == _METADATA:
-            yield document.finding(path, f"{name!r} is the controller's own; allowed: another name")
+            yield path, f"{name!r} is the controller's own; allowed: another name"
         elif name in taken:
-            yield document.finding(path, f"{name!r} is {taken[name]}")
+            yield path, f"{name!r} is {taken[name]}"
         elif alike:
             message = f"{name!r} collides with topic {alike[0]!r}: metrics write dots as underscores"
-            yield document.finding(path, f"{message}; allowed: a name that differs otherwise too")
+            yield path, f"{message}; allowed: a name that differs otherwise too"
         taken[name] = "here twice; allowed: each topic once"
         named.add(name)
 
 
 @_reads(_ADD)
-def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _added_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Partitions are added once, to a topic that exists and has a number of them that may change."""
     existing = [topic.name for topic in assignment.topics]
     deleting = {topic.name for topic in assignment.topics if topic.deleting}
@@ -150,31 +150,30 @@ def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding
         path, name = (*item_path, "topic"), item["topic"]
         if name not in existing:
             allowed = "allowed: a topic that exists, or changes.create_topics"
-            message = f"{name!r} isn't a topic of the cluster; {did_you_mean(name, existing)}{allowed}"
-            yield document.finding(path, message)
+            yield path, f"{name!r} isn't a topic of the cluster; {did_you_mean(name, existing)}{allowed}"
         elif name in _NUMBERED:
             message = f"{name!r} is Kafka's own, and clients find their partition by their number"
-            yield document.finding(path, f"{message}; allowed: other topics")
+            yield path, f"{message}; allowed: other topics"
         elif name in deleting:
-            yield document.finding(path, f"{name!r} is marked for deletion; allowed: topics that aren't")
+            yield path, f"{name!r} is marked for deletion; allowed: topics that aren't"
         elif name in seen:
-            yield document.finding(path, f"{name!r} is here twice; allowed: each topic once")
+            yield path, f"{name!r} is here twice; allowed: each topic once"
         seen.add(name)
 
 
 @_reads(_ADD)
-def _more_than_today(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _more_than_today(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Kafka never takes a partition away."""
     counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
     for item_path, item in document.items("changes", "add_partitions"):
         today, wanted = counts.get(item["topic"]), item["partitions"]
         if today is not None and wanted <= today:
             message = f"{wanted} partitions, {item['topic']} has {today} today; allowed: {today + 1} or more"
-            yield document.finding((*item_path, "partitions"), message)
+            yield (*item_path, "partitions"), message
 
 
 @_reads(*TARGET_KEYS, _CREATE, "cluster.config_defaults")
-def _created_factors(document: Document, _: Assignment) -> Iterator[Finding]:
+def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]:
     """Enough brokers, and enough replicas for the topic's own min.insync.replicas."""
     targets = len(target_brokers(document))
     for at, new in enumerate(created_topics(document)):
@@ -182,7 +181,7 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[Finding]:
         if targets < new.replication_factor:
             message = f"{new.replication_factor} replicas need {new.replication_factor} brokers"
             allowed = f"at most the {targets} that stay or join"
-            yield document.finding((*path, "replication_factor"), f"{message}; allowed: {allowed}")
+            yield (*path, "replication_factor"), f"{message}; allowed: {allowed}"
         least = dict(new.config).get(MIN_INSYNC)
         if least is None:
             inherited = in_force_least(Topic(new.topic, ()), config_defaults(document))
@@ -192,15 +191,14 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[Finding]:
                     f"from the brokers, which would refuse every write with acks=all; allowed: {inherited} or more, "
                     "or config with a min.insync.replicas of its own"
                 )
-                yield document.finding((*path, "replication_factor"), message)
+                yield (*path, "replication_factor"), message
         elif not least.isascii() or not least.isdigit() or not 1 <= int(least) <= new.replication_factor:
             allowed = f"a whole number from 1 to {new.replication_factor}, the topic's replication_factor"
-            message = f"{least!r} would refuse every write with acks=all; allowed: {allowed}"
-            yield document.finding((*path, "config", MIN_INSYNC), message)
+            yield (*path, "config", MIN_INSYNC), f"{least!r} would refuse every write with acks=all; allowed: {allowed}"
 
 
 @_reads(_ADD, _FACTORS, "cluster.config_defaults")
-def _added_factors(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _added_factors(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """New partitions have the replication factor of the topic's first one, and are made before anything moves."""
     topics = {topic.name: topic for topic in assignment.topics}
     for item_path, item in document.items("changes", "add_partitions"):
@@ -213,15 +211,15 @@ def _added_factors(document: Document, assignment: Assignment) -> Iterator[Findi
             message = (
                 f"{topic.name} gets another replication factor too, and Kafka adds partitions with today's {factor}"
             )
-            yield document.finding(path, f"{message}; allowed: one of the two at a time")
+            yield path, f"{message}; allowed: one of the two at a time"
         least = in_force_least(topic, config_defaults(document))
         if factor < least:
             message = f"{topic.name} has {factor} replicas a partition, below its min.insync.replicas of {least}"
-            yield document.finding(path, f"{message}; allowed: a topic that can be written to")
+            yield path, f"{message}; allowed: a topic that can be written to"
 
 
 @_reads(*TARGET_KEYS, _CREATE, _ADD)
-def _at_once(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """No more than the controller makes at once, in a list of replicas that a command line can hold."""
     longest = max((len(str(broker.id)) for broker in target_brokers(document)), default=1)
     held = {topic.name: sum(len(each.replicas) for each in topic.partitions) for topic in assignment.topics}
@@ -229,16 +227,15 @@ def _at_once(document: Document, assignment: Assignment) -> Iterator[Finding]:
         made = new.count - new.first
         replicas = held.get(new.topic, 0) + made * new.replication_factor
         if made > _MOST_AT_ONCE:
-            message = f"{made} new partitions; allowed: at most {_MOST_AT_ONCE}, which is what Kafka makes at once"
-            yield document.finding(path, message)
+            yield path, f"{made} new partitions; allowed: at most {_MOST_AT_ONCE}, which is what Kafka makes at once"
         elif replicas * (longest + 1) > _LONGEST_ARGUMENT_BYTES:
             message = f"the list of {replicas} replicas is longer than a command line may hold"
             allowed = f"about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
-            yield document.finding(path, f"{message}; allowed: {allowed}")
+            yield path, f"{message}; allowed: {allowed}"
 
 
 @_reads(_CREATE, _ADD, "cluster.rates", "cluster.state")
-def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[Finding]:
+def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[PathFinding]:
     """Expected bytes and rates mean nothing where those of the other partitions aren't known."""
     known = {
         "size": (knows_sizes(document), "cluster.state.sizes, or size in cluster.topics"),
@@ -250,11 +247,11 @@ def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[Finding
             for key, (others_too, source) in known.items():
                 if key in item and not others_too:
                     message = f"{item[key]!r} can't be compared with the other partitions; allowed: with {source}"
-                    yield document.finding((*item_path, key), message)
+                    yield (*item_path, key), message
 
 
 @_reads(*TARGET_KEYS, _CREATE, _ADD)
-def _total_load(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _total_load(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Sums of bytes, and of traffic, are 64-bit numbers later on."""
     targets = len(target_brokers(document))
     total = sum(each.size_bytes for topic in assignment.topics for each in topic.partitions) * targets
@@ -262,8 +259,7 @@ def _total_load(document: Document, assignment: Assignment) -> Iterator[Finding]
         one = max(new.size_bytes, new.bytes_in_per_sec + new.bytes_out_per_sec)
         total += one * min(new.count - new.first, _MOST_AT_ONCE) * targets
         if total > LARGEST:
-            message = f"all replicas together would have more than {LARGEST} bytes; allowed: less of them"
-            yield document.finding(path, message)
+            yield path, f"all replicas together would have more than {LARGEST} bytes; allowed: less of them"
             return
 
 

@@ -31,10 +31,10 @@ from planner.inputs.spec.build_spec import (
     topic_filter,
 )
 from planner.inputs.spec.checks import DocumentRule, RuleList, TopicRule, excluded_by, listed, place_of, unknown
-from planner.inputs.yaml_source import Document, Path
+from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, Apart, some
-from planner.model.errors import Finding, did_you_mean
+from planner.model.errors import did_you_mean
 from planner.model.formats import counted
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
@@ -47,7 +47,7 @@ OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
 
 
 @SET_RULES.reads(*TARGET_KEYS, "broker_sets", "cluster.broker_classes")
-def _sets_have_brokers(document: Document) -> Iterator[Finding]:
+def _sets_have_brokers(document: Document) -> Iterator[PathFinding]:
     known = {broker.id for broker in (*brokers_today(document), *joining_brokers(document))}
     for name, written in (document.get("broker_sets") or {}).items():
         path: Path = ("broker_sets", name)
@@ -55,18 +55,17 @@ def _sets_have_brokers(document: Document) -> Iterator[Finding]:
             for at, broker in enumerate(written):
                 if broker not in known:
                     message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(known)}"
-                    yield document.finding((*path, at), message)
+                    yield (*path, at), message
         elif not broker_set(document, name):
             key, value = next(iter(written.items()))
             there = target_racks(document) if key == "rack" else set(document.get("cluster", "broker_classes") or {})
             guess = did_you_mean(value, there)
             allowed = ", ".join(sorted(there)) or "a list of ids, as there is none"
-            message = f"no broker that stays or joins has the {key} {value!r}; {guess}allowed: {allowed}"
-            yield document.finding((*path, key), message)
+            yield (*path, key), f"no broker that stays or joins has the {key} {value!r}; {guess}allowed: {allowed}"
 
 
 @SET_RULES.reads(*TARGET_KEYS, "changes.rebalance", "rack_aware")
-def _racks_to_repair(document: Document) -> Iterator[Finding]:
+def _racks_to_repair(document: Document) -> Iterator[PathFinding]:
     """`rebalance: racks` needs racks that are enforced."""
     if document.get("changes", "rebalance") != "racks":
         return
@@ -75,30 +74,27 @@ def _racks_to_repair(document: Document) -> Iterator[Finding]:
         message = (
             f"'racks' repairs what breaks the rack rule, which {place_of(document, ('rack_aware',))} disables; {rest}"
         )
-        yield document.finding(path, message)
+        yield path, message
     elif document.get("rack_aware") == "as_today":
-        message = f"'racks' repairs what {place_of(document, ('rack_aware',))} as_today leaves as it is; {rest}"
-        yield document.finding(path, message)
+        yield path, f"'racks' repairs what {place_of(document, ('rack_aware',))} as_today leaves as it is; {rest}"
     elif all(broker.rack is None for broker in target_brokers(document)):
-        message = f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
-        yield document.finding(path, message)
+        yield path, f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
 
 
 @SET_RULES.reads("broker_sets", "placement")
-def _sets_are_used(document: Document) -> Iterator[Finding]:
+def _sets_are_used(document: Document) -> Iterator[PathFinding]:
     sets = document.get("broker_sets") or {}
     named = [(path, item["brokers"]) for path, item in document.items("placement")]
     for path, name in named:
         if name not in sets:
-            yield unknown(document, (*path, "brokers"), name, "broker_sets", sets)
+            yield unknown((*path, "brokers"), name, "broker_sets", sets)
     used = {name for _, name in named}
     for name in (each for each in sets if each not in used):
-        message = "no entry of placement names this set; allowed: sets that placement uses"
-        yield document.finding(("broker_sets", name), message)
+        yield ("broker_sets", name), "no entry of placement names this set; allowed: sets that placement uses"
 
 
 @SET_RULES.reads(*_KEYS, "cluster.broker_classes")
-def _exclusive_sets_are_apart(document: Document) -> Iterator[Finding]:
+def _exclusive_sets_are_apart(document: Document) -> Iterator[PathFinding]:
     """An exclusive set has no broker in common with another set that topics are placed on."""
     rules = placement(document)
     reported: set[frozenset[str]] = set()
@@ -114,11 +110,11 @@ def _exclusive_sets_are_apart(document: Document) -> Iterator[Finding]:
                 f"{place_of(document, ('placement', other))} keeps {alone.broker_set!r} for its own topics; "
                 "allowed: sets without a common broker, or exclusive: false"
             )
-            yield document.finding(("placement", mine, "brokers"), message)
+            yield ("placement", mine, "brokers"), message
 
 
 @PLACEMENT_RULES.reads(*_KEYS, "changes.create_topics")
-def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     rules = placement(document)
     names = [*(topic.name for topic in assignment.topics), *(new.topic for new in created_topics(document))]
     for later, rule in enumerate(rules):
@@ -129,7 +125,7 @@ def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Itera
                     f"{some(both)} would be on {rule.broker_set!r}, and on {first.broker_set!r} by "
                     f"{place_of(document, ('placement', earlier))}; allowed: one set for each topic"
                 )
-                yield document.finding(("placement", later, "brokers"), message)
+                yield ("placement", later, "brokers"), message
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,7 @@ class _Need:
 
 
 @PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "rack_aware")
-def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A set has a broker for each replica of its topics, and as many racks as the rack rule needs."""
     racks = racks_after(document)
     every = set(racks.values())
@@ -160,18 +156,18 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
                 f"{counted(most, 'replica')} of {some(wide)}; allowed: {counted(most, 'broker')} or more, or a smaller "
                 "changes.set_replication_factor"
             )
-            yield document.finding(need.path, message)
+            yield need.path, message
         elif rack_aware(document) and None not in every and len(there) < wanted:
             spread = [name for name, replicas in need.replicas.items() if min(replicas, len(every)) > len(there)]
             message = (
                 f"{need.name} brokers in {len(there)} of {len(every)} racks, too few for the rack rule and {most} "
                 f"replicas of {some(spread)}; allowed: brokers in {wanted} racks or more, or rack_aware: disabled"
             )
-            yield document.finding(need.path, message)
+            yield need.path, message
 
 
 @PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics")
-def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Topics that may not move have no replica outside of the brokers that they may use."""
     chosen = topic_filter(document)
     held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in assignment.topics}
@@ -184,7 +180,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
                 f"{some(stuck)} may not move by {other}, with replicas on brokers that this doesn't let them use; "
                 "allowed: let them move, or a pattern that doesn't match them"
             )
-            yield document.finding(need.path, message)
+            yield need.path, message
 
 
 # Brokers or racks, how many are needed, and how many are there.
@@ -251,7 +247,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
 
 
 @PLACEMENT_RULES.reads("apart", *_KEYS, *OF_REPLICAS, "topics", _DEMOTED)
-def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _sides_differ(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Each topic is on one side of a group, and partitions that stay share no broker or rack with another side's."""
     names = replicas_after(document, assignment)
     for _, rule, sides in _sides(document, assignment):
@@ -261,7 +257,7 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Findin
                 both = [n for n in names if fnmatchcase(n, patterns[later]) and fnmatchcase(n, patterns[earlier])]
                 if both:
                     message = f"{patterns[later]!r} matches {min(both)!r}, as {other.name[:-1]} does"
-                    yield document.finding(side.path, f"{message}; allowed: patterns without a common topic")
+                    yield side.path, f"{message}; allowed: patterns without a common topic"
                 elif common := sorted(side.stuck.keys() & other.stuck.keys()):
                     led = "led " if rule.by.endswith(LEADERS) else ""
                     where = f"{led}{'in the rack of' if rule.by.startswith('rack') else 'on'} broker {common[0]}"
@@ -270,11 +266,11 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[Findin
                         f"{place_of(document, filter_of(document))} lets neither move; "
                         "allowed: let one of them move, or leave one of them out"
                     )
-                    yield document.finding(side.path, message)
+                    yield side.path, message
 
 
 @PLACEMENT_RULES.reads("apart", *_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware", _DEMOTED)
-def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Brokers, and racks, for each side at once: none has two sides, and each side has as many as its replicas need."""
     racks = racks_after(document)
     every = set(racks.values()) if rack_aware(document) and None not in racks.values() else {""}
@@ -283,7 +279,7 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
         if unit == "rack" and None in racks.values():
             without = listed(broker for broker, rack in racks.items() if rack is None)
             message = f"no rack has two sides, and {place_of(document, ('cluster', 'brokers'))} has brokers without one"
-            yield document.finding(
+            yield (
                 (*path[:-1], "by"),
                 f"{message}, {without}; allowed: a rack for each, or by: {rule.by.replace(unit, 'broker')}",
             )
@@ -298,7 +294,7 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
             message = f"needs {needed} {what}, {of_each}; {why}"
             spread = ", rack_aware: disabled" if unit == "rack" and not led and len(every) > 1 else ""
             more = f"more {unit}s{spread}"
-            yield document.finding(path, f"{message}; allowed: {more}, or fewer replicas")
+            yield path, f"{message}; allowed: {more}, or fewer replicas"
             continue
         for later, side in enumerate(sides):
             for other in sides[:later]:
@@ -325,7 +321,7 @@ def _lack_of(
 
 def _pair(
     document: Document, side: _ApartSide, other: _ApartSide, short: Callable[[Set[int], Sequence[int]], _Lack | None]
-) -> Iterator[Finding]:
+) -> Iterator[PathFinding]:
     """One finding where rules of placement leave two sides too few brokers, or partitions that stay do."""
     for (mine, (most, name)), (theirs, (others, another)) in product(side.needs.items(), other.needs.items()):
         if lack := short(mine | theirs, (most, others)):
@@ -334,7 +330,7 @@ def _pair(
                 f"{name!r} and {another!r} of {other.name} need {needed} {what}, and "
                 f"{place_of(document, ('placement',))} leaves them {there}; allowed: larger broker_sets, or others"
             )
-            yield document.finding(side.path, message)
+            yield side.path, message
             return
     if side.stuck.keys() & other.stuck.keys():
         return  # told where sides are compared
@@ -347,7 +343,7 @@ def _pair(
                     f"{name!r} of {one.name} needs {needed} {what}, and {min(two.stuck.values())} of {two.name} and "
                     f"others that {topics} doesn't let move leave it {there}; allowed: let them move"
                 )
-                yield document.finding(one.path, message)
+                yield one.path, message
                 return
 
 

@@ -125,7 +125,7 @@ def load(path: Path) -> Spec:
     refused, unsupported = schema_findings(document)
     unreadable = {finding.key for finding in document.findings}
     of_schema = (finding for finding in refused if finding.key not in unreadable)
-    broken = [*document.findings, *of_schema, *source_findings(document)]
+    broken = [*document.findings, *of_schema, *document.placed(source_findings(document))]
     topics = _with_load(_topics(document, path.parent, broken), path.parent, broken)
     written, document = document, topics.document
     # What stands inside a key that isn't acted on can't mislead a rule.
@@ -138,7 +138,7 @@ def load(path: Path) -> Spec:
     rules = Rules(_OF_DOCUMENT, (*_OF_TOPICS, *of_patterns))
     findings += rule_findings(document, topics.assignment, misleading, rules)
     if not topics.findings and topics.assignment is not None:
-        findings += size_findings(document, topics.sizes)
+        findings += document.placed(size_findings(document, topics.sizes))
     if findings or topics.assignment is None:
         raise SpecError(findings)
     told = groups.inputs if document.get("report", "consumers") else ()
@@ -236,7 +236,7 @@ class _GroupFiles:
             except SpecError as error:
                 findings += error.findings
         if assignment is not None:
-            findings += described_findings(document, described, assignment)
+            findings += document.placed(described_findings(document, described, assignment))
         return cls(described, tuple(inputs), tuple(findings))
 
 
@@ -258,7 +258,7 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
                 if log_dirs_describe.recognises(text):
                     described.append(log_dirs_describe.places(text, path.as_posix()))
         known = merged(described)
-    if findings := list(known_findings(document, known)):
+    if findings := list(document.placed(known_findings(document, known))):
         raise SpecError(findings)
     return known
 

@@ -15,7 +15,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
-from planner.inputs.yaml_source import Document, Path, shown
+from planner.inputs.yaml_source import Document, Path, PathFinding, shown
 from planner.model.amounts import AmountError, parse_amount
 from planner.model.cluster import TOPIC_CONFIGS
 from planner.model.errors import MOST_SHOWN, Finding, did_you_mean
@@ -42,7 +42,7 @@ def schema_findings(document: Document) -> tuple[list[Finding], list[Finding]]:
         path: Path = tuple(step for step in error.absolute_path if isinstance(step, str | int))
         of_key = "propertyNames" in error.absolute_schema_path
         fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
-        findings.extend(_TELLERS[fault.keyword](document, fault))
+        findings.extend(document.placed(_TELLERS[fault.keyword](fault)))
     return broken, unsupported
 
 
@@ -105,7 +105,7 @@ class _Fault:
     of_key: bool
 
 
-_Teller = Callable[[Document, _Fault], Iterator[Finding]]
+_Teller = Callable[[_Fault], Iterator[PathFinding]]
 _TELLERS: dict[str, _Teller] = {}
 
 
@@ -120,12 +120,12 @@ def _tells(*keywords: str) -> Callable[[_Teller], _Teller]:
 
 
 @_tells("x-unit", "x-not-supported-yet")
-def _tell_message(document: Document, fault: _Fault) -> Iterator[Finding]:
-    yield document.finding(fault.path, fault.message)
+def _tell_message(fault: _Fault) -> Iterator[PathFinding]:
+    yield fault.path, fault.message
 
 
 @_tells("type", "enum", "const", "pattern", "minimum", "maximum")
-def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
+def _tell_value(fault: _Fault) -> Iterator[PathFinding]:
     """A value, or a key, of the wrong type, out of range, or not of the pattern."""
     if "x-unit" in fault.schema and fault.keyword != "type":
         return  # x-unit tells it, in bytes
@@ -138,12 +138,11 @@ def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
         fits = re.search(fault.schema.get("pattern", ""), str(fault.value))
         quoted = f'; in quotes ("{fault.value}") it is text' if fits else ""
     wrong = "has no value" if fault.value is None else f"{shown(fault.value)} isn't possible here"
-    message = f"{wrong}; allowed: {allowed(fault.schema)}{quoted}"
-    yield document.finding(path, message)
+    yield path, f"{wrong}; allowed: {allowed(fault.schema)}{quoted}"
 
 
 @_tells("additionalProperties")
-def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
+def _tell_unknown_keys(fault: _Fault) -> Iterator[PathFinding]:
     known = list(fault.schema["properties"])
     unknown = [key for key in fault.value if key not in known]
     for number, key in enumerate(unknown):
@@ -153,7 +152,7 @@ def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
         of_config = "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
         if of_config and "changes" in fault.path:
             guess = f"{_ELSEWHERE}; "
-        yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
+        yield (*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}"
 
 
 _ELSEWHERE = (
@@ -164,38 +163,38 @@ _ELSEWHERE = (
 
 
 @_tells("required")
-def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
+def _tell_missing_keys(fault: _Fault) -> Iterator[PathFinding]:
     for key in fault.schema["required"]:
         if key not in fault.value:
             described = fault.schema["properties"][key]["description"].rstrip(".")
-            yield document.finding((*fault.path, key), f"is missing; allowed: {described[:1].lower()}{described[1:]}")
+            yield (*fault.path, key), f"is missing; allowed: {described[:1].lower()}{described[1:]}"
 
 
 @_tells("minProperties", "maxProperties")
-def _tell_one_of(document: Document, fault: _Fault) -> Iterator[Finding]:
+def _tell_one_of(fault: _Fault) -> Iterator[PathFinding]:
     if "properties" not in fault.schema:  # keys of one's own
-        yield document.finding(fault.path, "an empty mapping isn't possible here; allowed: at least one key")
+        yield fault.path, "an empty mapping isn't possible here; allowed: at least one key"
         return
     allowed = f"exactly one of {', '.join(fault.schema['properties'])}"
-    yield document.finding(fault.path, f"{len(fault.value)} keys aren't possible here; allowed: {allowed}")
+    yield fault.path, f"{len(fault.value)} keys aren't possible here; allowed: {allowed}"
 
 
 @_tells("minItems")
-def _tell_empty_list(document: Document, fault: _Fault) -> Iterator[Finding]:
+def _tell_empty_list(fault: _Fault) -> Iterator[PathFinding]:
     least = fault.schema["minItems"]
     many = "at least one item" if least == 1 else f"at least {least} items"
     found = counted(len(fault.value), "item") if fault.value else "an empty list"
-    yield document.finding(fault.path, f"{found} isn't {'enough' if fault.value else 'possible here'}; allowed: {many}")
+    yield fault.path, f"{found} isn't {'enough' if fault.value else 'possible here'}; allowed: {many}"
 
 
 @_tells("uniqueItems")
-def _tell_duplicates(document: Document, fault: _Fault) -> Iterator[Finding]:
+def _tell_duplicates(fault: _Fault) -> Iterator[PathFinding]:
     seen: set[str] = set()
     for number, item in enumerate(fault.value):
         before = len(seen)
         seen.add(_as_key(item))
         if len(seen) == before:
-            yield document.finding((*fault.path, number), f"{shown(item)} is here twice; allowed: each once")
+            yield (*fault.path, number), f"{shown(item)} is here twice; allowed: each once"
 
 
 def allowed(schema: Any) -> str:

@@ -21,7 +21,7 @@ from planner.inputs.spec.build_spec import (
 from planner.inputs.spec.checks import RuleList, TopicRule, excluded_by, leaving_path, repeated
 from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
 from planner.inputs.spec.sections import Described, growth
-from planner.inputs.yaml_source import Document, Path
+from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LARGEST
 from planner.model.build_problem import may_move
 from planner.model.cluster import MIN_INSYNC, Topic, some
@@ -41,7 +41,7 @@ _FACTORS = "changes.set_replication_factor"
 def _items_match(*path: str, with_created: bool = False, first_counts: bool = False) -> TopicRule:
     """The rule that the patterns of a list, each the key `topics` of an item, match topics."""
 
-    def rule(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    def rule(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
         patterns = (((*item_path, "topics"), item["topics"]) for item_path, item in document.items(*path))
         return _unmatched(document, assignment, patterns, with_created=with_created, first_counts=first_counts)
 
@@ -59,20 +59,20 @@ PATTERN_RULES += [
 
 
 @PATTERN_RULES.reads("topics")
-def _filter_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _filter_matches(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     patterns = (each for key in ("include", "exclude") for each in document.items("topics", key))
     return _unmatched(document, assignment, patterns)
 
 
 @PATTERN_RULES.reads("apart", "together", *_CREATED)
-def _groups_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _groups_match(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     groups = (*((path, rule.topics) for path, rule in apart(document)), *together(document))
     patterns = (((*path, at), each) for path, topics in groups for at, each in enumerate(topics))
     return _unmatched(document, assignment, patterns, with_created=True)
 
 
 @PATTERN_RULES.reads("consumers")
-def _consumers_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _consumers_match(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     return _unmatched(document, assignment, group_patterns(document))
 
 
@@ -83,7 +83,7 @@ def _unmatched(
     *,
     with_created: bool = False,
     first_counts: bool = False,
-) -> Iterator[Finding]:
+) -> Iterator[PathFinding]:
     """A finding for each of the patterns that matches no topic; `with_created`: topics that changes make count too.
 
     `first_counts`: only the first pattern that matches a topic counts for it; one that comes too late for every topic
@@ -98,14 +98,13 @@ def _unmatched(
         if not _matching(pattern, known):
             guess = did_you_mean(pattern, names)
             found = first_names(names, _SHOWN)
-            message = f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {found}"
-            yield document.finding(path, message)
+            yield path, f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {found}"
         elif first_counts:
             counted = _matching(pattern, left)
             left -= counted
             if not counted:
                 message = f"{pattern!r} matches only topics that entries above it match, and the first match counts"
-                yield document.finding(path, f"{message}; allowed: this entry above those, or leave it out")
+                yield path, f"{message}; allowed: this entry above those, or leave it out"
 
 
 def _matching(pattern: str, names: Set[str]) -> set[str]:
@@ -116,9 +115,9 @@ def _matching(pattern: str, names: Set[str]) -> set[str]:
 
 
 @_reads()
-def _topics_once(document: Document, _: Assignment) -> Iterator[Finding]:
+def _topics_once(document: Document, _: Assignment) -> Iterator[PathFinding]:
     names = (((*path, "name"), topic["name"]) for path, topic in document.items("cluster", "topics"))
-    return repeated(document, names, "each topic once")
+    return repeated(names, "each topic once")
 
 
 @_reads()
@@ -129,22 +128,22 @@ def _inline_partitions(document: Document, assignment: Assignment) -> Iterator[F
 
 
 @_reads(*TARGET_KEYS, "sweep.scenarios")
-def _total_size(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _total_size(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Sums of bytes are 64-bit numbers later on."""
     rows = [partition for topic in assignment.topics for partition in topic.partitions]
     targets = len(target_brokers(document))
     total = sum(row.size_bytes * max(len(row.replicas), targets) for row in rows)
     if total > LARGEST:
         where = ("cluster", "state", "sizes") if document.get("cluster", "state") else ("cluster", "topics")
-        yield document.finding(where, f"all replicas together have {total} bytes; allowed: {LARGEST}")
+        yield where, f"all replicas together have {total} bytes; allowed: {LARGEST}"
     for at, scenario in enumerate(growth(document)):
         if total * scenario.factor > LARGEST:
             message = f"all replicas together would have more than {LARGEST} bytes; allowed: a smaller factor"
-            yield document.finding(("sweep", "scenarios", "growth", at, "factor"), message)
+            yield ("sweep", "scenarios", "growth", at, "factor"), message
 
 
 @_reads(*TARGET_KEYS, "cluster.rates", "sweep.scenarios")
-def _total_rates(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """So are sums of traffic, in which each replica counts; a topic's rate is the sum of its partitions'."""
     of_topics = (each for each in stated_rates(document) if each.partition is None)
     dealt = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
@@ -154,11 +153,11 @@ def _total_rates(document: Document, assignment: Assignment) -> Iterator[Finding
     if total > LARGEST:
         key = "rates" if dealt else "topics"
         message = f"all traffic together may be more than {LARGEST} bytes/s; allowed: rates of real clusters"
-        yield document.finding(("cluster", key), message)
+        yield ("cluster", key), message
 
 
 @_reads(*TARGET_KEYS, _FACTORS, "cluster.config_defaults")
-def _factors_possible(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _factors_possible(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Factors asked for: enough brokers, not below min.insync.replicas, no two for one topic."""
     targets = len(target_brokers(document))
     chosen: dict[str, int] = {}
@@ -166,14 +165,13 @@ def _factors_possible(document: Document, assignment: Assignment) -> Iterator[Fi
         path = ("changes", "set_replication_factor", at, "replication_factor")
         factor = change.replication_factor
         if factor > targets:
-            message = f"{factor} replicas need {factor} brokers; allowed: at most the {targets} that stay or join"
-            yield document.finding(path, message)
+            yield path, f"{factor} replicas need {factor} brokers; allowed: at most the {targets} that stay or join"
         for topic in assignment.topics:
             if fnmatchcase(topic.name, change.topics):
                 yield from _factor_of(document, path, topic, factor, chosen.setdefault(topic.name, factor))
 
 
-def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first: int) -> Iterator[Finding]:
+def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first: int) -> Iterator[PathFinding]:
     defaults = config_defaults(document)
     least = in_force_least(topic, defaults)
     if factor < least:
@@ -182,14 +180,13 @@ def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first:
             f"writes with acks=all would be refused; allowed: {least} or more; or lower min.insync.replicas first, "
             f"{altered(topic.name, factor)}, and capture the state again"
         )
-        yield document.finding(path, message)
+        yield path, message
     if factor != first:
-        message = f"{factor} for {topic.name}, which another entry gives {first}; allowed: one factor for each topic"
-        yield document.finding(path, message)
+        yield path, f"{factor} for {topic.name}, which another entry gives {first}; allowed: one factor for each topic"
 
 
 @_reads(*TARGET_KEYS, _FACTORS)
-def _factors_kept(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Topics that keep a replication factor for which the brokers that remain are too few."""
     targets = len(target_brokers(document))
     changes = replication_factor_changes(document)
@@ -203,11 +200,11 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[Findin
             f"of {some(wide)}; "
             "allowed: fewer brokers that leave, more that join, or a smaller set_replication_factor"
         )
-        yield document.finding(leaving_path(document), message)
+        yield leaving_path(document), message
 
 
 @_reads(*TARGET_KEYS, _FACTORS, "topics")
-def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Topics and partitions that may not move, and don't have to."""
     chosen, leaving = topic_filter(document), leaving_brokers(document)
     fixed = {
@@ -217,7 +214,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
     stuck = [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]
     if stuck:
         message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
-        yield document.finding(excluded_by(document, stuck[0]), message)
+        yield excluded_by(document, stuck[0]), message
     for at, change in enumerate(replication_factor_changes(document)):
         resized = [
             name
@@ -226,11 +223,11 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
         ]
         if resized:
             message = f"{some(resized)} may not move by the filter in topics; allowed: a pattern of topics that may"
-            yield document.finding(("changes", "set_replication_factor", at, "topics"), message)
+            yield ("changes", "set_replication_factor", at, "topics"), message
 
 
 @_reads(*TARGET_KEYS)
-def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Topics that are being deleted stay as they are until they are gone, so no broker of theirs can be emptied."""
     leaving = leaving_brokers(document)
     stuck = [
@@ -240,41 +237,39 @@ def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Fi
     ]
     if stuck:
         message = f"{some(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
-        yield document.finding(leaving_path(document), message)
+        yield leaving_path(document), message
 
 
 @_reads("consumers")
-def _groups_sound(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _groups_sound(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Groups and members once each, each member with topics, and ids of topics that there are."""
     known = {topic.name for topic in assignment.topics}
     names = (((*path, "group"), item["group"]) for path, item in document.items("consumers"))
-    yield from repeated(document, names, "each group once")
+    yield from repeated(names, "each group once")
     for path, item in document.items("consumers"):
         if "members" not in item and "state" not in item:
-            yield document.finding(path, "has neither members nor state; allowed: at least one of them")
+            yield path, "has neither members nor state; allowed: at least one of them"
         topic_ids = item.get("topic_ids") or {}
         told = (((*path, "topic_ids", name), each) for name, each in topic_ids.items())
-        yield from repeated(document, told, "another id for each topic")
+        yield from repeated(told, "another id for each topic")
         for name in sorted(topic_ids.keys() - known):
             message = f"topic {name!r} doesn't exist; {did_you_mean(name, known)}allowed: topics of the cluster"
-            yield document.finding((*path, "topic_ids", name), message)
+            yield (*path, "topic_ids", name), message
         if isinstance(item.get("members"), int):
             if "topics" not in item:
-                message = "has a number of members and no topics; allowed: topics that all of them read"
-                yield document.finding(path, message)
+                yield path, "has a number of members and no topics; allowed: topics that all of them read"
             continue
         members = list(document.items(*path, "members"))
         ids = (((*member_path, "id"), member["id"]) for member_path, member in members)
-        yield from repeated(document, ids, "each member once")
+        yield from repeated(ids, "each member once")
         static = ((*member_path, "instance") for member_path, member in members if "instance" in member)
-        yield from repeated(document, ((at, document.get(*at)) for at in static), "each static member once")
+        yield from repeated(((at, document.get(*at)) for at in static), "each static member once")
         for member_path, member in members:
             if "topics" not in member and "topics" not in item:
-                message = "has no topics, nor has its group; allowed: topics of the member, or of the group"
-                yield document.finding(member_path, message)
+                yield member_path, "has no topics, nor has its group; allowed: topics of the member, or of the group"
 
 
-def described_findings(document: Document, described: Described, assignment: Assignment) -> Iterator[Finding]:
+def described_findings(document: Document, described: Described, assignment: Assignment) -> Iterator[PathFinding]:
     """Groups and members that aren't in their state files, and partitions in those that the cluster doesn't have.
 
     `described` lacks files that couldn't be read; they have findings of their own.
@@ -288,12 +283,11 @@ def described_findings(document: Document, described: Described, assignment: Ass
         if found is None:
             names = [one.name for one in groups]
             guess = did_you_mean(item["group"], names)
-            message = f"{item['group']!r} isn't in {item['state']!r}; {guess}allowed: {', '.join(names)}"
-            yield document.finding((*path, "group"), message)
+            yield (*path, "group"), f"{item['group']!r} isn't in {item['state']!r}; {guess}allowed: {', '.join(names)}"
             continue
         if found.assignor == SHARED and (written := item.get("assignor", SHARED)) != SHARED:
             message = f"{written!r} isn't possible here, as {item['group']!r} is a share group in {item['state']!r}"
-            yield document.finding((*path, "assignor"), f"{message}; allowed: {SHARED}, or no assignor")
+            yield (*path, "assignor"), f"{message}; allowed: {SHARED}, or no assignor"
         for member_path, member in document.items(*path, "members"):
             if member["id"] not in found.members:
                 examples = ", ".join(sorted(found.members)[:_SHOWN])
@@ -301,12 +295,12 @@ def described_findings(document: Document, described: Described, assignment: Ass
                 message = (
                     f"{member['id']!r} isn't a member in {item['state']!r}; {guess}allowed: members such as {examples}"
                 )
-                yield document.finding((*member_path, "id"), message)
+                yield (*member_path, "id"), message
         owned = [(member, *each) for member, held in found.members.items() for each in held]
         for member, topic, partition in owned:
             if partition >= counts.get(topic, 0):
                 message = f"{member!r} of {item['state']!r} owns {topic}-{partition}, which the cluster doesn't have"
-                yield document.finding((*path, "state"), f"{message}; allowed: groups of the same cluster")
+                yield (*path, "state"), f"{message}; allowed: groups of the same cluster"
 
 
 def group_patterns(document: Document) -> Iterator[tuple[Path, str]]:

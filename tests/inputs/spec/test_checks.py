@@ -8,7 +8,7 @@ import pytest
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.spec.checks import DocumentRule, RuleList, Rules, TopicRule, repeated, rule_findings
-from planner.inputs.yaml_source import Document, read_yaml
+from planner.inputs.yaml_source import Document, PathFinding, read_yaml
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, Place
 
@@ -23,16 +23,16 @@ TOPIC_RULES: RuleList[TopicRule] = RuleList()
 
 
 @BROKER_RULES.reads("cluster.brokers", "changes.remove_brokers")
-def told(document: Document) -> Iterator[Finding]:
+def told(document: Document) -> Iterator[PathFinding]:
     """The broker that is removed, as a finding at its place."""
     for path, broker in document.items("changes", "remove_brokers"):
-        yield document.finding(path, f"removes {broker}")
+        yield path, f"removes {broker}"
 
 
 @TOPIC_RULES.reads("changes.remove_brokers", "cluster.brokers")
-def told_of_topics(document: Document, _: Assignment) -> Iterator[Finding]:
+def told_of_topics(document: Document, _: Assignment) -> Iterator[PathFinding]:
     """A finding that isn't about a key of the changes."""
-    yield document.finding(("cluster", "name"), f"has changes {document.get('changes', 'remove_brokers')}")
+    yield ("cluster", "name"), f"has changes {document.get('changes', 'remove_brokers')}"
 
 
 def held(*brokers: int) -> Assignment:
@@ -89,6 +89,6 @@ def test_a_broker_that_is_not_listed_is_the_only_finding() -> None:
 def test_what_is_repeated_is_told_each_time_but_the_first() -> None:
     """At its own place."""
     values = [(("cluster", "brokers", 0), "a"), (("cluster", "brokers", 1), "a"), (("changes",), "a")]
-    found = list(repeated(DOCUMENT, values, "each once"))
-    assert ["cluster.brokers[1]", "changes"] == [each.key for each in found]
-    assert {"'a' is here twice; allowed: each once"} == {each.message for each in found}
+    found = list(repeated(values, "each once"))
+    assert [values[1][0], values[2][0]] == [path for path, _ in found]
+    assert {"'a' is here twice; allowed: each once"} == {message for _, message in found}
