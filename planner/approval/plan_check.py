@@ -146,8 +146,7 @@ def _refusals(
     if wanted.strict_state and fit is not None and after is not None:
         outside = (*map(str, fit.told), *(after.sentences() if after.changed else ()))
         if outside:
-            what = f"{path}: the cluster isn't as it was when the plan was made (--strict-state)"
-            yield Refusal(what, outside)
+            yield Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", outside)
 
 
 _MAKERS = {"plan": "planner render", "restart": "planner restart"}

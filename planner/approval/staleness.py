@@ -198,8 +198,7 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
             continue
         text, states, was = replica_list(found.replicas), held.states[key], held.rows[key].leader_before
         if standing is Standing.ELSEWHERE:
-            why = f"has replicas {text}; the plan was made from {replica_list(states[0])}"
-            yield Difference("replicas", name, why)
+            yield Difference("replicas", name, f"has replicas {text}; the plan was made from {replica_list(states[0])}")
         elif standing is Standing.REORDERED:
             why = f"has its replicas in the order {text}; the plan's lists are {path_of(states)}"
             yield Difference("order", name, why)

@@ -251,8 +251,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            what = f"the most even plan tried{others} within the budget"
-            return f"{what}: copies {moved}, {above}"
+            return f"the most even plan tried{others} within the budget: copies {moved}, {above}"
         case "most_even_within_bytes":
             most = f"at most {stated(rule.value)} (sweep.choose)"
             return f"the most even plan tried{others} that copies {most}: copies {moved}, {above}"
@@ -266,8 +265,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
             what = f"the most months until a disk is full{others} of the plans that copy at most {stated(rule.value)}"
             return f"{what}: copies {moved}, {lasts}"
         case "fewest_bytes_lasting_months":
-            what = f"the fewest {unit}{others} with no disk full before month {rule.value}"
-            return f"{what}: {moved}, {lasts}"
+            return f"the fewest {unit}{others} with no disk full before month {rule.value}: {moved}, {lasts}"
         case "fewest_bytes_within_imbalance":
             return (
                 f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "

@@ -180,8 +180,7 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]
         path = ("changes", "create_topics", at)
         if targets < new.replication_factor:
             message = f"{new.replication_factor} replicas need {new.replication_factor} brokers"
-            allowed = f"at most the {targets} that stay or join"
-            yield (*path, "replication_factor"), f"{message}; allowed: {allowed}"
+            yield (*path, "replication_factor"), f"{message}; allowed: at most the {targets} that stay or join"
         least = dict(new.config).get(MIN_INSYNC)
         if least is None:
             inherited = in_force_least(Topic(new.topic, ()), config_defaults(document))
@@ -230,8 +229,7 @@ def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding
             yield path, f"{made} new partitions; allowed: at most {_MOST_AT_ONCE}, which is what Kafka makes at once"
         elif replicas * (longest + 1) > _LONGEST_ARGUMENT_BYTES:
             message = f"the list of {replicas} replicas is longer than a command line may hold"
-            allowed = f"about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
-            yield path, f"{message}; allowed: {allowed}"
+            yield path, f"{message}; allowed: about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
 
 
 @_reads(_CREATE, _ADD, "cluster.rates", "cluster.state")

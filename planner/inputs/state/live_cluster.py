@@ -259,8 +259,7 @@ def _require_known(values: Mapping[str, str], places: Mapping[str, Place]) -> No
         raise SpecError(Finding(places[key], key, f"isn't known here; allowed: {allowed}") for key in unknown)
     for key, allowed_values in (("security.protocol", _PROTOCOLS), ("sasl.mechanism", _MECHANISMS)):
         if values.get(key, allowed_values[0]) not in allowed_values:
-            message = f"can't be used; allowed: {', '.join(allowed_values)}"
-            raise SpecError([Finding(places[key], key, message)])
+            raise SpecError([Finding(places[key], key, f"can't be used; allowed: {', '.join(allowed_values)}")])
 
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:

@@ -84,8 +84,7 @@ def decode_restart(data: bytes, source: str) -> RestartDocument:
     except (ValueError, RecursionError) as error:
         raise _refusal(data, source, str(error), RestartDocument) from None
     if restart != restart.identified() or restart.encoded() != data:
-        what = "restart_id doesn't fit the content: the restart was changed after it was made"
-        raise StalePlanError(f"{source}: {what}")
+        raise StalePlanError(f"{source}: restart_id doesn't fit the content: the restart was changed after it was made")
     return restart
 
 
