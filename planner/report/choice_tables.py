@@ -109,16 +109,15 @@ def terms(plan: Plan) -> Table[TermRow]:
     columns = (
         column("Group", lambda row: Strong(row.group), numeric=False, narrow="\nTerms", grouped=True),
         column("Term", lambda row: formats.term_name(row.name), numeric=False, narrow=""),
-        column("Today", lambda row: Quantity(row.today, row.unit), narrow="\ntoday"),
+        column("\nToday", lambda row: Quantity(row.today, row.unit)),
         column(
-            "If nothing moves",
+            "If nothing\nmoves",
             lambda row: Quantity(row.if_nothing_moves, row.unit),
-            narrow="if nothing\nmoves",
             wide=not still,
         ),
-        column("Plan", reached, narrow="\nplan"),
-        column("Limit", limit, narrow="\nlimit"),
-        column("Unit", lambda row: formats.unit_of(row.unit), numeric=False, narrow="\nunit"),
+        column("\nPlan", reached),
+        column("\nLimit", limit),
+        column("\nUnit", lambda row: formats.unit_of(row.unit), numeric=False),
         column("Meaning", lambda row: row.meaning, numeric=False, wide=True),
     )
     return Table("term", plan.terms, columns, "terms", "Every term, today and with this plan")
@@ -138,9 +137,9 @@ def _figures(plan: Plan) -> tuple[Column[Any], ...]:
 
     scenarios = column("Scenarios that hold", stood, narrow="\nscenarios")
     return (
-        column("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
+        column("\nCopied", lambda row: plan_size(plan, row.bytes_moved)),
         column("Proven least", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
-        column("Above the least", above_least, narrow="above\nthe least"),
+        column("Above\nthe least", above_least),
         *_counts(),
         _as_asked(plan),
         *((scenarios,) if plan.scenarios else ()),
@@ -152,14 +151,12 @@ def _counts() -> tuple[Column[Any], ...]:
     return (
         column("Replicas moved", lambda row: row.replicas_moved, narrow="\nreplicas"),
         column("Leaders changed", lambda row: row.leaders_changed, narrow="\nleaders"),
-        column("Furthest above share", sentences.above, narrow="furthest\nabove share"),
+        column("Furthest\nabove share", sentences.above),
     )
 
 
 def _as_asked(plan: Plan) -> Column[Any]:
-    return Column[CandidateFigures](
-        "As asked", lambda row: sentences.completes(plan, row), numeric=False, narrow="as\nasked"
-    )
+    return Column[CandidateFigures]("As\nasked", lambda row: sentences.completes(plan, row), numeric=False)
 
 
 def front(plan: Plan) -> Table[ParetoRow]:
@@ -192,10 +189,10 @@ def variants(plan: Plan) -> Table[VariantRow]:
     columns = (
         column("Variant", lambda row: Sentence(row.name, _LONGEST_NAME), numeric=False, narrow="\nVariant"),
         column("Asked for", lambda row: requested.changes(row.changes, 3), numeric=False, wide=True),
-        column("Brokers", lambda row: row.brokers, narrow="\nbrokers"),
+        column("\nBrokers", lambda row: row.brokers),
         *_figures(plan),
         # Batches one after the other take longer, and aren't known but of this plan.
-        column("In one batch", lambda row: Quantity(row.seconds_at_throttle, SECONDS), narrow="in one\nbatch"),
+        column("In one\nbatch", lambda row: Quantity(row.seconds_at_throttle, SECONDS)),
         column("", outcome, numeric=False, wide=True),
     )
     return Table(
@@ -208,9 +205,9 @@ def compared(plan: Plan) -> Table[ComparedRow]:
     column = Column[ComparedRow]
     columns = (
         column("Plan", lambda row: row.label, numeric=False, narrow="\nAlternative"),
-        column("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
+        column("\nCopied", lambda row: plan_size(plan, row.bytes_moved)),
         *_counts(),
-        column("Spread: replicas", lambda row: row.replica_spread, narrow="spread:\nreplicas"),
+        column("Spread:\nreplicas", lambda row: row.replica_spread),
         column("leaders", lambda row: row.leader_spread, wide=True),
         column("within a topic", lambda row: row.topic_replica_spread, wide=True),
         _as_asked(plan),

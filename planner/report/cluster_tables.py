@@ -26,13 +26,9 @@ _LISTS_SHOWN = 100
 def _loads(plan: Plan) -> tuple[Column[Any], ...]:
     """What a broker or a rack holds, today → plan."""
     return (
-        Column("Replicas", lambda row: Change(row.before.replicas, row.after.replicas), narrow="\nreplicas"),
-        Column("Leaders", lambda row: Change(row.before.leaders, row.after.leaders), narrow="\nleaders"),
-        Column(
-            "Size",
-            lambda row: Change(plan_size(plan, row.before.size_bytes), plan_size(plan, row.after.size_bytes)),
-            narrow="\nsize",
-        ),
+        Column("\nReplicas", lambda row: Change(row.before.replicas, row.after.replicas)),
+        Column("\nLeaders", lambda row: Change(row.before.leaders, row.after.leaders)),
+        Column("\nSize", lambda row: Change(*(plan_size(plan, of.size_bytes) for of in (row.before, row.after)))),
     )
 
 
@@ -45,8 +41,8 @@ def _traffic(plan: Plan) -> tuple[Column[Any], ...]:
         return Change(*(Quantity(getattr(side, key), "bytes/s") for side in (row.before, row.after)))
 
     return (
-        Column("Network in", lambda row: rate(row, "network_in"), narrow="network\nin"),
-        Column("Network out", lambda row: rate(row, "network_out"), narrow="network\nout"),
+        Column("Network\nin", lambda row: rate(row, "network_in")),
+        Column("Network\nout", lambda row: rate(row, "network_out")),
     )
 
 
@@ -62,14 +58,14 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
         ids = formats.ranges(row.id for row in rows)
         return f"{counted(len(rows), 'broker')} neither among the fullest nor the emptiest ({ids})"
 
-    role = column("", lambda row: "" if row.role == "stays" else Strong(row.role), numeric=False, narrow="\n")
-    peak = column("Peak disk", sentences.broker_peak, narrow="\npeak disk")
+    role = column("\n", lambda row: "" if row.role == "stays" else Strong(row.role), numeric=False)
+    peak = column("\nPeak disk", sentences.broker_peak)
     columns = (
         column("Broker", lambda row: str(row.id), narrow="\nBroker"),
-        column("Rack", lambda row: _rack(row.rack), numeric=False, narrow="\nrack"),
+        column("\nRack", lambda row: _rack(row.rack), numeric=False),
         *((role,) if any(row.role != "stays" for row in plan.brokers) else ()),
         *_loads(plan),
-        column("Copies in", lambda row: plan_size(plan, row.bytes_in), narrow="\ncopies in"),
+        column("\nCopies in", lambda row: plan_size(plan, row.bytes_in)),
         column("Copies out", lambda row: plan_size(plan, row.bytes_out), narrow="\nout"),
         *((peak,) if sentences.states_disks(plan) else ()),
         *_traffic(plan),

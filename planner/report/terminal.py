@@ -136,7 +136,7 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
     columns = [column for column in of.columns if not column.wide]
     rows = list(written_rows(shown, columns, _WRITER))
     whole = [
-        max(map(cell_len, (*_heading(column).split("\n"), *(Text.from_markup(cells[at]).plain for cells in rows))))
+        max(map(cell_len, (*column.on_terminal.split("\n"), *(Text.from_markup(cells[at]).plain for cells in rows))))
         for at, column in enumerate(columns)
     ]
     widths = _widths(columns, whole, console.width)
@@ -145,7 +145,7 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
     for column, width, needed in zip(columns[:fitting], widths, whole, strict=False):
         justify: Literal["left", "right"] = "right" if column.numeric else "left"
         drawn.add_column(
-            escape(_heading(column)), justify=justify, no_wrap=width == needed, width=width, overflow="fold"
+            escape(column.on_terminal), justify=justify, no_wrap=width == needed, width=width, overflow="fold"
         )
     for row, cells in zip(shown, rows, strict=True):
         drawn.add_row(*cells[:fitting], style="bold" if of.strong and of.strong(row) else None)
@@ -155,12 +155,8 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
         console.print(f"[dim]{plain(left_out_here(left_out, source))}[/]", highlight=False)
     if fitting < len(columns):
         # By their whole headings: a narrow one may need the one on its left.
-        names = ", ".join(column.heading.lower() or _heading(column).strip() for column in columns[fitting:])
+        names = ", ".join(column.heading.lower() or column.on_terminal.strip() for column in columns[fitting:])
         console.print(f"[dim]Columns that need a wider terminal: {plain(names)}[/]", highlight=False)
-
-
-def _heading(column: Column[Any]) -> str:
-    return column.heading if column.narrow is None else column.narrow
 
 
 def _widths(columns: Sequence[Column[Any]], whole: Sequence[int], room: int) -> list[int]:

@@ -139,18 +139,29 @@ def sort_key(value: Value) -> str | float:
 class Column(Generic[T]):
     """A heading, and the value that a row has under it.
 
+    name     the heading; only a terminal breaks its line there, and writes one of two lines in small letters
     numeric  flush right
-    narrow   the heading on a terminal, which may take two lines; None where it is the same
+    narrow   the heading on a terminal where it is another one
     wide     left out on a terminal, which has no room for it
     grouped  shown once for consecutive rows that have the same
     """
 
-    heading: str
+    name: str
     value: Callable[[T], Value]
     numeric: bool = True
     narrow: str | None = None
     wide: bool = False
     grouped: bool = False
+
+    @property
+    def heading(self) -> str:
+        """On one line."""
+        return " ".join(self.name.split())
+
+    @property
+    def on_terminal(self) -> str:
+        """On one line or two."""
+        return self.narrow if self.narrow is not None else self.name.lower() if "\n" in self.name else self.name
 
 
 @dataclass(frozen=True)

@@ -311,7 +311,7 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
         *(
             (
                 column("Rack", lambda row: None if row.rack is None else Name(row.rack), numeric=False),
-                column("Read in own rack", in_rack, narrow="read in\nown rack"),
+                column("Read in\nown rack", in_rack),
             )
             if racked
             else ()
@@ -328,13 +328,13 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     column = Column[GroupEventRow]
     columns = (
         column("What if", attrgetter("what"), numeric=False),
-        column("Partitions moved", attrgetter("moved"), narrow="partitions\nmoved"),
+        column("Partitions\nmoved", attrgetter("moved")),
         column("From staying members", attrgetter("from_staying"), narrow="from members\nthat stay"),
-        column("Load moved", lambda row: Quantity(row.moved_load, unit), narrow="load\nmoved"),
-        column("New partitions", attrgetter("new"), narrow="new\npartitions"),
-        column("Partitions paused", attrgetter("paused"), narrow="partitions\npaused"),
+        column("Load\nmoved", lambda row: Quantity(row.moved_load, unit)),
+        column("New\npartitions", attrgetter("new")),
+        column("Partitions\npaused", attrgetter("paused")),
         column("Then a member has", lambda row: _partitions(row.spread), numeric=False),
-        column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
+        column("Above\nshare", lambda row: Quantity(row.spread.above_share_percent, "%")),
     )
     leaving = [event for event in group.events if event.what.endswith(" leaves")]
     others = [event for event in group.events if not event.what.endswith(" leaves")]
@@ -348,11 +348,11 @@ def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
     columns = (
         column("If everything is assigned again by", attrgetter("assignor"), numeric=False),
         column("A member has", lambda row: _partitions(row.spread), numeric=False),
-        column("Least load", lambda row: Quantity(row.spread.fewest_load, unit), narrow="least\nload"),
-        column("Most load", lambda row: Quantity(row.spread.most_load, unit), narrow="most\nload"),
-        column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
-        column("Most moved", attrgetter("most_moved"), narrow="most\nmoved"),
-        column("Most paused", attrgetter("most_paused"), narrow="most\npaused"),
+        column("Least\nload", lambda row: Quantity(row.spread.fewest_load, unit)),
+        column("Most\nload", lambda row: Quantity(row.spread.most_load, unit)),
+        column("Above\nshare", lambda row: Quantity(row.spread.above_share_percent, "%")),
+        column("Most\nmoved", attrgetter("most_moved")),
+        column("Most\npaused", attrgetter("most_paused")),
     )
     return Table("assignor", group.assignors, columns)
 
@@ -381,10 +381,10 @@ def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> ViewSectio
         column("Members", attrgetter("members")),
         column("Best assignor", attrgetter("assignor"), numeric=False),
         column("A member has", _partitions, numeric=False),
-        column("Widest spread", lambda row: Quantity(row.widest_spread, unit), narrow="widest\nspread"),
+        column("Widest\nspread", lambda row: Quantity(row.widest_spread, unit)),
         column("In", lambda row: scenarios[row.widest_in], numeric=False),
-        column("Most load", lambda row: Quantity(row.most_load, unit), narrow="most\nload"),
-        column("Above share", lambda row: Quantity(row.above_share_percent, "%"), narrow="above\nshare"),
+        column("Most\nload", lambda row: Quantity(row.most_load, unit)),
+        column("Above\nshare", lambda row: Quantity(row.above_share_percent, "%")),
     )
     table = Table("number of members", found.by_members, columns)
     return ViewSection(Joined((Name(found.group), ": how many members")), (_sentences([verdict]), table))

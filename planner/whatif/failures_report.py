@@ -303,18 +303,17 @@ def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
         column("Fails", lambda row: kind_name(row.kind.of), numeric=False, grouped=True),
         column("State", lambda row: row.of, numeric=False),
         column(
-            "Take any offline",
+            "Take any\noffline",
             lambda row: f"{number(row.state.with_offline)} of {number(row.state.scenarios or row.kind.scenarios)}",
-            narrow="take any\noffline",
         ),
         column("Worst", lambda row: Sentence(row.state.worst.failed, _LONGEST_FAILED), numeric=False),
-        column("Offline", lambda row: row.state.worst.offline, narrow="\noffline"),
-        column("Writes refused", lambda row: row.state.worst.writes_refused, narrow="writes\nrefused"),
+        column("\nOffline", lambda row: row.state.worst.offline),
+        column("Writes\nrefused", lambda row: row.state.worst.writes_refused),
         column("One replica left", lambda row: row.state.worst.at_risk, narrow="one\nreplica"),
-        column("Data lost", lambda row: lost(row.state.worst), narrow="data\nlost"),
-        column("Leaders moved", lambda row: row.state.worst.leaders_moved, narrow="leaders\nmoved"),
+        column("Data\nlost", lambda row: lost(row.state.worst)),
+        column("Leaders\nmoved", lambda row: row.state.worst.leaders_moved),
         column("Most leaders on a broker", lambda row: row.state.worst.leaders_most, narrow="most on\na broker"),
-        column("Brokers over capacity", lambda row: row.state.worst.over_capacity, narrow="brokers over\ncapacity"),
+        column("Brokers over\ncapacity", lambda row: row.state.worst.over_capacity),
     )
     return Table("failure", rows, columns)
 
@@ -361,9 +360,9 @@ def _by_themselves(found: FailuresSection) -> Table[_Effect]:
         column("If it fails", lambda row: Sentence(row[0], _LONGEST_FAILED), numeric=False, grouped=True),
         column("State", lambda row: row[1].state, numeric=False),
         column("Offline", lambda row: row[1].offline),
-        column("Writes refused", lambda row: row[1].writes_refused, narrow="writes\nrefused"),
+        column("Writes\nrefused", lambda row: row[1].writes_refused),
         column("One replica left", lambda row: row[1].at_risk, narrow="one\nreplica"),
-        column("Leaders moved", lambda row: row[1].leaders_moved, narrow="leaders\nmoved"),
+        column("Leaders\nmoved", lambda row: row[1].leaders_moved),
         column("New leaders (broker: leaders)", lambda row: new_leaders(row[1].moved_to), numeric=False),
     )
     return Table(

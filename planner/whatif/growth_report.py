@@ -298,16 +298,15 @@ def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
     networks = any(row.network_limit is not None for row in found.brokers)
 
     def full(name: str, key: str) -> tuple[Column[GrowthBrokerRow], ...]:
-        of = f"{name} full: as"
         return (
-            column(f"{of} today", lambda row: month(row.today, key), narrow=f"{name.lower()} full:\nas today"),
-            column(f"{of} planned", lambda row: month(row.planned, key), narrow="\nas planned"),
+            column(f"{name} full:\nas today", lambda row: month(row.today, key)),
+            column(f"{name} full: as planned", lambda row: month(row.planned, key), narrow="\nas planned"),
         )
 
     columns = (
         column("Broker", lambda row: str(row.id)),
         column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
-        column("Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"),
+        column("Disk\nlimit", lambda row: Quantity(row.disk_limit_bytes, "bytes")),
         column(then, lambda row: held(row.today), narrow=f"in {found.months} months:\nas today"),
         column(then.replace("as today", "as planned"), lambda row: held(row.planned), narrow="\nas planned"),
         *(full("Disk", "disk_month") if disks else ()),
@@ -327,14 +326,14 @@ def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
         column(
             "Added brokers", lambda row: Sentence(f"{row.option}{' (fewest)' if row.fewest else ''}", 50), numeric=False
         ),
-        column("Brokers in all", attrgetter("brokers"), narrow="brokers\nin all"),
+        column("Brokers\nin all", attrgetter("brokers")),
         column("Lasts", lasts, numeric=False),
         column(
             "First limit", lambda row: None if row.limit is None else f"broker {row.broker}, {row.limit}", numeric=False
         ),
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
-        column("Replicas copied", attrgetter("replicas_moved"), narrow="replicas\ncopied"),
-        column("Leaders changed", attrgetter("leaders_changed"), narrow="leaders\nchanged"),
+        column("Replicas\ncopied", attrgetter("replicas_moved")),
+        column("Leaders\nchanged", attrgetter("leaders_changed")),
         column("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
     )
     return Table("option", found.options, columns)
@@ -345,7 +344,7 @@ def _topics(found: GrowthSection) -> Table[GrowthTopicRow]:
     column = Column[GrowthTopicRow]
     columns = (
         column("Topic", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
-        column("Growth per month", lambda row: Quantity(row.per_month_percent, "%"), narrow="growth\nper month"),
+        column("Growth\nper month", lambda row: Quantity(row.per_month_percent, "%")),
         column("Grows from", attrgetter("size"), numeric=False),
         column("Today", lambda row: Quantity(row.size_bytes, "bytes")),
         column(f"In {found.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),

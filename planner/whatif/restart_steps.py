@@ -248,9 +248,9 @@ def _table(document: RestartDocument) -> Table[RestartStepRow]:
         column("Step", lambda step: step.number),
         column("Rack", lambda step: None if step.rack is None else Name(step.rack, 30), numeric=False),
         column("Brokers", lambda step: Sentence(ranges(step.brokers), 60), numeric=False),
-        column("Leaders moved", lambda step: step.leaders_moved, narrow="leaders\nmoved"),
-        column("Writes refused", lambda step: _count(step.writes_refused), narrow="writes\nrefused"),
-        column("No leader", lambda step: _count(step.offline), narrow="no\nleader"),
+        column("Leaders\nmoved", lambda step: step.leaders_moved),
+        column("Writes\nrefused", lambda step: _count(step.writes_refused)),
+        column("No\nleader", lambda step: _count(step.offline)),
         column("One failure from refusing", lambda step: _count(step.one_from_refused), narrow="one from\nrefusing"),
         column("One failure from no leader", lambda step: _count(step.one_from_offline), narrow="one from\nno leader"),
     )

@@ -188,17 +188,16 @@ def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
     columns = (
         column("Number", lambda row: str(row.number)),
         column(
-            f"Brokers{_a_rack(document)}",
+            "Brokers\na rack" if _a_rack(document) else "\nBrokers",
             lambda row: f"{row.per_rack} × {row.broker_class}",
             numeric=False,
-            narrow="brokers\na rack" if _a_rack(document) else "\nbrokers",
         ),
         column("Others", lambda row: "stay" if row.keeps_others else "–", numeric=False),
-        column("In all", lambda row: row.brokers, narrow="\nin all"),
-        column("A month", lambda row: _price_shown(row.price), narrow="a\nmonth"),
+        column("\nIn all", lambda row: row.brokers),
+        column("A\nmonth", lambda row: _price_shown(row.price)),
         column("Lasts", lasts, numeric=False),
         column("First limit", lambda row: None if row.limit is None else _limit(row), numeric=False, wide=True),
-        column("Most used", lambda row: Quantity(row.used_percent, "%"), narrow="most\nused"),
+        column("Most\nused", lambda row: Quantity(row.used_percent, "%")),
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
         column("Best", lambda row: "yes" if row.on_front else "", numeric=False),
     )
