@@ -20,14 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 from planner.inputs.load import profile_file, profile_statistics
-from planner.inputs.load.profile_statistics import (
-    BLOCK_FIELDS,
-    BLOCK_SCHEMA,
-    LONGEST_HISTORY_HOURS,
-    MOST_RATE,
-    MOST_SIZE,
-    SOURCES,
-)
 from planner.model import interrupts
 from planner.model.errors import PlannerError
 from planner.model.formats import counted
@@ -103,17 +95,17 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     )
     share = "coalesce(IF(all_messages > 0, coalesce(messages, 0) / all_messages, NULL), size / nullif(all_sizes, 0))"
     rate_in, rate_out = f"coalesce(bytes_in * ({share}), grown)", f"bytes_out * ({share})"
-    by_offsets, by_size = SOURCES.index("offsets"), SOURCES.index("size")
+    measured, by_offsets, by_size = map(profile_statistics.SOURCES.index, ("measured", "offsets", "size"))
     return totals.select(
         "topic",
         "partition",
         fn.expr(f"hour * {HOUR_SECONDS}").alias("at"),
-        fn.expr(_usable(rate_in, MOST_RATE)).alias("bytes_in_per_sec"),
-        fn.expr(_usable(rate_out, MOST_RATE)).alias("bytes_out_per_sec"),
-        fn.expr(_usable("size", MOST_SIZE)).alias("size_bytes"),
+        fn.expr(_usable(rate_in, profile_statistics.MOST_RATE)).alias("bytes_in_per_sec"),
+        fn.expr(_usable(rate_out, profile_statistics.MOST_RATE)).alias("bytes_out_per_sec"),
+        fn.expr(_usable("size", profile_statistics.MOST_SIZE)).alias("size_bytes"),
         # An hour with a size alone has no rate, and says nothing of how rates are known.
         fn.expr(
-            f"CAST(CASE WHEN coalesce({rate_in}, {rate_out}) IS NULL THEN {SOURCES.index('measured')} "
+            f"CAST(CASE WHEN coalesce({rate_in}, {rate_out}) IS NULL THEN {measured} "
             f"WHEN bytes_in IS NOT NULL AND all_messages > 0 THEN {by_offsets} ELSE {by_size} END AS TINYINT)"
         ).alias("source"),
     )
@@ -197,10 +189,10 @@ def profile(
         span, misdated = profile_statistics.span_of(
             *(np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
         )
-        if span.hours > LONGEST_HISTORY_HOURS:
+        if span.hours > profile_statistics.LONGEST_HISTORY_HOURS:
             raise PlannerError(
                 f"{', '.join(request.files[:3])}: a history of {span.hours:,} hours; "
-                f"allowed: at most {LONGEST_HISTORY_HOURS:,}"
+                f"allowed: at most {profile_statistics.LONGEST_HISTORY_HOURS:,}"
             )
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
@@ -240,8 +232,10 @@ def _profiled(samples: DataFrame, within: Span, partitions: int) -> DataFrame:
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    blocks = samples.mapInArrow(partial(profile_statistics.blocks, span=within), from_arrow_schema(BLOCK_SCHEMA))
-    block = fn.struct(*(field.name for field in BLOCK_FIELDS))
+    blocks = samples.mapInArrow(
+        partial(profile_statistics.blocks, span=within), from_arrow_schema(profile_statistics.BLOCK_SCHEMA)
+    )
+    block = fn.struct(*(field.name for field in profile_statistics.BLOCK_FIELDS))
     keys = ("topic", "partition")
     gathered = blocks.repartition(partitions, *keys).groupBy(*keys).agg(fn.collect_list(block).alias("blocks"))
     return gathered.mapInArrow(partial(_judged, within), from_arrow_schema(profile_file.JUDGED_SCHEMA))

@@ -10,20 +10,8 @@ from planner.approval.cluster_now import Now
 from planner.approval.staleness import PlanOnCluster, Standing, path_of, standing_of_new
 from planner.export.folder_check import digest
 from planner.inputs.load.cluster_load import of_means, with_rates
+from planner.model import cluster
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import (
-    ANY,
-    Apart,
-    Broker,
-    Cluster,
-    Partition,
-    PartitionChange,
-    PartitionKey,
-    Reason,
-    Topic,
-    brokers_holding,
-    partition_name,
-)
 from planner.model.errors import StalePlanError
 from planner.model.formats import brokers, counted, first_lines, printable, replica_list
 from planner.model.recorded import InputRow, StatedRateRow
@@ -60,9 +48,9 @@ class Rest:
     sentences for the operator.
     """
 
-    changes: tuple[PartitionChange, ...]
-    targets: dict[PartitionKey, tuple[int, ...]]
-    made: dict[PartitionKey, tuple[int, ...]]
+    changes: tuple[cluster.PartitionChange, ...]
+    targets: dict[cluster.PartitionKey, tuple[int, ...]]
+    made: dict[cluster.PartitionKey, tuple[int, ...]]
     dropped: tuple[DroppedRow, ...]
     there: int
     notes: tuple[str, ...]
@@ -77,10 +65,10 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     _require_known(plan, now)
     strangers = dict(_strangers(held))
     new_strangers = [name for name, new in held.made.items() if standing_of_new(new, now.topics.get(name)) is None]
-    foreign = [partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
+    foreign = [cluster.partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
     _refuse([f"{name} is being reassigned, but not by the plan; wait until that ends" for name in foreign])
     if not leave_moved:
-        _refuse([f"{partition_name(*key)} {why}" for key, why in strangers.items()])
+        _refuse([f"{cluster.partition_name(*key)} {why}" for key, why in strangers.items()])
         _refuse([f"{name} has other partitions than the plan wants to make" for name in new_strangers])
     gone = {key: "it is gone" for key, standing in held.standings.items() if standing is Standing.GONE}
     left = {key: row for key, row in held.rows.items() if key not in gone and key not in strangers}
@@ -125,7 +113,7 @@ def _require_known(plan: Plan, now: Now) -> None:
         raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan again")
 
 
-def _strangers(held: PlanOnCluster) -> Iterator[tuple[PartitionKey, str]]:
+def _strangers(held: PlanOnCluster) -> Iterator[tuple[cluster.PartitionKey, str]]:
     """The partitions whose brokers are those of no step of the plan; the right brokers in any order are fine."""
     for key, standing in held.standings.items():
         found = held.partition(key)
@@ -134,26 +122,28 @@ def _strangers(held: PlanOnCluster) -> Iterator[tuple[PartitionKey, str]]:
             yield key, f"{moving} {replica_list(found.replicas)}; the plan's lists are {path_of(held.states[key])}"
 
 
-def _change(held: PlanOnCluster, row: PartitionRow) -> PartitionChange:
+def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
     """What is left to do for one partition, which exists."""
     found = held.partition(row.key)
     assert found is not None
     before, after = _log_dirs(held, row, found)
-    return PartitionChange(
+    return cluster.PartitionChange(
         topic=row.topic,
         partition=row.partition,
         before=found.replicas,
         after=row.replicas,
         leader_before=found.leader,
         size_bytes=(held.now.sizes or {}).get(row.key, row.size_bytes),
-        reason=Reason(row.reason),
+        reason=cluster.Reason(row.reason),
         bytes_in_per_sec=row.bytes_in_per_sec or 0,
         log_dirs_before=before,
         log_dirs=after,
     )
 
 
-def _log_dirs(held: PlanOnCluster, row: PartitionRow, found: Partition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _log_dirs(
+    held: PlanOnCluster, row: PartitionRow, found: cluster.Partition
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The log dirs to state for today's replicas and for the target; both empty if no log dirs are planned.
 
     `any` for a replica that is in its planned log dir already.
@@ -162,18 +152,21 @@ def _log_dirs(held: PlanOnCluster, row: PartitionRow, found: Partition) -> tuple
         return (), ()
     lies = {broker: path for broker in found.replicas if (path := held.lying.get((*row.key, broker)))}
     wanted = zip(row.replicas, row.log_dirs, strict=True)
-    after = {broker: ANY if lies.get(broker) == path else path for broker, path in wanted}
+    after = {broker: cluster.ANY if lies.get(broker) == path else path for broker, path in wanted}
     return (
-        tuple(ANY if after.get(broker) == ANY else lies.get(broker, ANY) for broker in found.replicas),
+        tuple(
+            cluster.ANY if after.get(broker) == cluster.ANY else lies.get(broker, cluster.ANY)
+            for broker in found.replicas
+        ),
         tuple(after.values()),
     )
 
 
 def _unmade(
     held: PlanOnCluster, strangers: Sequence[str]
-) -> tuple[dict[PartitionKey, tuple[int, ...]], list[DroppedRow]]:
+) -> tuple[dict[cluster.PartitionKey, tuple[int, ...]], list[DroppedRow]]:
     """The lists of the new partitions that are still to be made, and the topics that get none any more."""
-    made: dict[PartitionKey, tuple[int, ...]] = {}
+    made: dict[cluster.PartitionKey, tuple[int, ...]] = {}
     dropped: list[DroppedRow] = []
     for name, new in held.made.items():
         found = held.now.topics.get(name)
@@ -189,10 +182,10 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     """The spec of what is left; StalePlanError if the plan expires and `captured_at` isn't given."""
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
     topics = with_rates(_topics(plan, now), rates := tuple(_rates(plan, now, rest)))
-    holding = brokers_holding(topics)
+    holding = cluster.brokers_holding(topics)
     unsized = sum((topic.name, each.id) not in (now.sizes or ()) for topic in topics for each in topic.partitions)
     return Spec(
-        cluster=Cluster(
+        cluster=cluster.Cluster(
             name=plan.cluster.name,
             brokers=_brokers(plan, now, holding),
             topics=topics,
@@ -206,7 +199,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),
         placement=plan.spec.placement or (),
         leader_racks=plan.spec.leader_racks or (),
-        apart=tuple(Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
+        apart=tuple(cluster.Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
         together=plan.spec.together or (),
         rack_aware=plan.rack_aware,
         racks_as_today=bool(plan.spec.racks_as_today),
@@ -289,7 +282,7 @@ def _stated(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
     }
 
 
-def _topics(plan: Plan, now: Now) -> Iterator[Topic]:
+def _topics(plan: Plan, now: Now) -> Iterator[cluster.Topic]:
     """Today's topics with their sizes; with the configuration that the plan has if the state has none."""
     rows, sizes, rates = {row.name: row for row in plan.topics}, now.sizes or {}, now.rates
     for name in sorted(now.topics):
@@ -311,7 +304,7 @@ def _topics(plan: Plan, now: Now) -> Iterator[Topic]:
         )
 
 
-def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
+def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[cluster.Broker, ...]:
     """Today's brokers: those that stay, and any other that holds replicas.
 
     The racks are those before `set_racks`, unless the state says that a broker is in another by now.
@@ -325,15 +318,15 @@ def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
             for row in plan.brokers
             if row.role == "stays" or row.id in holding
         ),
-        *(Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())),
+        *(cluster.Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())),
     )
     return tuple(replace(each, cordoned_log_dirs=now.cordoned.get(each.id, ())) for each in there)
 
 
-def _broker(row: BrokerRow) -> Broker:
+def _broker(row: BrokerRow) -> cluster.Broker:
     room = row.disk_bytes, row.network_bytes_per_sec
     caps = row.max_replicas, row.max_leaders, row.max_disk_bytes
-    return Broker(row.id, row.rack, *room, (), *caps)
+    return cluster.Broker(row.id, row.rack, *room, (), *caps)
 
 
 def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:

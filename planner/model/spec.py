@@ -4,17 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from planner.model import recorded
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
 from planner.model.load_history import WeekOfLoad
-from planner.model.recorded import (
-    DerivedRow,
-    InputRow,
-    LeaderRacksRow,
-    PlacementRuleRow,
-    ReplicationFactorRow,
-    SpecLimits,
-)
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,7 @@ class Execution:
     batches: BatchRules = field(default_factory=BatchRules)
     kafka_bin_dir: str = "/opt/kafka/bin"
     unset: tuple[str, ...] = ()
-    derived: tuple[DerivedRow, ...] = ()
+    derived: tuple[recorded.DerivedRow, ...] = ()
 
 
 # The limits of a batch that have a default, by their keys in `execution.batches`; and an `execution` of defaults alone.
@@ -186,7 +179,7 @@ class Changes:
     remove_brokers: tuple[int, ...] = ()
     replace_brokers: tuple[tuple[int, int], ...] = ()
     set_racks: tuple[tuple[int, str], ...] = ()
-    set_replication_factor: tuple[ReplicationFactorRow, ...] = ()
+    set_replication_factor: tuple[recorded.ReplicationFactorRow, ...] = ()
     new_partitions: tuple[NewPartitions, ...] = ()
     demote_brokers: tuple[int, ...] = ()
     rebalance: Rebalance = "all"
@@ -315,7 +308,7 @@ class Spec:
     balance: Balance = field(default_factory=Balance)
     log_dirs: Tolerance = NO_TOLERANCE
     budget: Budget = field(default_factory=Budget)
-    limits: SpecLimits = field(default_factory=SpecLimits)
+    limits: recorded.SpecLimits = field(default_factory=recorded.SpecLimits)
     sweep: Sweep = field(default_factory=Sweep)
     execution: Execution = field(default_factory=Execution)
     resilience: Survive = "none"
@@ -324,10 +317,10 @@ class Spec:
     report: ReportSections = field(default_factory=ReportSections)
     captured_at: str | None = None
     valid_for_seconds: int | None = None
-    inputs: tuple[InputRow, ...] = ()
+    inputs: tuple[recorded.InputRow, ...] = ()
     week: WeekOfLoad | None = None
-    placement: tuple[PlacementRuleRow, ...] = ()
-    leader_racks: tuple[LeaderRacksRow, ...] = ()
+    placement: tuple[recorded.PlacementRuleRow, ...] = ()
+    leader_racks: tuple[recorded.LeaderRacksRow, ...] = ()
     apart: tuple[Apart, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()
     sizing: Sizing | None = None

@@ -9,14 +9,7 @@ from msgspec import structs
 from planner.model.build_problem import build
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
-from planner.plan.document.request_types import (
-    BudgetLimits,
-    BudgetSection,
-    Spent,
-    UndoneSection,
-    UnfinishedBrokerRow,
-    UnfinishedSection,
-)
+from planner.plan.document import request_types
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
@@ -24,23 +17,25 @@ from planner.strategies import optimum
 from planner.sweep.budget_steps import TERMS, asked
 
 
-def section(spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[str, int]) -> BudgetSection | None:
+def section(
+    spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[str, int]
+) -> request_types.BudgetSection | None:
     """The `budget` of plan.json: what was allowed and spent, what stays undone, and its cost; None without a budget.
 
     `problem` is the one that was planned: the spec's, or its first step (see `budget_steps`).
     """
     if not asked(spec.budget):
         return None
-    return BudgetSection(
-        limits=BudgetLimits(**asdict(spec.budget)),
-        spent=Spent(**{term: spent[term] for term in TERMS}),
+    return request_types.BudgetSection(
+        limits=request_types.BudgetLimits(**asdict(spec.budget)),
+        spent=request_types.Spent(**{term: spent[term] for term in TERMS}),
         undone=_undone(spec, problem, assignment),
     )
 
 
 def unfinished(
-    problem: Problem, asked: Problem, assignment: IntArray, budget: BudgetSection | None
-) -> UnfinishedSection | None:
+    problem: Problem, asked: Problem, assignment: IntArray, budget: request_types.BudgetSection | None
+) -> request_types.UnfinishedSection | None:
     """The `unfinished` of plan.json: what a plan within a budget leaves for later steps; None if it leaves nothing.
 
     `problem` and `budget` are as in `section`; `asked` is the problem of everything asked for. The number of steps is a
@@ -55,11 +50,11 @@ def unfinished(
     for term, limit in limits.items():
         too_large |= (needed[term] > limit) if limit is not None else False
     held = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
-    return UnfinishedSection(
+    return request_types.UnfinishedSection(
         limits=budget.limits,
         partitions=undone.partitions,
         brokers=tuple(
-            UnfinishedBrokerRow(
+            request_types.UnfinishedBrokerRow(
                 id=int(problem.broker_ids[at]),
                 replicas=int(held[0, at]),
                 leaders=int(held[1, at]),
@@ -85,13 +80,13 @@ def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
     return dict(zip(TERMS, (copies * problem.size_bytes, copies, elected.astype(np.int64)), strict=True))
 
 
-def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> UndoneSection:
+def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types.UndoneSection:
     """What this step leaves undone (partitions that wait, windows that are missed), and what doing it would take."""
     waiting = problem.waits
     windows = sorted({each.window for each in relaxed(ScoringBasis.of(problem), assignment)})
     held = np.unique(problem.replicas[waiting])
     left = [broker for broker in held.tolist() if broker >= 0 and not problem.targets[broker]]
-    nothing = UndoneSection(
+    nothing = request_types.UndoneSection(
         windows=tuple(windows),
         partitions=int(waiting.sum()),
         brokers=tuple(problem.broker_ids[left].tolist()),

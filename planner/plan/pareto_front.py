@@ -13,17 +13,7 @@ from planner.model.formats import number
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
 from planner.plan import bound_and_proof, cluster_sections, terms
-from planner.plan.document.comparison_types import (
-    DO_NOTHING,
-    THIS_PLAN,
-    BalanceWindows,
-    CandidatesSection,
-    ChoiceSection,
-    ComparedRow,
-    ParetoRow,
-    VariantRow,
-    Winner,
-)
+from planner.plan.document import comparison_types
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
 from planner.strategies.optimum import UNKNOWN, Proposal
@@ -61,7 +51,7 @@ def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict
     }
 
 
-def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
+def compared(tried: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, ...]:
     """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
     asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
     nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **terms.if_nothing_moves(asked)}
@@ -74,14 +64,14 @@ def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
         at_once = every.slice(1, 1).to_pylist()[0]
     whole = Goal(0, goal.excess if at_once is None else at_once["excess"])
     return (
-        structs.replace(comparison(DO_NOTHING, nothing, whole), left_to_change=left),
-        comparison(THIS_PLAN, winner, goal),
+        structs.replace(comparison(comparison_types.DO_NOTHING, nothing, whole), left_to_change=left),
+        comparison(comparison_types.THIS_PLAN, winner, goal),
         *(() if at_once is None else (comparison("all at once, over budget", at_once, whole),)),
         *_generated(tried, asked, whole),
     )
 
 
-def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[ComparedRow]:
+def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[comparison_types.ComparedRow]:
     """The best and the median of Kafka's own placements of all that is asked for: those of the sweep if it placed
     everything, else a few made here.
     """
@@ -128,7 +118,7 @@ def asked_of(spec: Spec, problem: Problem) -> Problem:
     return problem if problem.deferred is None else build(spec)
 
 
-def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[ParetoRow, ...]:
+def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[comparison_types.ParetoRow, ...]:
     """The Pareto front of all alternatives, by bytes moved; the plan is in it even if another candidate beats it."""
     moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
     points = ((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist())
@@ -147,7 +137,7 @@ def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[
     )
 
 
-def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[VariantRow, ...]:
+def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[comparison_types.VariantRow, ...]:
     """Every alternative with its best plan by the rule; empty if there is only one alternative."""
     if len(tried) < 2:
         return ()
@@ -156,20 +146,20 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
         is_plan = at == chosen.at
         row = _proven(found.row, proposal) if is_plan else found.row
         rows.append(
-            VariantRow(
+            comparison_types.VariantRow(
                 name=each.name,
                 changes=cluster_sections.changes(each.spec.changes),
                 brokers=int(each.problem.targets.sum()),
                 why_not=found.why_not,
                 chosen=is_plan,
-                **_candidate_figures(THIS_PLAN if is_plan else row["strategy"], row, Goal.of(each)),
+                **_candidate_figures(comparison_types.THIS_PLAN if is_plan else row["strategy"], row, Goal.of(each)),
                 **_front_figures(each.spec, row),
             )
         )
     return tuple(rows)
 
 
-def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> CandidatesSection:
+def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.CandidatesSection:
     """How many candidates were tried of each strategy, and the one that the plan can be made from again."""
     counts: dict[str, int] = {}
     problem = tried[chosen.at].problem
@@ -179,22 +169,24 @@ def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> CandidatesSect
     return searched(problem, counts, chosen.row, candidates_file.digest(scores(tried)))
 
 
-def searched(problem: Problem, counts: Mapping[str, int], winner: Row, rows_sha256: str | None) -> CandidatesSection:
+def searched(
+    problem: Problem, counts: Mapping[str, int], winner: Row, rows_sha256: str | None
+) -> comparison_types.CandidatesSection:
     """The `candidates` of plan.json; `counts` are the rows of each strategy."""
-    return CandidatesSection(
+    return comparison_types.CandidatesSection(
         evaluated=sum(counts.values()),
         by_strategy=counts,
-        winner=Winner(**{name: winner[name] for name in CANDIDATE_SCHEMA.names}),
+        winner=comparison_types.Winner(**{name: winner[name] for name in CANDIDATE_SCHEMA.names}),
         digest=f"{winner['digest'] % (1 << 64):016x}",
         rows_sha256=rows_sha256,
         rule=rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
     )
 
 
-def choice(tried: Sequence[Swept], chosen: Chosen) -> ChoiceSection:
+def choice(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.ChoiceSection:
     """Which of the alternatives was chosen, by which rule, and why."""
     rule = rule_of(tried[chosen.at].spec)
-    return ChoiceSection(
+    return comparison_types.ChoiceSection(
         rule=rule.rule,
         value=None if rule.rule in ("asked", "within_budget") else rule.value,
         variant=tried[chosen.at].name,
@@ -207,13 +199,13 @@ def _proven(row: Row, proposal: Proposal) -> Row:
     return row if proposal.least_bytes == UNKNOWN else {**row, "least_bytes": proposal.least_bytes}
 
 
-def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> ParetoRow:
+def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> comparison_types.ParetoRow:
     """One entry of `pareto`."""
-    return ParetoRow(
-        **_candidate_figures(THIS_PLAN if chosen else row["strategy"], row, goal),
+    return comparison_types.ParetoRow(
+        **_candidate_figures(comparison_types.THIS_PLAN if chosen else row["strategy"], row, goal),
         **_front_figures(spec, row),
         variant=variant,
-        balance=BalanceWindows(**{knob: row[knob] for knob in WINDOWS}),
+        balance=comparison_types.BalanceWindows(**{knob: row[knob] for knob in WINDOWS}),
         scenarios=row["scenarios"],
         chosen=chosen,
     )
@@ -233,9 +225,9 @@ def _front_figures(spec: Spec, row: Row) -> dict[str, Any]:
     }
 
 
-def comparison(label: str, row: Row, goal: Goal) -> ComparedRow:
+def comparison(label: str, row: Row, goal: Goal) -> comparison_types.ComparedRow:
     """One entry of `compared`: a candidate's scores under a label, and whether it does all that is asked for."""
-    return ComparedRow(**_candidate_figures(label, row, goal))
+    return comparison_types.ComparedRow(**_candidate_figures(label, row, goal))
 
 
 def _candidate_figures(label: str, row: Row, goal: Goal) -> dict[str, Any]:

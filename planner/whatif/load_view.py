@@ -13,21 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.model import formats
+from planner.model import formats, load_history
 from planner.model.formats import counted, number
-from planner.model.load_history import (
-    DAYS,
-    HOUR_SECONDS,
-    HOURS_OF_WEEK,
-    About,
-    Findings,
-    doubts,
-    hour_name,
-    outgrown,
-    topic_ends,
-    topic_growth,
-    topics_of,
-)
 from planner.model.problem import FloatArray, LongArray
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOUR, Drawing, Mark
@@ -77,7 +64,7 @@ class LoadSummary:
     A sum is of the partitions that have the value, and None where none has; `lacking` counts the others by column.
     """
 
-    about: About
+    about: load_history.About
     partitions: int
     size_bytes: int | None
     mean_in: float | None
@@ -87,14 +74,14 @@ class LoadSummary:
     topics: tuple[LoadedTopic, ...]
 
 
-def summary(rows: pa.Table, about: About) -> LoadSummary:
+def summary(rows: pa.Table, about: load_history.About) -> LoadSummary:
     """The summary of a profile's rows (PROFILE_SCHEMA)."""
-    of, names = topics_of(rows)
+    of, names = load_history.topics_of(rows)
     per_month, coverage, *columns = (
         np.asarray(rows[name].cast("double").fill_null(np.nan)) for name in ("growth_per_month", "coverage", *_SUMMED)
     )
-    growth = topic_growth(of, len(names), per_month, columns[1])
-    ends = topic_ends(of, growth, coverage, about.span)
+    growth = load_history.topic_growth(of, len(names), per_month, columns[1])
+    ends = load_history.topic_ends(of, growth, coverage, about.span)
     weeks = [_hour_rows(rows[name]) for name in ("hours_in", "hours_out")]
     week_in = _sums(weeks[0], of, len(names))
     topics = [
@@ -148,7 +135,7 @@ def _known(value: float) -> float | None:
 def _hour_rows(column: pa.ChunkedArray) -> FloatArray:
     """(N, 168): each row's hours of the week, NaN where unknown."""
     flat = np.asarray(column.combine_chunks().flatten().fill_null(np.nan), dtype=np.float64)
-    return flat.reshape(-1, HOURS_OF_WEEK)
+    return flat.reshape(-1, load_history.HOURS_OF_WEEK)
 
 
 def view(of: LoadSummary) -> View:
@@ -160,7 +147,7 @@ def view(of: LoadSummary) -> View:
 def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table[LoadedTopic]]:
     """The history with its flaws; the busiest hours; the busiest topics."""
     span = of.about.span
-    first, end = (datetime.fromtimestamp(hour * HOUR_SECONDS, UTC) for hour in (span.first, span.end))
+    first, end = (datetime.fromtimestamp(hour * load_history.HOUR_SECONDS, UTC) for hour in (span.first, span.end))
     facts = Facts(
         (
             ("History", f"{first:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({counted(span.hours, 'hour')})"),
@@ -176,14 +163,14 @@ def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table
         if 0 < count < of.partitions
     )
     times = {topic.topic: topic.at_end for topic in of.topics}
-    found = (*doubts(span), *outgrown(span, times), *lacking, *_flaws(of.about.findings))
+    found = (*load_history.doubts(span), *load_history.outgrown(span, times), *lacking, *_flaws(of.about.findings))
     return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
 
 
 def _hours(of: LoadSummary) -> Table[BusyHour]:
     column = Column[BusyHour]
     columns = (
-        column("Busiest hours", lambda row: hour_name(row.hour, of.about.time_zone), numeric=False),
+        column("Busiest hours", lambda row: load_history.hour_name(row.hour, of.about.time_zone), numeric=False),
         column("Written", lambda row: Quantity(row.rate_in, _RATE)),
         column("Read", lambda row: Quantity(row.rate_out, _RATE)),
     )
@@ -195,7 +182,7 @@ def _topics(of: LoadSummary) -> Table[LoadedTopic]:
     column = Column[LoadedTopic]
 
     def busiest(row: LoadedTopic) -> str | None:
-        return None if row.busiest_hour is None else hour_name(row.busiest_hour, of.about.time_zone)
+        return None if row.busiest_hour is None else load_history.hour_name(row.busiest_hour, of.about.time_zone)
 
     def growth(row: LoadedTopic) -> Quantity:
         return Quantity(None if row.growth_per_month is None else round(100 * row.growth_per_month, 1), "%")
@@ -227,7 +214,7 @@ _FLAW_NAMES = {
 }
 
 
-def _flaws(findings: Findings) -> Iterator[str]:
+def _flaws(findings: load_history.Findings) -> Iterator[str]:
     for key, words in _FLAW_NAMES.items():
         if count := findings.counts.get(key, 0):
             noun, _, rest = words.partition(" ")
@@ -263,7 +250,7 @@ class TopicTrend:
     high: float
 
 
-def page(rows: pa.Table, about: About) -> bytes:
+def page(rows: pa.Table, about: load_history.About) -> bytes:
     """The page of a profile's rows (PROFILE_SCHEMA), the same bytes each time."""
     of = summary(rows, about)
     names = [each.topic for each in of.topics if each.mean_in or each.mean_out]
@@ -284,13 +271,13 @@ def page(rows: pa.Table, about: About) -> bytes:
 
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
     """The trends of those of these topics whose growth is known, in the same order."""
-    of, names = topics_of(rows)
+    of, names = load_history.topics_of(rows)
     growth, low, high, rates = (
         np.asarray(rows[name].cast("double").fill_null(np.nan))
         for name in ("growth_per_month", "growth_low", "growth_high", "bytes_in_per_sec_mean")
     )
     ends = (np.where(np.isnan(end), growth, end) for end in (low, high))
-    means = [topic_growth(of, len(names), each, rates).tolist() for each in (growth, *ends)]
+    means = [load_history.topic_growth(of, len(names), each, rates).tolist() for each in (growth, *ends)]
     found = {name: TopicTrend(name, *each) for name, *each in zip(names, *means, strict=True) if not isnan(each[0])}
     return tuple(found[topic] for topic in topics if topic in found)
 
@@ -335,22 +322,22 @@ def _topic_weeks(rows: pa.Table, topics: Sequence[str]) -> Drawing:
 
 
 def _points(week: FloatArray) -> FloatArray:
-    return np.column_stack([np.arange(HOURS_OF_WEEK) + 0.5, week])
+    return np.column_stack([np.arange(load_history.HOURS_OF_WEEK) + 0.5, week])
 
 
 def _in_words(week: FloatArray) -> str:
-    hour = hour_name(int(week.argmax()))
+    hour = load_history.hour_name(int(week.argmax()))
     return f"{_rate(float(week.mean()))} on average, {_rate(float(week.max()))} on {hour}"
 
 
 def _set_scale(axes: Axes, most: float) -> None:
-    axes.set_xlim(0, HOURS_OF_WEEK)
+    axes.set_xlim(0, load_history.HOURS_OF_WEEK)
     axes.set_ylim(0, 1.08 * max(1.0, most))
     plot_axes.amounts(axes, "y", _rate)
 
 
 def _name_days(axes: Axes) -> None:
-    plot_axes.under_axis(axes, [(24 * day + 12, name[:3]) for day, name in enumerate(DAYS)])
+    plot_axes.under_axis(axes, [(24 * day + 12, name[:3]) for day, name in enumerate(load_history.DAYS)])
 
 
 def _trends(known: Sequence[TopicTrend]) -> Drawing:

@@ -14,16 +14,7 @@ from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.load import cluster_load, profile_file
-from planner.inputs.spec import sections
-from planner.inputs.spec.build_spec import (
-    Sizes,
-    added_brokers,
-    brokers_today,
-    build_spec,
-    inline_assignment,
-    inline_sizes,
-    with_sizes,
-)
+from planner.inputs.spec import build_spec, sections
 from planner.inputs.spec.capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
 from planner.inputs.spec.checks import Rules, rule_findings
 from planner.inputs.spec.document_checks import DOCUMENT_RULES, known_findings, size_findings, source_findings
@@ -59,7 +50,7 @@ class _Topics:
 
     document: Document
     assignment: Assignment | None = None
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: build_spec.Sizes = field(default_factory=build_spec.Sizes)
     inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
@@ -144,13 +135,13 @@ def load(path: Path) -> Spec:
     told = groups.inputs if document.get("report", "consumers") else ()
     inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told)
     dirs = _log_dirs(written, path.parent)
-    spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
+    spec = build_spec.build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     cluster = replace(spec.cluster, notes=topics.notes, outgrown=topics.outgrown)
     traffic = sections.traffic(document)
-    written_too = {broker.id for broker in added_brokers(document)}
+    written_too = {broker.id for broker in build_spec.added_brokers(document)}
     # A replacement that only changes.replace_brokers names may be live, and cordoned, as well.
     joining = (
         each if each.id in written_too else replace(each, cordoned_log_dirs=topics.cordoned.get(each.id, ()))
@@ -166,7 +157,7 @@ def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
     if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
         return _Topics(document)
     if document.get("cluster", "topics"):
-        return _Topics(document, inline_assignment(document), inline_sizes(document))
+        return _Topics(document, build_spec.inline_assignment(document), build_spec.inline_sizes(document))
     if not document.get("cluster", "state"):
         return _Topics(document)
     return _merged(document, _Parts.of(document, folder), bad_keys)
@@ -202,7 +193,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     return replace(
         topics,
         assignment=cluster_load.loaded(topics.assignment, load, sized=sized),
-        sizes=topics.sizes if sized else Sizes(known, unsized if known else 0),
+        sizes=topics.sizes if sized else build_spec.Sizes(known, unsized if known else 0),
         inputs=(*topics.inputs, InputRow(name, sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         outgrown=cluster_load.outgrown(today, load),
@@ -288,7 +279,7 @@ def _merged(document: Document, read: _Parts, bad_keys: tuple[str, ...]) -> _Top
     document = _with_state(document, None if read.findings else merged)
     notes = _notes(document, merged, bad_keys)
     found = (
-        _Topics(document, merged.assignment, Sizes(), read.inputs, read.findings, notes)
+        _Topics(document, merged.assignment, build_spec.Sizes(), read.inputs, read.findings, notes)
         if read.findings or merged.sizes is None
         else _sized(document, merged, read.inputs, notes)
     )
@@ -303,7 +294,7 @@ def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tup
         return (*merged.notes, *unsaid)
     asked = _as_asked(document, merged.assignment.topics) if merged.targets else ()
     of_targets = target_notes(targets(asked, merged.targets), merged.declared_by)
-    return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *of_targets, *unsaid)
+    return (*merged.notes, *broker_notes(build_spec.brokers_today(document), merged.brokers), *of_targets, *unsaid)
 
 
 def _as_asked(document: Document, topics: Iterable[Topic]) -> Iterator[Topic]:
@@ -375,7 +366,9 @@ def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...], not
         verb = "has none" if keys in document.places else "has any"
         message = f"{who} {verb} of the assignment's partitions"
         findings = (document.finding(keys, f"{message}; allowed: the sizes of the same cluster"),)
-    return _Topics(document, with_sizes(assignment, sizes), Sizes(True, unsized), inputs, findings, notes)
+    return _Topics(
+        document, build_spec.with_sizes(assignment, sizes), build_spec.Sizes(True, unsized), inputs, findings, notes
+    )
 
 
 def _read(path: Path, where: Finding, kind: file_reading.FileKind) -> bytes:

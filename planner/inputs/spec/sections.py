@@ -5,32 +5,15 @@ from fractions import Fraction
 from typing import Any
 
 from planner.inputs.yaml_source import Document, Path
+from planner.model import spec
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
 from planner.model.growth_forecast import MONTHS
 from planner.model.recorded import SpecLimits
-from planner.model.spec import (
-    LIMITS,
-    BatchRules,
-    BrokerClass,
-    Budget,
-    Choice,
-    ChoiceRule,
-    ConsumerGroup,
-    ConsumerMember,
-    DescribedGroup,
-    Execution,
-    Growth,
-    Monthly,
-    RackTraffic,
-    Rate,
-    ReportSections,
-    Sizing,
-)
 
 # The groups of each state file that `consumers` names, by its path.
-Described = Mapping[str, Sequence[DescribedGroup]]
+Described = Mapping[str, Sequence[spec.DescribedGroup]]
 
 # The limits on the traffic of a broker in the hours of the week.
 _RATES_OF_HOURS = ("worst_hour", "p99_hour")
@@ -93,22 +76,22 @@ def grid(document: Document) -> BalanceGrid:
     return {name: tuple(map(Tolerance.parse, values)) for name, values in asked.items()}
 
 
-def budget(document: Document) -> Budget:
+def budget(document: Document) -> spec.Budget:
     """`budget`; nothing is limited where it isn't there."""
     asked = document.get("budget") or {}
     size = asked.get("bytes_moved")
-    return Budget(
+    return spec.Budget(
         None if size is None else parse_bytes(size), asked.get("replicas_moved"), asked.get("leaders_changed")
     )
 
 
-def choice(document: Document) -> Choice:
+def choice(document: Document) -> spec.Choice:
     """`sweep.choose`: `asked`, or the one rule that it names with its amount."""
     asked = document.get("sweep", "choose")
     for rule, parse in _AMOUNTS.items():
         if isinstance(asked, dict) and rule in asked:
-            return Choice(rule, parse(asked[rule]))
-    return Choice()
+            return spec.Choice(rule, parse(asked[rule]))
+    return spec.Choice()
 
 
 def share_ppm(percentage: str) -> int:
@@ -117,7 +100,7 @@ def share_ppm(percentage: str) -> int:
 
 
 # How the amount of each rule of `sweep.choose` is read.
-_AMOUNTS: Mapping[ChoiceRule, Callable[[Any], int]] = {
+_AMOUNTS: Mapping[spec.ChoiceRule, Callable[[Any], int]] = {
     "most_even_within_bytes": parse_bytes,
     "fewest_bytes_within_imbalance": share_ppm,
     "lowest_worst_hour_within_bytes": parse_bytes,
@@ -127,24 +110,24 @@ _AMOUNTS: Mapping[ChoiceRule, Callable[[Any], int]] = {
 }
 
 
-def growth(document: Document) -> tuple[Growth, ...]:
+def growth(document: Document) -> tuple[spec.Growth, ...]:
     """`sweep.scenarios.growth`, in the file's order."""
     return tuple(
-        Growth(item.get("name", f"{item['topics']} × {item['factor']:g}"), item["topics"], float(item["factor"]))
+        spec.Growth(item.get("name", f"{item['topics']} × {item['factor']:g}"), item["topics"], float(item["factor"]))
         for item in document.get("sweep", "scenarios", "growth") or ()
     )
 
 
-def monthly(document: Document) -> Monthly:
+def monthly(document: Document) -> spec.Monthly:
     """`growth` and `cluster.broker_classes`, in the file's order."""
-    rates = tuple(Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
+    rates = tuple(spec.Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
     classes = (document.get("cluster", "broker_classes") or {}).items()
-    return Monthly(
-        rates, tuple(BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
+    return spec.Monthly(
+        rates, tuple(spec.BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
     )
 
 
-def sizing(document: Document) -> Sizing | None:
+def sizing(document: Document) -> spec.Sizing | None:
     """`sizing`, None without it: brokers of every class in `cluster.broker_classes`, unless it names some."""
     stated = document.get("sizing")
     if stated is None:
@@ -152,7 +135,7 @@ def sizing(document: Document) -> Sizing | None:
     known = {each.name: each for each in monthly(document).classes}
     least, _, most = str(stated["brokers_per_rack"]).partition("..")
     prices = ((name, round(100 * price)) for name, price in stated.get("prices", {}).items())
-    return Sizing(
+    return spec.Sizing(
         classes=tuple(known[name] for name in stated.get("classes", known)),
         per_rack=(int(least), int(most or least)),
         racks=tuple(stated.get("racks", ())),
@@ -164,11 +147,11 @@ def sizing(document: Document) -> Sizing | None:
     )
 
 
-def traffic(document: Document) -> RackTraffic:
+def traffic(document: Document) -> spec.RackTraffic:
     """`traffic` and `prices`, racks in the file's order."""
     shares = document.get("traffic", "consumers") or {}
     price = document.get("prices", "cross_rack_per_gib")
-    return RackTraffic(
+    return spec.RackTraffic(
         consumers=tuple((rack, share_ppm(share)) for rack, share in shares.items()),
         nearest=document.get("traffic", "fetch_from") == "nearest replica",
         per_gib=None if price is None else round(1_000_000 * price),
@@ -268,10 +251,10 @@ def inline_log_dirs(document: Document) -> LogDirs:
     return LogDirs(tuple(sorted(brokers)), tuple(replicas))
 
 
-def report_sections(document: Document) -> ReportSections:
+def report_sections(document: Document) -> spec.ReportSections:
     """`report`; nothing is told where it isn't there."""
     growth = document.get("report", "growth")
-    return ReportSections(
+    return spec.ReportSections(
         tuple(dict.fromkeys(map(str, failure_kinds(document)))),
         None if growth is None else growth.get("months", MONTHS),
         document.get("report", "consumers") or False,
@@ -286,7 +269,7 @@ def failure_kinds(document: Document) -> Sequence[Any]:
     return asked if isinstance(asked, list) else (asked,)
 
 
-def groups(document: Document, described: Described) -> tuple[ConsumerGroup, ...]:
+def groups(document: Document, described: Described) -> tuple[spec.ConsumerGroup, ...]:
     """`consumers`, in the file's order; subscriptions are still patterns. `described`: state files' groups, by path."""
     found = []
     for _, item in document.items("consumers"):
@@ -295,13 +278,13 @@ def groups(document: Document, described: Described) -> tuple[ConsumerGroup, ...
             width = len(str(listed))
             listed = [{"id": f"consumer-{number:0{width}}"} for number in range(1, listed + 1)]
         members = tuple(
-            ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack"), each.get("instance"))
+            spec.ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack"), each.get("instance"))
             for each in listed
         )
         in_file = described.get(item.get("state", ""), ())
         group = next((one for one in in_file if one.name == item["group"]), None)
         ids = tuple((item.get("topic_ids") or {}).items())
-        found.append(ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids))
+        found.append(spec.ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids))
     return tuple(found)
 
 
@@ -317,7 +300,7 @@ def state_files_of_groups(document: Document) -> Iterator[tuple[Path, str]]:
 NONE = "none"
 
 
-def execution(document: Document) -> Execution:
+def execution(document: Document) -> spec.Execution:
     """The settings that are stated; the keys that are left out and have a default are in `unset`.
 
     `batches: none` rules out every limit of a batch. Each limit has a default of its own, but `bytes` and
@@ -326,22 +309,22 @@ def execution(document: Document) -> Execution:
     stated: Mapping[str, Any] = document.get("execution") or {}
     throttle, batches = stated.get("throttle"), stated.get("batches") or {}
     unset = ["throttle"] if throttle is None else []
-    limits: Mapping[str, Any] = dict.fromkeys(LIMITS, NONE) if batches == NONE else batches
+    limits: Mapping[str, Any] = dict.fromkeys(spec.LIMITS, NONE) if batches == NONE else batches
     # Replicas are counted only in place of bytes that aren't known.
     of_bytes, of_replicas = (limits.get(key, NONE) != NONE for key in ("bytes", "moves_per_broker"))
     timed = limits.get("duration", NONE if of_bytes or of_replicas else None) != NONE
     has_default = {"duration": timed, "moves_per_broker": timed or of_bytes}
-    unset += [f"batches.{key}" for key in LIMITS if key not in limits and has_default.get(key, True)]
-    return Execution(
+    unset += [f"batches.{key}" for key in spec.LIMITS if key not in limits and has_default.get(key, True)]
+    return spec.Execution(
         throttle_bytes_per_sec=_unless_none(throttle, parse_bytes_per_sec),
-        batches=BatchRules(
+        batches=spec.BatchRules(
             bytes=_unless_none(limits.get("bytes"), parse_bytes),
             moves_per_broker=_unless_none(limits.get("moves_per_broker"), int),
             replicas_per_partition=_unless_none(limits.get("replicas_per_partition"), int),
             seconds=_unless_none(limits.get("duration"), parse_seconds),
             elections=_unless_none(limits.get("elections"), int),
         ),
-        kafka_bin_dir=stated.get("kafka_bin_dir", Execution.kafka_bin_dir),
+        kafka_bin_dir=stated.get("kafka_bin_dir", spec.Execution.kafka_bin_dir),
         unset=tuple(unset),
     )
 

@@ -22,45 +22,7 @@ from planner.model.recorded import (
     TopicName,
     doc,
 )
-from planner.plan.document.cluster_types import (
-    BrokerRow,
-    ClusterSection,
-    CrossRackSection,
-    DeclaredTopic,
-    HoursSection,
-    LogDirsSection,
-    RackRow,
-    StateSection,
-    TopicRow,
-)
-from planner.plan.document.comparison_types import (
-    THIS_PLAN,
-    BalanceSection,
-    BoundSection,
-    CandidatesSection,
-    ChoiceSection,
-    ComparedRow,
-    ParetoRow,
-    ScenarioRow,
-    TermRow,
-    VariantRow,
-)
-from planner.plan.document.partition_types import (
-    BatchRow,
-    ExecutionSection,
-    NewPartitionsRow,
-    NewPartitionsSection,
-    PartitionRow,
-)
-from planner.plan.document.request_types import (
-    AdoptedSection,
-    BudgetSection,
-    ChangesSection,
-    ResumesSection,
-    SpecSection,
-    UnfinishedSection,
-    ValiditySection,
-)
+from planner.plan.document import cluster_types, comparison_types, partition_types, request_types
 from planner.plan.document.whatif_types import ConsumersSection, FailuresSection, GrowthSection
 
 
@@ -79,22 +41,23 @@ class Plan(Section, frozen=True, kw_only=True):
         NameText,
         doc("What every output begins with: what the plan moves, or that it is only a first step and what is left."),
     ]
-    cluster: Annotated[ClusterSection, doc("The cluster.")]
+    cluster: Annotated[cluster_types.ClusterSection, doc("The cluster.")]
     state: Annotated[
-        StateSection, doc("The state when the plan was made, from which `planner check` tells what has changed since.")
+        cluster_types.StateSection,
+        doc("The state when the plan was made, from which `planner check` tells what has changed since."),
     ]
     inputs: Annotated[tuple[InputRow, ...], doc("The files the plan was made from, the YAML first.")]
-    changes: Annotated[ChangesSection, doc("The change that was asked for.")]
-    spec: Annotated[SpecSection, doc("What else the YAML asks for, as far as planner resume needs it.")]
+    changes: Annotated[request_types.ChangesSection, doc("The change that was asked for.")]
+    spec: Annotated[request_types.SpecSection, doc("What else the YAML asks for, as far as planner resume needs it.")]
     validity: Annotated[
-        ValiditySection | None,
+        request_types.ValiditySection | None,
         doc("When the state was captured, and until when the plan may be applied; only if the YAML says so."),
     ] = None
     resumes: Annotated[
-        ResumesSection | None, doc("The interrupted plan that this one finishes; only in such a plan.")
+        request_types.ResumesSection | None, doc("The interrupted plan that this one finishes; only in such a plan.")
     ] = None
     adopted: Annotated[
-        AdoptedSection | None,
+        request_types.AdoptedSection | None,
         doc("The reassignment of other origin that this plan carries out; only in a plan made with planner adopt."),
     ] = None
     rack_aware: Annotated[bool, doc("Whether the rack rule was enforced.")]
@@ -102,52 +65,61 @@ class Plan(Section, frozen=True, kw_only=True):
         bool, doc("True where the plan does all that is asked for; false where it is only a first step.")
     ]
     unfinished: Annotated[
-        UnfinishedSection | None,
+        request_types.UnfinishedSection | None,
         doc("What a plan within a budget leaves for later steps; null where the plan is complete."),
     ]
-    brokers: Annotated[tuple[BrokerRow, ...], doc("Every broker, before and after.")]
+    brokers: Annotated[tuple[cluster_types.BrokerRow, ...], doc("Every broker, before and after.")]
     racks: Annotated[
-        tuple[RackRow, ...],
+        tuple[cluster_types.RackRow, ...],
         doc("Every rack, before and after, each the sum of its brokers; empty where no broker has one."),
     ]
-    topics: Annotated[tuple[TopicRow, ...], doc("Every topic, by name.")]
-    partitions: Annotated[tuple[PartitionRow, ...], doc("The partitions that change, by topic and partition.")]
+    topics: Annotated[tuple[cluster_types.TopicRow, ...], doc("Every topic, by name.")]
+    partitions: Annotated[
+        tuple[partition_types.PartitionRow, ...], doc("The partitions that change, by topic and partition.")
+    ]
     new_partitions: Annotated[
-        NewPartitionsSection | None,
+        partition_types.NewPartitionsSection | None,
         doc("The partitions that the plan creates before anything is reassigned; null where it creates none."),
     ]
-    balance: Annotated[BalanceSection, doc("How even the plan is.")]
+    balance: Annotated[comparison_types.BalanceSection, doc("How even the plan is.")]
     log_dirs: Annotated[
-        LogDirsSection | None, doc("The brokers' log dirs; only where balance.log_dirs asks for them.")
+        cluster_types.LogDirsSection | None, doc("The brokers' log dirs; only where balance.log_dirs asks for them.")
     ] = None
     hours: Annotated[
-        HoursSection | None, doc("The hours of the week, before and after; only where cluster.load has all of them.")
+        cluster_types.HoursSection | None,
+        doc("The hours of the week, before and after; only where cluster.load has all of them."),
     ] = None
     cross_rack: Annotated[
-        CrossRackSection | None,
+        cluster_types.CrossRackSection | None,
         doc("Traffic between racks, before and after; only where rates are known and every broker has a rack."),
     ] = None
     terms: Annotated[
-        tuple[TermRow, ...],
+        tuple[comparison_types.TermRow, ...],
         doc("What the plan is judged by, in raw units; each term is measured alike in all columns."),
     ]
-    bound: Annotated[BoundSection, doc("How near the plan is to the least possible.")]
-    choice: Annotated[ChoiceSection, doc("Which plan was chosen, and why.")]
-    compared: Annotated[tuple[ComparedRow, ...], doc("The plan beside doing nothing and Kafka's own placement.")]
+    bound: Annotated[comparison_types.BoundSection, doc("How near the plan is to the least possible.")]
+    choice: Annotated[comparison_types.ChoiceSection, doc("Which plan was chosen, and why.")]
+    compared: Annotated[
+        tuple[comparison_types.ComparedRow, ...], doc("The plan beside doing nothing and Kafka's own placement.")
+    ]
     variants: Annotated[
-        tuple[VariantRow, ...],
+        tuple[comparison_types.VariantRow, ...],
         doc("The alternatives, changes first, each with its best plan by the rule; empty where there is only one."),
     ]
     pareto: Annotated[
-        tuple[ParetoRow, ...],
+        tuple[comparison_types.ParetoRow, ...],
         doc(
             "This plan, and the valid candidates of all variants that no other beats in both bytes moved and "
             "imbalance; by bytes moved."
         ),
     ]
-    budget: Annotated[BudgetSection | None, doc("The budget and what the plan spends of it; null without one.")]
-    scenarios: Annotated[tuple[ScenarioRow, ...], doc("What the plan is like in each of sweep.scenarios.")]
-    candidates: Annotated[CandidatesSection, doc("The sweep that the plan was chosen from.")]
+    budget: Annotated[
+        request_types.BudgetSection | None, doc("The budget and what the plan spends of it; null without one.")
+    ]
+    scenarios: Annotated[
+        tuple[comparison_types.ScenarioRow, ...], doc("What the plan is like in each of sweep.scenarios.")
+    ]
+    candidates: Annotated[comparison_types.CandidatesSection, doc("The sweep that the plan was chosen from.")]
     limits: Annotated[tuple[LimitRow, ...], doc("The limits of the YAML and of disks; what is written keeps all.")]
     risks: Annotated[RisksSection, doc("Which writes are refused while the plan runs.")]
     warnings: Annotated[tuple[SentenceText, ...], doc("What a reviewer should know.")]
@@ -166,9 +138,10 @@ class Plan(Section, frozen=True, kw_only=True):
         ConsumersSection | None,
         doc("Consumer groups, as planner consumers shows them; only where report.consumers asks for it."),
     ] = None
-    execution: Annotated[ExecutionSection, doc("How the plan is applied.")]
+    execution: Annotated[partition_types.ExecutionSection, doc("How the plan is applied.")]
     batches: Annotated[
-        tuple[BatchRow, ...], doc("The batches in the order to run them; together they are `partitions`.")
+        tuple[partition_types.BatchRow, ...],
+        doc("The batches in the order to run them; together they are `partitions`."),
     ]
 
     @property
@@ -187,7 +160,7 @@ class Plan(Section, frozen=True, kw_only=True):
         return [broker.id for broker in self.brokers if broker.seems_down and broker.role == "stays"]
 
     @property
-    def new_topics(self) -> tuple[NewPartitionsRow, ...]:
+    def new_topics(self) -> tuple[partition_types.NewPartitionsRow, ...]:
         """The topics that get partitions, new ones among them."""
         return self.new_partitions.topics if self.new_partitions else ()
 
@@ -202,19 +175,19 @@ class Plan(Section, frozen=True, kw_only=True):
         return {row.key: row.replicas for row in self.partitions} | made
 
     @property
-    def declared_topics(self) -> dict[str, DeclaredTopic]:
+    def declared_topics(self) -> dict[str, cluster_types.DeclaredTopic]:
         """The topics that Terraform can declare, as they are after the plan, by name."""
         return {topic.name: declared for topic in self.topics if (declared := topic.declared)}
 
     @property
-    def terms_by_name(self) -> dict[str, TermRow]:
+    def terms_by_name(self) -> dict[str, comparison_types.TermRow]:
         """The terms, each under its name."""
         return {term.name: term for term in self.terms}
 
     @property
-    def own_row(self) -> ComparedRow:
+    def own_row(self) -> comparison_types.ComparedRow:
         """The plan itself among those that it is compared with."""
-        return next(row for row in self.compared if row.label == THIS_PLAN)
+        return next(row for row in self.compared if row.label == comparison_types.THIS_PLAN)
 
     @property
     def valid_until(self) -> str | None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.problem import FloatArray, IntArray
+from planner.strategies import work_limits
 from planner.strategies.load_windows.local_search_state import (
     Ends,
     Moving,
@@ -27,13 +28,6 @@ from planner.strategies.load_windows.local_search_state import (
     going,
     outward,
     pairings,
-)
-from planner.strategies.work_limits import (
-    EXCHANGES_AT_ONCE,
-    FAR_OUTSIDE,
-    FIRST_PARTNERS,
-    LARGE_PLACEMENT,
-    POLISH_ROUNDS,
 )
 
 # What a byte outside its window weighs against a byte copied (less the prices): at first only what costs next to
@@ -96,7 +90,7 @@ def polish(placement: SearchPlacement, enough: int = 0) -> None:
     """Take what costs less and leaves no load further outside its window, until the placement costs no more than
     `enough`.
     """
-    for _ in range(POLISH_ROUNDS):
+    for _ in range(work_limits.POLISH_ROUNDS):
         if (left := placement.cost - enough) <= 0 or not _cheapen(placement, left):
             return
 
@@ -146,7 +140,9 @@ def _take(placement: SearchPlacement, broker: int, found: list[tuple[_Exchange, 
     helpers: list[int] = []
     for each, partner in sorted(found, key=lambda pair: -pair[0].gain):
         outside, before = int(placement.outside()[broker]), placement.load[:, broker].copy()
-        if helpers and (outside < FAR_OUTSIDE * shifted or not _gains_still(placement, (broker, partner), each, aim)):
+        if helpers and (
+            outside < work_limits.FAR_OUTSIDE * shifted or not _gains_still(placement, (broker, partner), each, aim)
+        ):
             continue
         _apply(placement, broker, partner, each)
         shifted = int((np.abs(placement.load[:, broker] - before) * scales).sum())
@@ -174,8 +170,8 @@ def _partners(placement: SearchPlacement, broker: int) -> Iterator[list[int]]:
     middle = (low[worst] + high[worst]) // 2
     room = (middle - placement.load[worst]) * (1 if beyond[worst, broker] > 0 else -1)
     order = [other for other in np.argsort(-room, kind="stable").tolist() if other != broker]
-    yield order[:FIRST_PARTNERS]
-    yield order[FIRST_PARTNERS:]
+    yield order[: work_limits.FIRST_PARTNERS]
+    yield order[work_limits.FIRST_PARTNERS :]
 
 
 def _apply(placement: SearchPlacement, here: int, there: int, exchange: _Exchange) -> None:
@@ -190,8 +186,8 @@ def _best(placement: SearchPlacement, here: int, partners: IntArray, aim: _Aim) 
     one may.
     """
     best: list[_Exchange | float] = []
-    for first in range(0, len(partners), FIRST_PARTNERS):
-        some = partners[first : first + FIRST_PARTNERS]
+    for first in range(0, len(partners), work_limits.FIRST_PARTNERS):
+        some = partners[first : first + work_limits.FIRST_PARTNERS]
         ours, theirs = going(placement, here, some), coming(placement, here, some)
         moving = (
             Moving.of(placement, ours.rows, here, some[ours.partners]),
@@ -244,7 +240,7 @@ def _cheapen(placement: SearchPlacement, enough: int) -> bool:
     """
     rows, here, there = _dearer_than_elsewhere(placement)
     width, saved = placement.on.shape[1], 0
-    at_once = EXCHANGES_AT_ONCE if placement.on.size > LARGE_PLACEMENT else 1
+    at_once = work_limits.EXCHANGES_AT_ONCE if placement.on.size > work_limits.LARGE_PLACEMENT else 1
     first = np.flatnonzero(np.diff(here * width + there, prepend=-1))
     for of, at in zip(np.split(rows, first[1:]), first.tolist(), strict=False):
         pair = int(here[at]), int(there[at])

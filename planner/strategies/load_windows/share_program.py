@@ -20,18 +20,12 @@ from ortools.linear_solver import pywraplp
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, Allowed
 from planner.scoring.windows import OPEN_BYTES, Windows
+from planner.strategies import work_limits
 from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.lagrangian_bound import BoundFacts
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.linear_program import Program, ProgramRows, solve
-from planner.strategies.work_limits import (
-    FRACTION_COLUMNS,
-    FRACTION_COLUMNS_IN_ALL,
-    FRACTION_ROUNDS,
-    FROM_NOTHING,
-    Effort,
-)
 
 # A byte outside a window costs as much as so many copied ones; a replica as so many copies of the largest row.
 _OUTSIDE, _TOO_MANY = 100.0, 10.0
@@ -269,7 +263,9 @@ class Rounded(NamedTuple):
     chosen: IntArray
 
 
-def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: Effort) -> Iterator[Rounded]:
+def roundings(
+    problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: work_limits.Effort
+) -> Iterator[Rounded]:
     """Placements near the windows of loads, one after the other with more rows decided, until the effort is spent; none
     where there can't be any, or where the program is too large.
 
@@ -278,15 +274,15 @@ def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoad
     """
     shape = len(layout.rows), len(layout.targets)
     columns = shape[0] * shape[1]
-    if columns > FRACTION_COLUMNS:
+    if columns > work_limits.FRACTION_COLUMNS:
         return
     program, worth = _whole_program(layout, wanted, loads)
     settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
-    for _ in range(min(FRACTION_ROUNDS, FRACTION_COLUMNS_IN_ALL // max(1, columns))):
+    for _ in range(min(work_limits.FRACTION_ROUNDS, work_limits.FRACTION_COLUMNS_IN_ALL // max(1, columns))):
         least, most = (np.where(settled[:, None], on, free).ravel() for free in (0, 1))
         if effort.spent or (solved := solve(replace(program, least=least, most=most), "highs-ds")) is None:
             return
-        effort.spend(FROM_NOTHING * columns)
+        effort.spend(work_limits.FROM_NOTHING * columns)
         shares = solved.values.reshape(shape)
         chosen = rounded(problem, layout, wanted, shares)
         yield Rounded(solved.prices[-worth.size :].reshape(worth.shape) * worth, chosen)
