@@ -95,7 +95,7 @@ def test_several_exchanges_at_once_keep_the_same_promises(pair: tuple[SearchPlac
     placement, _ = pair
     repair(placement, np.zeros(placement.load.shape))
     replicas, cost, outside = placement.on.sum(axis=1), placement.cost, placement.outside().sum()
-    with patch.object(local_search, "LARGE_PLACEMENT", 0):
+    with patch.object(local_search.work_limits, "LARGE_PLACEMENT", 0):
         polish(placement)
     promises(placement, replicas)
     assert placement.cost <= cost

@@ -109,13 +109,13 @@ def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loads is not None
     tight = replace(loads, windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
     assert [] == list(roundings(lone, layout, windows(lone, lone.balance), tight, Effort(10**12)))
-    monkeypatch.setattr(share_program, "FRACTION_COLUMNS", 17)
+    monkeypatch.setattr(share_program.work_limits, "FRACTION_COLUMNS", 17)
     assert [] == rounded(expansion())
 
 
 def test_no_more_rounds_than_their_columns_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """18 columns a round: 36 in all are two rounds."""
-    monkeypatch.setattr(share_program, "FRACTION_COLUMNS_IN_ALL", 36)
+    monkeypatch.setattr(share_program.work_limits, "FRACTION_COLUMNS_IN_ALL", 36)
     assert 2 == len(rounded(expansion()))
 
 
