@@ -71,7 +71,7 @@ def test_what_is_far_outside_is_not_tried_without_prices_on_large_clusters(monke
     balance = Balance(disk=Tolerance("percent", 2))
     problem = replace(build_problem.build(cases.to_spec(cases.make("no-racks"))), balance=balance)
     small = optimum.solve(problem, balance)
-    monkeypatch.setattr(balanced_placement.work_limits, "LARGE_PLACEMENT", 0)
+    monkeypatch.setattr(balanced_placement, "_is_large", lambda _: True)
     monkeypatch.setattr(balanced_placement.second_objectives, "settled", None)
     large = optimum.solve(problem, balance)
     basis = ScoringBasis.of(problem)
