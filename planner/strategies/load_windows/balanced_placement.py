@@ -22,7 +22,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
-from planner.strategies import lagrangian_bound, work_limits
+from planner.strategies import lagrangian_bound
 from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout, windowed
 from planner.strategies.flow.placement import Placed, on_brokers, widened
@@ -47,6 +47,18 @@ from planner.strategies.load_windows.proof import (
     without_prices,
 )
 from planner.strategies.load_windows.share_program import Fits, rounded, roundings
+from planner.strategies.work_limits import (
+    CLOSE,
+    CLOSE_BY_CASES,
+    FAIR,
+    LARGE_PLACEMENT,
+    NEARLY_EVEN,
+    POLISHED,
+    SHARE_OF_CASES,
+    SHARE_OF_CLOSEST,
+    SHARE_OF_RELAXED,
+    Effort,
+)
 
 
 def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
@@ -55,7 +67,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
     """
     base = replace(bound.proof, parts=())
-    task = replace(task, effort=None if task.effort is None else task.effort.part(work_limits.SHARE_OF_RELAXED))
+    task = replace(task, effort=None if task.effort is None else task.effort.part(SHARE_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
     no_cases = task.effort is not None and of_loads is None and closest.outside
     prices = None
@@ -79,7 +91,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
                 on = on_brokers(task.layout, rounded(task.problem, task.layout, task.wanted, shares))
                 made = _polished(within, on, of_proof(within, proven).least)
             best = best.but(made, of_proof(within, proven))
-            if best.within(work_limits.FAIR):
+            if best.within(FAIR):
                 break
     return best, of_loads
 
@@ -89,7 +101,7 @@ def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Certificate) -> 
     if plan.outside > task.loads.surely_outside(task.layout.factors):
         return False
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
-    return plan.cost - of_proof(replace(task, most=most), base).least <= work_limits.FAIR * plan.cost
+    return plan.cost - of_proof(replace(task, most=most), base).least <= FAIR * plan.cost
 
 
 def _closer(task: Task, plan: PlacedPlan, prices: LongArray) -> PlacedPlan:
@@ -107,7 +119,7 @@ def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> 
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
     case = None
     for proven, shares in branchings(
-        task.about, _fits(task, most, only_loads=True), base, task.effort.part(work_limits.SHARE_OF_CLOSEST)
+        task.about, _fits(task, most, only_loads=True), base, task.effort.part(SHARE_OF_CLOSEST)
     ):
         case = proven.parts[0].case
         if shares is None:
@@ -160,7 +172,7 @@ def even(
     wanted: Windows,
     placed: Placed,
     grown: Sequence[Scenario] = (),
-    effort: work_limits.Effort | None = None,
+    effort: Effort | None = None,
     begun: Best | None = None,
 ) -> Evened | None:
     """The placement brought into the windows of bytes and traffic in; None where no such window is asked for.
@@ -183,17 +195,13 @@ def even(
         return _for_nothing(task, task.placement(tied.chosen))
     best, as_it_is = _without_prices(task, placed) if begun is None else (begun, False)
     of_loads = None
-    if not best.within(work_limits.CLOSE):
+    if not best.within(CLOSE):
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
     if best.plan is None:
         best = best.but(_finished(task, task.placement(placed.chosen), None, None), None)
     # With a placement of its own: ties are broken in place.
-    found = best.copy() if effort is None and not best.within(work_limits.CLOSE) else None
-    if (
-        best.plan is not None
-        and best.bound is not None
-        and (best.plan.outside or (most and not best.within(work_limits.FAIR)))
-    ):
+    found = best.copy() if effort is None and not best.within(CLOSE) else None
+    if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
@@ -254,7 +262,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> _Found:
     if task.effort is None or best.bound is None or best.bound.proof.parts:
         return
     fits = Fits.of(task.layout, task.wanted, task.loads)
-    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(work_limits.SHARE_OF_CASES)):
+    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES)):
         bound = of_proof(task, proven)
         if shares is None:
             yield None, bound
@@ -267,7 +275,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> _Found:
 def _thorough(task: Task, _: Placed, best: Best) -> _Found:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
     by_cases = best.bound is not None and bool(best.bound.proof.parts)
-    if task.effort is None or (by_cases and best.within(work_limits.CLOSE_BY_CASES)):
+    if task.effort is None or (by_cases and best.within(CLOSE_BY_CASES)):
         return
     prices = None
     for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads, task.effort):
@@ -330,17 +338,13 @@ def _finished(
     `nearly`: it is nearly within them already (see `repair`).
     """
     repair(placement, None if prices is None else prices / GRAIN, nearly=nearly)
-    near = work_limits.POLISHED if _is_large(task) else 0.0
+    near = POLISHED if _is_large(task) else 0.0
     polish(placement, 0 if bound is None else bound.least + int(near * bound.least))
     return PlacedPlan.of(placement)
 
 
 # The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.
-_ATTEMPTS: tuple[tuple[_Attempts, float], ...] = (
-    (_quick, work_limits.CLOSE),
-    (_by_cases, work_limits.FAIR),
-    (_thorough, work_limits.FAIR),
-)
+_ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR))
 
 
 def _for_nothing(task: Task, by_counts: SearchPlacement) -> Evened:
@@ -369,7 +373,7 @@ def _evened(
 
 def _is_large(task: Task) -> bool:
     """True where there are so many rows × brokers that exchanges take long."""
-    return len(task.layout.rows) * len(task.layout.targets) > work_limits.LARGE_PLACEMENT
+    return len(task.layout.rows) * len(task.layout.targets) > LARGE_PLACEMENT
 
 
 def _is_far(task: Task, placement: SearchPlacement) -> bool:
@@ -378,4 +382,4 @@ def _is_far(task: Task, placement: SearchPlacement) -> bool:
     Other loads than bytes on disk count as many bytes as they are worth.
     """
     total = int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())
-    return bool(placement.outside().sum() > work_limits.NEARLY_EVEN * total)
+    return bool(placement.outside().sum() > NEARLY_EVEN * total)
