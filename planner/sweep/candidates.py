@@ -9,7 +9,7 @@ every topic. Any worker makes any candidate from its number alone, so no table o
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.machinery import ModuleSpec
 from itertools import product
@@ -138,13 +138,6 @@ def without_pandas() -> None:
         sys.meta_path.remove(_NoPandas)
 
 
-class _Point(NamedTuple):
-    """What the optimum is asked for."""
-
-    balance: Balance
-    scenarios: str
-
-
 @dataclass(frozen=True)
 class CandidateRun:
     """Neighbouring candidates that differ in their seed alone, or in start index and shift.
@@ -268,21 +261,20 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Cand
     most = _most_solved(problem, sweep, count, among)
     given = budget_steps.asked(problem.budget) or any(sweep.grid.values())
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
-    points = (_Point(balance, each) for balance in _grid(problem, sweep.grid) for each in scenarios)
-    asked, *others = dict.fromkeys(points)
+    grid = _grid(problem, sweep.grid)
+    asked, *others = dict.fromkeys(CandidateRun("optimum", 1, each, of) for each in grid for of in scenarios)
     worth = _SOLVED_PLACEMENTS // among
     if sweep.solved is not None:
-        worth = most * max(_price(problem, point.balance) for point in (asked, *others))
+        worth = most * max(_price(problem, each.balance) for each in (asked, *others))
     left = max(0, worth - _price(problem, asked.balance))
     kept = left * (_OF_LADDER if budget_steps.asked(problem.budget) else 1 if given else _OWN_GRID)
     chosen, sure = [asked], _LEAST_OF_LADDER if budget_steps.asked(problem.budget) else 1
-    for point in others:
-        price = _price(problem, point.balance)
+    for each in others:
+        price = _price(problem, each.balance)
         if len(chosen) < most and (price <= kept or len(chosen) < sure):
-            chosen, kept, left = [*chosen, point], kept - price, left - price
+            chosen, kept, left = [*chosen, each], kept - price, left - price
     seeds = max(0, min(most - len(chosen), int(left) // _price(problem, asked.balance)))
-    again = CandidateRun("optimum", seeds, asked.balance, asked.scenarios, _seed(sweep, 1))
-    return [*(CandidateRun("optimum", 1, each.balance, each.scenarios) for each in chosen), again]
+    return [*chosen, replace(asked, count=seeds, first_seed=_seed(sweep, 1))]
 
 
 def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:

@@ -268,12 +268,6 @@ def named(problem: Problem, kind: str, failed: IntArray) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(map(str, ids))}"
 
 
-def brokers_of(problem: Problem, scenarios: FailureSets, failed: IntArray) -> list[int]:
-    """The ids of the brokers that fail."""
-    ids: list[int] = problem.broker_ids[np.isin(scenarios.domains.of, failed)].tolist()
-    return ids
-
-
 def explained(scenarios: FailureSets) -> str:
     """How many scenarios were looked at, and what that says of the others."""
     if not scenarios.drawn:

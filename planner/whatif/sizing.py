@@ -176,8 +176,10 @@ def _lasting(first: _First) -> Row:
 def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, Row]]:
     """At most so many plans, each with its first limit; none after the first that lasts."""
     problem, basis = question.problem, ScoringBasis.of(without(question.problem))
-    balance = problem.balance
-    tries = ((problem, balance), (question.with_end(), replace(balance, disk=NO_TOLERANCE)))
+    balance, end = problem.balance, question.case.forecast.problem
+    names = (*end.scenario_names, *problem.scenario_names)
+    with_end = replace(problem, scenario_names=names, scenario_ppm=end.scenario_ppm)
+    tries = ((problem, balance), (with_end, replace(balance, disk=NO_TOLERANCE)))
     for each, even in tries[:most]:
         try:
             solution = optimum.solve(replace(each, balance=even), even, worth=SIZED)
@@ -221,12 +223,6 @@ class _SizingQuestion:
                 rates = np.concatenate([rates, hours], axis=2)
             ways.append(rates.reshape(len(rates), -1))
         return cls(sizing, case, built, sizes, *ways)
-
-    def with_end(self) -> Problem:
-        """The problem whose windows also hold at the end of all months."""
-        end, built = self.case.forecast.problem, self.problem
-        names = (*end.scenario_names, *built.scenario_names)
-        return replace(built, scenario_names=names, scenario_ppm=end.scenario_ppm)
 
     def together(self) -> Limit | None:
         """The first limit that all brokers together reach, whatever the plan."""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from json import JSONDecoder
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from planner.inputs.importers.state_parts import (
     DECODER,
@@ -24,7 +24,7 @@ from planner.inputs.importers.state_parts import (
     shown,
     sound,
 )
-from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir, merged
+from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir, merged, partition_name
 from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-log-dirs --describe"
@@ -97,46 +97,15 @@ def places(text: str, file: str) -> LogDirs:
         if not is_id(broker):
             findings.append(Finding(place, f"{key}.broker", f"{broker!r} isn't a broker's id; {_HINT}"))
             continue
-        found = _AnsweredBroker.of(broker, item, key, place)
-        findings += found.findings
         if broker in brokers:
             findings.append(Finding(place, f"{key}.broker", f"{broker} is here twice; allowed: once"))
-        brokers[broker] = found.dirs
-        replicas += found.replicas
+        dirs, held = dict[str, LogDir](), dict[PartitionKey, ReplicaDir]()
+        findings += _add_log_dirs(item, key, place, broker, dirs, held)
+        brokers[broker] = tuple(dirs[path] for path in sorted(dirs))
+        replicas += held.values()
     if findings:
         raise ImportStateError(findings)
     return merged([LogDirs(tuple(brokers.items()), tuple(replicas))])
-
-
-class _AnsweredBroker(NamedTuple):
-    """One broker's log dirs and replicas, and what is wrong with its entry."""
-
-    dirs: tuple[LogDir, ...]
-    replicas: list[ReplicaDir]
-    findings: list[Finding]
-
-    @classmethod
-    def of(cls, broker: int, item: Any, key: str, place: Place) -> Self:
-        dirs: dict[str, LogDir] = {}
-        findings: list[Finding] = []
-        settled: dict[PartitionKey, ReplicaDir] = {}
-        moving: dict[PartitionKey, str] = {}
-        for at, entry in enumerate(items(item, "logDirs")):
-            there = f"{key}.logDirs[{at}]"
-            log_dir = _log_dir(entry, there, place)
-            if isinstance(log_dir, Finding):
-                findings.append(log_dir)
-            elif log_dir.path in dirs:
-                message = "is here twice for this broker; allowed: each log dir once"
-                findings.append(Finding(place, f"{there}.logDir", message))
-            else:
-                dirs[log_dir.path] = log_dir
-                findings += _add_replicas(entry, there, place, (broker, log_dir.path), settled, moving)
-        replicas = [
-            replace(replica, path=moving[name], moving=True) if name in moving else replica
-            for name, replica in settled.items()
-        ]
-        return cls(tuple(dirs[path] for path in sorted(dirs)), replicas, findings)
 
 
 def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[str, Any], Place]:
@@ -148,30 +117,36 @@ def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[s
     return value, place_of(text, start, file)
 
 
-def _add_replicas(
-    entry: Any,
+def _add_log_dirs(
+    item: Any,
     key: str,
     place: Place,
-    where: tuple[int, str],
-    settled: dict[PartitionKey, ReplicaDir],
-    moving: dict[PartitionKey, str],
+    broker: int,
+    dirs: dict[str, LogDir],
+    held: dict[PartitionKey, ReplicaDir],
 ) -> Iterator[Finding]:
-    """Add the replicas of the log dir `where` (broker, path) to those that lie in a dir or move to one; bad entries."""
-    broker, path = where
-    for at, item in enumerate(items(entry, "partitions")):
-        there = f"{key}.partitions[{at}]"
-        found = _replica(item, there, place)
-        if isinstance(found, Finding):
-            yield found
+    """Add a broker's log dirs, and its replicas; bad entries."""
+    moving: dict[PartitionKey, str] = {}
+    for at, entry in enumerate(items(item, "logDirs")):
+        there = f"{key}.logDirs[{at}]"
+        log_dir = _log_dir(entry, there, place)
+        if isinstance(log_dir, Finding) or log_dir.path in dirs:
+            twice = Finding(place, f"{there}.logDir", "is here twice for this broker; allowed: each log dir once")
+            yield log_dir if isinstance(log_dir, Finding) else twice
             continue
-        (topic, number), size_bytes, on_its_way = found
-        if on_its_way:
-            moving[topic, number] = path
-        elif (topic, number) in settled:
-            other = settled[topic, number].path
-            yield Finding(place, there, f"broker {broker} has {topic}-{number} in {other!r} too; allowed: one log dir")
-        else:
-            settled[topic, number] = ReplicaDir(topic, number, broker, path, size_bytes)
+        dirs[log_dir.path] = log_dir
+        for number, each in enumerate(items(entry, "partitions")):
+            found = _replica(each, f"{there}.partitions[{number}]", place)
+            if isinstance(found, Finding):
+                yield found
+            elif found[2]:
+                moving[found[0]] = log_dir.path
+            elif other := held.get(found[0]):
+                message = f"broker {broker} has {partition_name(*found[0])} in {other.path!r} too; allowed: one log dir"
+                yield Finding(place, f"{there}.partitions[{number}]", message)
+            else:
+                held[found[0]] = ReplicaDir(*found[0], broker, log_dir.path, found[1])
+    held |= {name: replace(held[name], path=path, moving=True) for name, path in moving.items() if name in held}
 
 
 def _log_dir(entry: Any, key: str, place: Place) -> LogDir | Finding:

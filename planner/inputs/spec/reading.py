@@ -122,8 +122,8 @@ def load(path: Path) -> Spec:
     # What stands inside a key that isn't acted on can't mislead a rule.
     ignored = tuple(f"{finding.key}{mark}" for finding in unsupported for mark in ".[")
     misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
-    groups = _GroupFiles.of(document, path.parent, misleading, topics.assignment)
-    findings = [*broken, *unsupported, *topics.findings, *groups.findings]
+    described, group_files, of_groups = _group_files(document, path.parent, misleading, topics.assignment)
+    findings = [*broken, *unsupported, *topics.findings, *of_groups]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
     rules = Rules(_OF_DOCUMENT, (*_OF_TOPICS, *of_patterns))
@@ -132,10 +132,10 @@ def load(path: Path) -> Spec:
         findings += document.placed(size_findings(document, topics.sizes))
     if findings or topics.assignment is None:
         raise SpecError(findings)
-    told = groups.inputs if document.get("report", "consumers") else ()
+    told = group_files if document.get("report", "consumers") else ()
     inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told)
     dirs = _log_dirs(written, path.parent)
-    spec = build_spec.build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
+    spec = build_spec.build_spec(document, topics.assignment, topics.sizes, inputs, dirs, described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
@@ -202,33 +202,28 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     )
 
 
-@dataclass(frozen=True)
-class _GroupFiles:
-    """The groups of the state files that `consumers` names, by path, and what was wrong with them."""
+def _group_files(
+    document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None
+) -> tuple[Described, list[InputRow], list[Finding]]:
+    """The groups of the state files that `consumers` names, the files, and what is wrong with them.
 
-    described: Described
-    inputs: tuple[InputRow, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-    @classmethod
-    def of(cls, document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None) -> Self:
-        """The consumer groups' state files; none is opened where the key `consumers` is broken."""
-        if any(finding.key.startswith("consumers") for finding in broken):
-            return cls({})
-        described: dict[str, tuple[DescribedGroup, ...]] = {}
-        inputs, findings = list[InputRow](), list[Finding]()
-        for keys, written in state_files_of_groups(document):
-            try:
-                text, read = read_text(folder / written, written)
-                described[written] = consumer_groups.parse(text, (folder / written).as_posix())
-                inputs.append(read)
-            except file_reading.UnreadableError as error:
-                findings.append(document.finding(keys, str(error)))
-            except SpecError as error:
-                findings += error.findings
-        if assignment is not None:
-            findings += document.placed(described_findings(document, described, assignment))
-        return cls(described, tuple(inputs), tuple(findings))
+    None is opened where the key `consumers` is broken.
+    """
+    described, inputs, findings = dict[str, tuple[DescribedGroup, ...]](), list[InputRow](), list[Finding]()
+    if any(finding.key.startswith("consumers") for finding in broken):
+        return described, inputs, findings
+    for keys, written in state_files_of_groups(document):
+        try:
+            text, read = read_text(folder / written, written)
+            described[written] = consumer_groups.parse(text, (folder / written).as_posix())
+            inputs.append(read)
+        except file_reading.UnreadableError as error:
+            findings.append(document.finding(keys, str(error)))
+        except SpecError as error:
+            findings += error.findings
+    if assignment is not None:
+        findings += document.placed(described_findings(document, described, assignment))
+    return described, inputs, findings
 
 
 def _log_dirs(document: Document, folder: Path) -> LogDirs:

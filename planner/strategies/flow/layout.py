@@ -109,8 +109,8 @@ class Layout:
         return reachable
 
     @cached_property
-    def _rack_nodes(self) -> IntArray:
-        """(M, R): node of (row, rack); the row's own node where that rack needs none."""
+    def rack_nodes(self) -> IntArray:
+        """(M, R): node from which a row's replicas in a rack go out; the row's own node where that rack needs none."""
         own = np.arange(len(self.rows), dtype=np.int32)[:, None]
         needed = self.needs_node
         numbers = len(self.rows) + np.cumsum(needed.ravel(), dtype=np.int32).reshape(needed.shape) - 1
@@ -148,10 +148,6 @@ class Layout:
         """(T,): replicas of the rows that may move."""
         return np.bincount(self.topics, weights=self.factors, minlength=self.topic_count).astype(np.int64)
 
-    def rack_node(self, rows: IntArray, racks: IntArray) -> IntArray:
-        """Node from which a row's replicas in a rack go out."""
-        return self._rack_nodes[rows, racks]
-
     def pool(self, topics: IntArray, groups: IntArray) -> IntArray:
         """Node of a topic's newcomers in a group of brokers."""
         return (self.first_pool + topics * len(self.group_racks) + groups).astype(np.int32)
@@ -168,15 +164,8 @@ class Layout:
     def rack_arcs(self) -> min_cost_flow.Arcs:
         """From each row to its rack nodes, with what the rack rule allows there."""
         rows, racks = np.nonzero(self.needs_node)
-        nodes = self._rack_nodes[rows, racks]
+        nodes = self.rack_nodes[rows, racks]
         return min_cost_flow.arcs(rows.astype(np.int32), nodes, self.most[rows, racks], 0, self.least[rows, racks])
-
-    def supplies(self) -> LongArray:
-        """What each node sends (+) or takes (-)."""
-        supplies = np.zeros(self.sink + 1, dtype=np.int64)
-        supplies[: len(self.rows)] = self.factors
-        supplies[self.sink] = -int(self.factors.sum())
-        return supplies
 
     def free_brokers(self, rows: BoolArray) -> tuple[IntArray, IntArray]:
         """(row, broker) pairs of the masked rows for each broker that none of their replicas could stay on."""
@@ -314,7 +303,10 @@ class Network:
     @property
     def supplies(self) -> LongArray:
         """What each node sends (+) or takes (-)."""
-        return self.layout.supplies()
+        layout, supplies = self.layout, np.zeros(self.layout.sink + 1, dtype=np.int64)
+        supplies[: len(layout.rows)] = layout.factors
+        supplies[layout.sink] = -int(layout.factors.sum())
+        return supplies
 
     @property
     @lru_cache(maxsize=1)  # noqa: B019 - on purpose: a large cluster's take hundreds of megabytes
@@ -328,19 +320,19 @@ class Network:
             may_arrive = np.where(layout.forbidden.ravel(), 0, may_arrive)
         return min_cost_flow.join(
             min_cost_flow.arcs(
-                layout.rack_node(keep_rows, layout.racks[keep_brokers]),
+                layout.rack_nodes[keep_rows, layout.racks[keep_brokers]],
                 layout.cell(layout.topics[keep_rows], keep_brokers),
                 1,
                 layout.keep_costs[layout.home >= 0],
             ),
             min_cost_flow.arcs(
-                layout.rack_node(enter_rows, enter_racks),
+                layout.rack_nodes[enter_rows, enter_racks],
                 layout.pool(layout.topics[enter_rows], enter_groups),
                 np.minimum(layout.most[enter_rows, enter_racks], layout.group_sizes[enter_groups]),
                 layout.enter_costs[enter_rows, enter_groups],
             ),
             min_cost_flow.arcs(
-                layout.rack_node(own_rows, layout.racks[own_brokers]),
+                layout.rack_nodes[own_rows, layout.racks[own_brokers]],
                 layout.cell(layout.topics[own_rows], own_brokers),
                 1,
                 layout.enter_costs[own_rows, layout.groups[own_brokers]],
