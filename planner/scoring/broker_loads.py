@@ -227,12 +227,6 @@ def read_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray, r
     return int(problem.bytes_out_per_sec[(leaders >= 0) & ~there].sum())
 
 
-def over_the_week(problem: Problem, assignment: IntArray) -> dict[str, int]:
-    """HOURS of one assignment (P, W), each by its name; -1 where the hours of the week aren't known."""
-    week = Week.of(problem)
-    return dict.fromkeys(HOURS, -1) if week is None else dict(zip(HOURS, week.judged(assignment), strict=True))
-
-
 def _sums(
     problem: Problem, replicas: IntArray, leaders: IntArray, groups: IntArray, shape: tuple[int, int, IntArray]
 ) -> LongArray:

@@ -36,10 +36,7 @@ class JavaRandom:
             raise ValueError(f"bound must be positive, not {bound}")
         if bound & (bound - 1) == 0:
             return (bound * self._next(31)) >> 31
-        return self._next_int_any(bound)
-
-    def _next_int_any(self, bound: int) -> int:
-        """`nextInt(bound)` where the bound is no power of two: draws from the last, cut short, round are refused."""
+        # Draws from the last, cut short, round are refused.
         while True:
             bits = self._next(31)
             value = bits % bound

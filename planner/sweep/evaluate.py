@@ -19,7 +19,7 @@ from planner.model.balance import WINDOWS, Balance
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring import growth_scenarios, score
-from planner.scoring.broker_loads import HOURS, Week, over_the_week
+from planner.scoring.broker_loads import HOURS, Week
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.kafka_classic import draws
 from planner.strategies.optimum import UNKNOWN, Proposal
@@ -180,7 +180,7 @@ def row_of_given(
 
     `balance` and `scenarios` are what it is said to be for.
     """
-    found = score.score(ScoringBasis.of(problem), assignment)
+    found, week = score.score(ScoringBasis.of(problem), assignment), Week.of(problem)
     return {
         "strategy": strategy,
         "seed": 0,
@@ -189,7 +189,7 @@ def row_of_given(
         "scenarios": scenarios,
         **{knob: str(getattr(balance, knob)) for knob in WINDOWS},
         **{field.name: int(getattr(found, field.name)[0]) for field in fields(found)},
-        **over_the_week(problem, assignment),
+        **dict(zip(HOURS, [-1] * len(HOURS) if week is None else week.judged(assignment), strict=True)),
     }
 
 

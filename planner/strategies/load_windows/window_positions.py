@@ -106,20 +106,16 @@ def cheapest(
 def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
     """The cheapest of the starts that are worth a try."""
     lows = anywhere.lows
-    found = search.within(_next_to(search, wanted, relaxed)).best(lows)
+    # The windows that begin next to what the relaxed placement holds.
+    assignment = today(search.problem)
+    assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
+    found = search.within(near(search.problem, search.balance, wanted, assignment)).best(lows)
     if _judged(found) <= _judged(relaxed) or not (found.evened is None or search.small):
         return found
     # What costs least before windows of bytes is brought into those.
     guesses = (_topic_starts(search, wanted, anywhere), wanted)
     guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
     return min(found, search.within(guess).best(lows), key=_judged)
-
-
-def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
-    """The windows that begin next to what the relaxed placement holds."""
-    assignment = today(search.problem)
-    assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
-    return near(search.problem, search.balance, wanted, assignment)
 
 
 def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
@@ -173,7 +169,9 @@ class _Search:
         first = self.at(self.low)
         if first.evened is None or not self.small:
             return first
-        return self._moved(self.low, lows, first)
+        low = self.low
+        found = self._moved_by(-1, low, lows, first)
+        return found if found is not first else self._moved_by(1, low, lows, first)
 
     def at(self, low: int) -> Started:
         """Everything at a start."""
@@ -216,12 +214,8 @@ class _Search:
                 low = middle + 1
         return low
 
-    def _moved(self, low: int, lows: range, best: Started) -> Started:
-        """A start and what is there, moved up or down while that saves bytes."""
-        found = self._moved_by(-1, low, lows, best)
-        return found if found is not best else self._moved_by(1, low, lows, best)
-
     def _moved_by(self, step: int, low: int, lows: range, best: Started) -> Started:
+        """A start and what is there, moved up or down while that saves bytes."""
         while (low := low + step) in lows:
             tried = self.at(low)
             if _judged(tried) >= _judged(best):
