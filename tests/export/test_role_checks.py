@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from role_files import loaded
 
 checks, output = loaded("module_utils/kafka_reassign_checks"), loaded("module_utils/kafka_reassign_output")
+Cluster = loaded("module_utils/kafka_reassign_cluster").Cluster
 
 # a-0 is at its target, a-1 where it was found, a-2 has the right brokers in another order, a-3 is elsewhere, a-4 gone.
 DESCRIBED = {
@@ -216,3 +219,24 @@ def test_what_brokers_lead_that_others_could() -> None:
     assert ["a-0"] == checks.led_by(described, {1})
     assert ["a-2"] == checks.led_by(described, {2})
     assert [] == checks.led_by(described, {1, 2})
+
+
+def test_a_move_that_completes_between_two_answers_is_no_stranger(tmp_path: Path) -> None:
+    """The controller has no reassignment any more when a broker that is behind still shows the list of one."""
+    wanted, before = {"topic": "a", "partition": 0, "replicas": [3, 2, 4]}, [3, 1, 2]
+    for name, row in {"target": wanted, "origin": wanted | {"replicas": before}}.items():
+        (tmp_path / name).write_text(json.dumps({"partitions": [row]}))
+    (tmp_path / "states.json").write_text(json.dumps({"a-0": ["3,1,2", "3,2,4"]}))
+    moving = "Replicas: 3,2,4,1\tIsr: 1,2,3\tAdding Replicas: 4\tRemoving Replicas: 1"
+    answers = {
+        "brokers": "".join(f"h:9092 (id: {broker} rack: a isFenced: false) -> (\n" for broker in range(1, 5)),
+        "reassign": "No partition reassignments found.\n",
+        "topics": f"Topic: a\tTopicId: x\tConfigs: \n\tTopic: a\tPartition: 0\tLeader: 3\t{moving}\tElr: \n",
+    }
+    given = {"planned_log_dirs": {}, "racks": {}, "direction": "apply", "allow_under_replicated": False}
+    given |= {"expected_brokers": [1, 2, 3, 4], "leaving_brokers": [], "plan_dir": str(tmp_path)}
+    given |= {"target": str(tmp_path / "target"), "origin": str(tmp_path / "origin")}
+    given |= {"tools": {each: [each] for each in answers}}
+    module = SimpleNamespace(params=given, run_command=lambda argv, **_: (0, answers[argv[0]], ""))
+    found = Cluster(module).check()
+    assert ("", ["a-0"]) == (found["problem"], found["moving"])

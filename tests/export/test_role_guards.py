@@ -40,11 +40,12 @@ def test_what_verify_and_list_print_is_told_apart() -> None:
         "Reassignment of partition a.b-0 is still in progress.\n"
         "Reassignment of replica a.b-1-4 is still in progress.\n"
         "Reassignment of replica a.b-1-5 is still in progress.\n"
+        "Partition e-0 on broker 4 is not being moved from log dir /d1 to /d2.\n"
         "Reassignment of partition c-7 is completed.\n"
         "There is no active reassignment of partition d-1, but replica set is 1,2 rather than 2,3.\n"
     )
     assert ["a.b-0", "a.b-1"] == look.moving(text)
-    assert ["d-1 (replicas 1,2)"] == look.elsewhere(text)
+    assert ["d-1 (replicas 1,2)", "e-0 (another log dir)"] == look.elsewhere(text)
     assert ["c-7"] == look.reached(text)
     running = "Current partition reassignments:\norders-0: replicas: 4,1,2. adding: 4. removing: 2.\n"
     assert {"orders-0": [4, 1]} == look.listed(running)
@@ -190,7 +191,7 @@ def waited(
 
     def looked(deep: bool, measure: bool) -> dict[str, Any]:
         found = {"rc": 0, "moving": ["a-0"], "partitions": 2, "elsewhere": [], "copied_bytes": 500, "reasons": {}}
-        return found | (left.pop(0) if len(left) > 1 else left[0])
+        return found | (left.pop(0) if len(left) > 1 else left[0]) | ({} if deep else {"reasons": {}})
 
     action.look = looked
     return run(action), printed, clock.now

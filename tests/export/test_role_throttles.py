@@ -52,7 +52,7 @@ def test_a_describe_says_what_is_reassigned() -> None:
         "\tAdding Replicas: 4\tRemoving Replicas: 3\tElr: \tLastKnownElr: \n"
         "\tTopic: a\tPartition: 1\tLeader: 1\tReplicas: 3,1,2\tIsr: 1,2\tElr: \tLastKnownElr: \n"
     )
-    assert ["a-0"] == output.reassigned(text)
+    assert {"a-0": [1, 2, 4]} == output.reassigned(text)
     assert {"a-0": (1, [1, 2, 4, 3], [1, 2]), "a-1": (1, [3, 1, 2], [1, 2])} == output.partitions(text)
 
 

@@ -84,8 +84,9 @@ class Cluster:
         problem = checks.absent(given["expected_brokers"], racks, given["racks"]) or self.unusable_dirs()
         if problem:
             return {**found, "problem": problem}
-        text, listed = self.required("topics", "--describe"), self.required("reassign", "--list")
-        running = output.listed(listed)
+        # What completes between the two answers moves in the first, and in that of a broker that is behind.
+        listed, text = self.required("reassign", "--list"), self.required("topics", "--describe")
+        running = {**output.reassigned(text), **output.listed(listed)}
         described, placed = output.partitions(text), self.of_log_dirs()
         target, origin = self.lists()
         stands = checks.standing(target, origin, described, running, output.misplaced(placed))

@@ -230,11 +230,7 @@ class Throttles:
         active = output.listed(self.cluster.required("reassign", "--list"))
         own = [name for name in active if int(name.rpartition("-")[2]) in _numbers(record, name)]
         if own and not by_name:
-            moves = (
-                "1 partition of the plan still moves"
-                if len(own) == 1
-                else f"{len(own)} partitions of the plan still move"
-            )
+            moves = f"{len(own)} partition{' of the plan still moves' if len(own) == 1 else 's of the plan still move'}"
             return {"said": [f"{moves}, so the throttles stay."], "moving": own}
         brokers, seen = self.settled(record, active)
         return {"said": said + seen + self.finish(record, brokers), "moving": []}

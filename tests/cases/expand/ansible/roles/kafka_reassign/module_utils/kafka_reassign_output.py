@@ -39,6 +39,7 @@ _LISTED = re.compile(
 )
 _ADDED_AND_REMOVED = re.compile(r"^([A-Za-z0-9._-]+): .* adding: ([0-9,]+)[.] removing: ([0-9,]+)[.]", re.MULTILINE)
 _ADDING = re.compile("Adding Replicas: ([0-9,]+)")
+_REMOVING = re.compile("Removing Replicas: ([0-9,]+)")
 # Offset, end and lag of a partition; what follows them is the member, its host and its client, or dashes.
 _LAG = re.compile(r"\s[0-9]+\s+(?:[0-9]+|-)\s+(?:[0-9]+|-)\s+([0-9]+|-)\s+\S+\s+\S+\s+\S+\s*$", re.MULTILINE)
 _NAMED = 5
@@ -63,10 +64,14 @@ def partitions(text):
 
 
 def reassigned(text):
-    """Partitions that are being reassigned, in the output of kafka-topics --describe."""
-    return sorted(
-        f"{topic}-{number}" for topic, number, _, _, _, rest in _PARTITION.findall(text) if "ing Replicas: " in rest
-    )
+    """{partition: its list at the end of its reassignment} in the output of kafka-topics --describe."""
+    found = {}
+    for topic, number, _, replicas, _, rest in _PARTITION.findall(text):
+        if "ing Replicas: " in rest:
+            removing = _REMOVING.search(rest)
+            leave = ids(removing.group(1)) if removing else []
+            found[f"{topic}-{number}"] = [broker for broker in ids(replicas) if broker not in leave]
+    return dict(sorted(found.items()))
 
 
 def adding(text):
@@ -129,8 +134,10 @@ def misplaced(text):
 
 
 def elsewhere(text):
-    """Partitions that don't move and aren't where they should be, with their lists, in the output of --verify."""
-    return sorted({name + (f" (replicas {now})" if now else " (gone)") for name, now in _ELSEWHERE.findall(text)})
+    """Partitions that don't move and aren't where they should be, with what is wrong, in the output of --verify."""
+    found = {name: f" (replicas {now})" if now else " (gone)" for name, now in _ELSEWHERE.findall(text)}
+    inside = dict.fromkeys(misplaced(text) - {*moving(text)}, " (another log dir)")
+    return sorted(name + said for name, said in {**inside, **found}.items())
 
 
 def listed(text):
