@@ -24,6 +24,32 @@ path.write_text(json.dumps(json.loads(path.read_text()) | {"failing": {"kafka-co
 """
 LEFT = "The throttles of the run may still be set, because they could not be put back: kafka-configs.sh --describe"
 
+# A connection that breaks for as many commands as a file says.
+BREAKS = """DOCUMENTATION = '''
+name: breaks
+short_description: local, with breaks
+description: [local, with breaks]
+extends_documentation_fragment: [connection_pipelining]
+'''
+import pathlib
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.connection import local
+class Connection(local.Connection):
+    transport = "breaks"
+    def exec_command(self, *given, **named):
+        left = pathlib.Path({path!r})
+        if left.exists() and (number := int(left.read_text())):
+            left.write_text(str(number - 1))
+            raise AnsibleConnectionFailure("Connection reset by peer")
+        return super().exec_command(*given, **named)
+"""
+# As a guard command: at its second start, which is in the first batch, the connection breaks.
+SECOND = """import pathlib
+starts, path = pathlib.Path(__file__ + ".starts"), pathlib.Path({path!r})
+starts.write_text((starts.read_text() if starts.exists() else "") + "x")
+starts.read_text() == "xx" and path.write_text("3")
+"""
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
@@ -118,3 +144,49 @@ def test_a_setting_of_the_inventory_that_is_misspelled(site: Site) -> None:
     run = site.play("apply")
     assert (2, 0) == (run.code, len(site.cluster["calls"])), run.output
     assert "no such setting; the nearest is kafka_reassign_stop_file. Nothing was started" in run.text
+
+
+def test_a_connection_that_breaks_holds_the_run(site: Site) -> None:
+    """A batch moves for hours; that the admin host can't be reached for a moment doesn't end the run."""
+    folder, path = site.folder / "ansible" / "connection_plugins", str(site.folder.parent / "breaks")
+    folder.mkdir()
+    (folder / "breaks.py").write_text(BREAKS.format(path=path))
+    (script := site.folder.parent / "second.py").write_text(SECOND.format(path=path))
+    site.set_cluster(polls=9)
+    settings = {"kafka_reassign_guard_command": [sys.executable, str(script)], "kafka_reassign_guard_seconds": 0}
+    run = site.play("apply", "-e", "ansible_connection=breaks", "-e", json.dumps(settings))
+    assert (0, TARGET) == (run.code, site.replicas()), run.output
+    held = "HELD, Batch 01 of 3: the admin host has no answer: Connection reset by peer. Replicas keep moving"
+    goes_on = "GOES ON, Batch 01 of 3, no longer held: the admin host has no answer: Connection reset by peer."
+    assert (True, True) == (held in run.text, goes_on in said(site)), run.output
+
+
+def test_no_task_timeout_ends_a_batch(site: Site) -> None:
+    """An ansible.cfg for all of an operator's playbooks may have one; a batch moves for hours."""
+    with (site.folder / "ansible" / "ansible.cfg").open("a") as config:
+        config.write("task_timeout = 1\n")
+    site.set_cluster(polls=30)
+    run = site.play("apply")
+    assert (0, TARGET) == (run.code, site.replicas()), run.output
+
+
+@pytest.mark.parametrize("options", [("--skip-tags", "precheck"), ("--start-at-task", "Record the existing throttles")])
+def test_checks_that_are_left_out(site: Site, options: tuple[str, str]) -> None:
+    """Without their results nothing is started, and that is the reason that is told."""
+    run = site.play("apply", *options)
+    assert (2, 0) == (run.code, len(site.cluster["calls"])), run.output
+    assert "Nothing was started: the checks were left out, by --skip-tags or --start-at-task; run it" in run.text
+
+
+def test_two_playbooks_of_one_command(site: Site) -> None:
+    """That the first one ended well doesn't hide that the second one didn't, as in a drill of the way back."""
+    hook, told = (site.folder.parent / name for name in ("forth.yml", "told.yml"))
+    forth = "kafka_reassign_event.direction == 'apply'"
+    hook.write_text(f"---\n- name: Go forth only\n  ansible.builtin.assert:\n    that: {forth}\n")
+    told.write_text("---\n- name: Tell\n  ansible.builtin.debug:\n    msg: TOLD {{ kafka_reassign_event.direction }}\n")
+    hooks = {"kafka_reassign_after_batch": str(hook), "kafka_reassign_on_failure": str(told)}
+    both = "---\n- import_playbook: apply.yml\n- import_playbook: rollback.yml\n"
+    (site.folder / "ansible" / "both.yml").write_text(both)
+    run = site.play("both", "-e", json.dumps(hooks))
+    assert (2, True) == (run.code, "The run stopped at batch 02: see the output of the run." in run.text), run.output
+    assert "TOLD rollback" in run.text

@@ -151,6 +151,8 @@ def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> Non
         "Stopped before step 2 of 4: not in report.md: partitions would refuse writes with acks=all: a-1. None of its "
         "brokers was restarted. Run the playbook again with -e kafka_reassign_from_step=2 to go on" in run.text
     )
+    assert said(site)[-1].startswith("The run stopped before step 2 of 4: not in report.md: partitions")
+    assert (True, True) == (said(site)[-1] in run.text, said(site)[-1].endswith("from the cluster as it is now."))
     assert [1] == site.cluster["restarted"]
     site.set_cluster(partitions=site.cluster["partitions"] | {"a-1": spoilt["a-1"] | {"least": 2}})
     assert 0 == (run := play(site, "-e", "kafka_reassign_from_step=2")).code, run.output
@@ -210,6 +212,7 @@ def test_tasks_before_and_after_each_restart(site: Site) -> None:
     assert 0 == play(site, *given, "--check").code
     assert "" == notes.read_text()
     assert 2 == play(site, *given, "-e", "stop=before_restart2").code
+    assert "The run stopped at step 2: see the output of the run." == said(site)[-1]
     assert [1] == site.cluster["restarted"]
     assert 2 == play(site, *given, "-e", "stop=after_restart2", "-e", "kafka_reassign_from_step=2").code
     assert LEADERS | {"c-0": 2} == site.leaders()  # broker 4, not its preferred leader, led it

@@ -8,7 +8,7 @@ import time
 from datetime import datetime, timezone
 from zoneinfo import ZoneInfo
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
@@ -177,15 +177,15 @@ class ActionModule(ActionBase):
         given, stray = self.given, self.task_vars.get("_raw_params", "")
         if problem := check_settings(self.reactions, given.get("lag_limits"), given.get("window"), stray):
             raise AnsibleActionFail(problem)
+        if (stopped := given.get("stopped")) and given.get("journal"):
+            self.tell("stopped", f"The run stopped {stopped}.")
         own = {"look": self.waited, "summary": self.summary}
-        return own.get(self.given.get("ask", "look"), self.module)()
+        return own.get(given.get("ask", "look"), self.module)()
 
     def summary(self):
-        """Say why the run stopped short of its end, and what its batches took and copied beside what was planned."""
+        """Say what the batches of the run took and copied beside what was planned."""
         found = self.module()
         if self.given.get("journal"):
-            if stopped := self.given.get("stopped"):
-                self.tell("stopped", f"The run stopped {stopped}.")
             self.tell("summary", summed_up(found["seconds"], found["figures"], found["elections"]))
             self.module(ask="note")
         return found
@@ -237,6 +237,7 @@ class ActionModule(ActionBase):
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
         self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
         self.measured = (0, 0)  # Seconds since the start and bytes, at the last line.
+        self.last = {"moving": [], "elsewhere": [], "partitions": 0}
         # Right before a batch there was a look at the cluster already.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
         next_line, second_looks = self.started + _LINE_SECONDS, 0
@@ -244,10 +245,9 @@ class ActionModule(ActionBase):
             now = time.monotonic()
             deep, measure = now >= next_cluster, now >= next_line
             look = self.look(deep, measure)
-            if deep:
-                next_cluster = now + float(self.given["guard_seconds"])
-                if cancel := self.judge(self.reasons(look)):
-                    return {**look, "failed": True, "cancel": True, "msg": cancel}
+            next_cluster = now + float(self.given["guard_seconds"]) if deep else next_cluster
+            if (deep or look["reasons"]) and (cancel := self.judge(self.reasons(look))):
+                return {**look, "failed": True, "cancel": True, "msg": cancel}
             if measure:
                 next_line = now + _LINE_SECONDS
                 self.line(look)
@@ -311,22 +311,30 @@ class ActionModule(ActionBase):
     def look(self, deep, measure):
         """Ask how far the batch is; `deep` inspects the cluster, too, and `measure` adds up the bytes copied."""
         measure = measure and bool(self.given.get("planned_bytes"))
-        found = self.module(look_at_cluster=deep, measure=measure, verify=self.moves)
+        try:
+            found = self.module(look_at_cluster=deep, measure=measure, verify=self.moves)
+        except AnsibleActionFail as error:
+            # As while the connection to the admin host is broken.
+            found = {**self.last, "rc": 1, "stderr": str(error), "reasons": {"no_answer": str(error)}}
         if self.given.get("once") and "no_answer" in found["reasons"]:
             raise AnsibleActionFail(found["reasons"]["no_answer"])
-        return {**found, "rc": found.get("rc", 0), "moving": found.get("moving", [])}
+        self.last = {**found, "rc": found.get("rc", 0), "moving": found.get("moving", [])}
+        return self.last
 
     def module(self, **further):
         """Call the module on the admin host, with `further` arguments; its result."""
         arguments = {key: value for key, value in self.given.items() if key not in _OWN}
         arguments.update(further, entries=self.entries)
-        self.entries = []
-        found = self._execute_module("kafka_reassign", module_args=arguments, task_vars=self.task_vars)
+        try:
+            found = self._execute_module("kafka_reassign", module_args=arguments, task_vars=self.task_vars)
+        except AnsibleConnectionFailure as error:
+            found = {"unreachable": True, "msg": str(error)}
         if found.get("failed") or found.get("unreachable"):
             # An exception of the module: its text is where the version of Ansible puts it.
             said = found.get("msg") or getattr(getattr(found.get("exception"), "event", None), "msg", "")
             said = " ".join(filter(None, (said, (found.get("module_stderr") or "")[-500:])))
             raise AnsibleActionFail(said if found.get("calls") else f"the admin host has no answer: {said}")
+        self.entries = []
         self.tool_starts += len(found["calls"])
         for said in found.get("said", []):
             say(said)
