@@ -41,6 +41,9 @@ LOOPBACK = "127.0.0.1"
 CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
 # Spark's own number for clusters. Its local masters would give up when a worker process dies for the first time.
 TASK_FAILURES = 4
+# What Spark takes for a master. Of anything else Java would print a stack.
+_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
+_MASTERS = "spark://host:7077, k8s://https://host:6443, yarn or local[*]"
 _PACKAGES = ("planner", "spark_jobs")
 _CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 
@@ -201,6 +204,8 @@ def code_archives(folder: Path) -> tuple[str, ...]:
 def _classic_options(
     master: str, scratch: Path, java_options: str | None, recording: Recording | None, many_rows: bool
 ) -> dict[str, str]:
+    if not _MASTER.fullmatch(master):
+        raise SetupError(f"--master {master}: no Spark master; allowed: {_MASTERS}")
     if master.startswith("spark://"):
         _any_answers(f"--master {master}", "Spark master", _addresses(master), MASTER_PORT)
     found = java.find()

@@ -38,8 +38,8 @@ class Sources:
 
     @property
     def any(self) -> bool:
-        """True if there is anything to read."""
-        return bool(self.files) or self.bootstrap_servers is not None
+        """True if there is anything to read, or an option that wants something to read."""
+        return bool(self.files) or self.bootstrap_servers is not None or self.command_config is not None
 
 
 def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":

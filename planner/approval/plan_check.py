@@ -92,6 +92,8 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
     """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster of `sources` if given."""
     plan = plan_file.read(path)
     found = _held(path, plan, render(plan)) if path.is_dir() else None
+    if wanted.strict_state and not sources.any:
+        raise SetupError("--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers")
     seen = read_now(sources) if sources.any else None
     fit = None if seen is None else staleness.fit(plan, seen)
     after = None if seen is None else since(plan, seen)
@@ -161,12 +163,12 @@ def _own_files(path: Path, found: FolderCheck) -> Refusal:
     )
 
 
-def parse_now(text: str | None) -> datetime | None:
+def parse_now(text: str | None, option: str = "--now") -> datetime | None:
     """The moment that an option gives, None without the option; SetupError for anything else."""
     try:
         return None if text is None else amounts.parse_moment(text)
     except ValueError:
-        raise SetupError(f"{text!r} isn't a moment; allowed: {amounts.MOMENT_ALLOWED}") from None
+        raise SetupError(f"{option} {text!r} isn't a moment; allowed: {amounts.MOMENT_ALLOWED}") from None
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

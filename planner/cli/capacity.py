@@ -33,7 +33,7 @@ from planner.whatif import growth_cases, growth_report, load_view, sizing, sizin
 @click.option("--show", is_flag=True, help="Show FILE, a profile, instead of making one.")
 @click.option("--html", "page", type=FILE, help="Also write a page with plots.")
 @click.option("--column", "columns", multiple=True, help="NAME=COLUMN: a table's column for time, topic, size_bytes, …")
-@click.option("--time-zone", default="UTC", show_default=True, help="The cluster's time zone, such as Europe/Berlin.")
+@click.option("--time-zone", help="The cluster's time zone, such as Europe/Berlin. [default: UTC]")
 @engine_options()
 @format_option
 def load(
@@ -42,7 +42,7 @@ def load(
     show: bool,
     page: Path | None,
     columns: tuple[str, ...],
-    time_zone: str,
+    time_zone: str | None,
     engine: EngineOptions,
     form: Format,
 ) -> int:
@@ -50,8 +50,8 @@ def load(
 
     A FILE is a table (Parquet, CSV, JSON lines), an answer of Prometheus, or what Kafka's tools print.
     """
-    if show and (len(files) != 1 or out):
-        raise click.UsageError("--show takes one profile, and no --output")
+    if show and (len(files) != 1 or out or columns or time_zone is not None):
+        raise click.UsageError("--show takes one profile, and no --output, --column or --time-zone")
     if not show and out is None:
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
     for option, path, begins in (("--output", out, PARQUET), ("--html", page, PAGE)):
@@ -62,7 +62,7 @@ def load(
         rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
         on_spark(engine, otherwise=True)
-        rows, about = _made(files, _names(columns), _zone(time_zone), engine)
+        rows, about = _made(files, _names(columns), _zone("UTC" if time_zone is None else time_zone), engine)
         content = profile_file.encoded(rows, about)
         replace_file(out, content)
     if page:
@@ -176,6 +176,8 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
     """
     if (row is None) != (out is None):
         raise click.UsageError("--row and --output go together")
+    if row is not None and page is not None:
+        raise click.UsageError("--html is the page of the table; allowed: without --row")
     spec = reading.load(path)
     try:
         wanted = sizing.combinations(spec)
@@ -186,6 +188,7 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         echo_line(f"{out}: next: planner whatif {out}", err=True)
         return 0
     if page:
+        require_writable("--html", page)
         require_unread("--html", page, reading.files_read(path, spec), PAGE)
     rows = computed(
         engine,

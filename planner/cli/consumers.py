@@ -42,7 +42,7 @@ def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     plan = None if options.plan is None else plan_file.read(options.plan)
     if plan is not None and not plan_file.of_same_files(plan, spec):
-        said = f"{path} or its state has changed since it was made; make the plan again"
+        said = f"isn't made from {path} and its state as they are now; make the plan again"
         raise StalePlanError(f"{options.plan}: {said}")
     replicas = None if plan is None else consumers_report.replicas_of(plan)
     with importable(path.resolve().parent, spec.consumers):
@@ -51,7 +51,7 @@ def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
         for name in options.groups:
             if name not in known:
                 guess = did_you_mean(name, known)
-                raise PlannerError(f"--group {name} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
+                raise PlannerError(f"--group {name!r} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
         groups = tuple(group for group in groups if not options.groups or group.name in options.groups)
         question = ConsumersQuestion(spec, groups, _partition_counts(spec, options.grown), options.keys, replicas)
         document = consumers_report.document(question, (headline.first_step(plan) if plan else "") or None)

@@ -54,7 +54,7 @@ def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     if plan_file.of_same_files(made, spec):
         return Subject.of(spec, made)
     if found is None:
-        raise StalePlanError(f"{plan}: {path} or its state has changed since it was made; make the plan again")
+        raise StalePlanError(f"{plan}: isn't made from {path} and its state as they are now; make the plan again")
     note = (
         f"{found.name} was made from files that have changed, so only today is shown; "
         f"planner whatif {path.name} makes it again"

@@ -291,7 +291,7 @@ def resume(
     """
     if not sources.any:
         raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")
-    plan_check.parse_now(captured_at)
+    plan_check.parse_now(captured_at, "--captured-at")
     checked = plan_check.check(
         path, Sources(), one_spec.rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC))
     )

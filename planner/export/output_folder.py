@@ -248,6 +248,8 @@ def require_writable(option: str, out: Path) -> None:
     """SetupError if a file couldn't be written, before the minutes of work that it takes to make it."""
     goal = Path(os.path.realpath(out))
     folder, replaced = goal.parent, goal.is_file() or not goal.exists()
+    if goal.is_dir():
+        raise SetupError(f"{option} {out}: is a folder; allowed: a file")
     if not folder.is_dir():
         raise SetupError(f"{option} {out}: {folder} isn't a folder; allowed: a file in a folder that exists")
     if replaced and not os.access(folder, os.W_OK | os.X_OK):

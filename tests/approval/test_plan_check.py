@@ -167,7 +167,24 @@ def test_an_expired_plan_is_refused(planner: Run, site: Path) -> None:
 
     assert (1, "") == (late.code, late.out)
     assert "was valid until 2026-11-27T10:00:00Z, now it is 2026-11-27T22:00:00Z" in late.err
-    assert "isn't a moment; allowed: " in planner("check", site / "expand.plan", "--now", "noon").err
+    assert "--now 'noon' isn't a moment; allowed: " in planner("check", site / "expand.plan", "--now", "noon").err
+
+
+@pytest.mark.parametrize(
+    ("alone", "why"),
+    [
+        (("--strict-state",), "--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers"),
+        (("--command-config", "none.properties"), "--command-config is for --bootstrap-servers; allowed: both, or"),
+    ],
+)
+def test_nothing_is_held_against_a_cluster_that_no_option_names(
+    planner: Run, site: Path, alone: tuple[str, ...], why: str
+) -> None:
+    """The plan would be called unchanged, and nobody had looked at the cluster."""
+    refused = planner("check", site / "expand.plan", *alone)
+
+    assert (1, "") == (refused.code, refused.out)
+    assert why in refused.err
 
 
 @pytest.mark.slow

@@ -72,6 +72,14 @@ def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
     assert "Sunday 23:00 UTC" in typed("--show", str(profile)).output
 
 
+@pytest.mark.parametrize("unused", [("--time-zone", "UTC"), ("--column", "time=ts"), ("-o", "p.parquet")])
+def test_what_a_shown_profile_has_no_use_for_is_refused(profile: Path, unused: tuple[str, str]) -> None:
+    """It was made with it."""
+    result = typed("--show", str(profile), *unused)
+    assert result.exit_code
+    assert "--show takes one profile, and no --output, --column or --time-zone" in result.output
+
+
 def test_what_is_read_is_no_output(profile: Path) -> None:
     """Neither the profile that is shown, nor a file in the folder of the history."""
     before, folder = profile.read_bytes(), str(profile.parent)

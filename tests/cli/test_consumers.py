@@ -175,7 +175,7 @@ def test_a_plan_of_another_spec_is_refused(planner, answer, tmp_path):
     (tmp_path / "spec.yaml").write_text((tmp_path / "spec.yaml").read_text() + "# another one\n")
     code, text, err = planner("consumers", tmp_path / "spec.yaml", "--plan", out)
     assert (1, "") == (code, text)
-    assert "has changed since it was made; make the plan again" in err
+    assert "and its state as they are now; make the plan again" in err
 
 
 def test_owners_as_the_cluster_tells_them(answer, tmp_path):
@@ -254,7 +254,11 @@ def test_the_sweep_on_spark_is_the_same(planner):
             "'fair' isn't possible here; allowed: range",
         ),
         ("  - {group: g, state: none.txt}", (), "none.txt' can't be read: No such file or directory"),
-        ("  - {group: g, members: 1, topics: [orders]}", ("--group", "h"), "--group h isn't in consumers; allowed: g"),
+        (
+            "  - {group: g, members: 1, topics: [orders]}",
+            ("--group", "h"),
+            "--group 'h' isn't in consumers; allowed: g",
+        ),
         (
             "  - {group: g, members: 1, topics: [orders]}",
             ("--add-partitions", "orders=4"),

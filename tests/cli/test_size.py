@@ -66,6 +66,9 @@ def test_what_is_refused(example, capsys):
     other = example.parent.parent / "out.yaml"
     assert "whose paths are relative; allowed" in refused(capsys, "size", example, "--row", 1, "-o", other)
     assert "--row and --output go together" in refused(capsys, "size", example, "--row", 1)
+    assert "allowed: without --row" in refused(capsys, "size", example, "--row", 1, "-o", out, "--html", "page.html")
+    assert "isn't a folder; allowed: a file in" in refused(capsys, "size", example, "--html", out / "page.html")
+    assert "is a folder; allowed: a file" in refused(capsys, "size", example, "--html", "")
     expand = ROOT / "examples" / "expand.yaml"
     assert f"{expand}: the key sizing is missing; allowed: sizing, with" in refused(
         capsys, "size", expand, "--engine", "local"

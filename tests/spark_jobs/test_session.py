@@ -258,3 +258,13 @@ def test_a_standalone_master_that_is_not_there_is_one_clear_error(master):
         session.open_session(master=master),
     ):
         pass
+
+
+@pytest.mark.parametrize("master", ["x", " ", "local[x]", "local[0]", "local-cluster[1]", "spark://", "mesos://h:5050"])
+def test_a_master_that_spark_does_not_know_is_one_clear_error(master):
+    """Java would print a stack of its own."""
+    with (
+        pytest.raises(SetupError, match=re.escape(f"--master {master}: no Spark master; allowed: spark://host:7077, ")),
+        session.open_session(master=master),
+    ):
+        pass
