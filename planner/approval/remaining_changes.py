@@ -16,7 +16,6 @@ from planner.model.errors import StalePlanError
 from planner.model.formats import brokers, counted, first_lines, printable, replica_list
 from planner.model.recorded import InputRow, StatedRateRow
 from planner.model.spec import (
-    OF_HOURS,
     BatchRules,
     Changes,
     Execution,
@@ -179,7 +178,7 @@ def _unmade(
 
 
 def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
-    """The spec of what is left; StalePlanError if the plan expires and `captured_at` isn't given."""
+    """The spec of what is left."""
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
     topics = with_rates(_topics(plan, now), rates := tuple(_rates(plan, now, rest)))
     holding = cluster.brokers_holding(topics)
@@ -216,19 +215,8 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         ),
         inputs=(InputRow("plan.json", digest(codec.encode(plan))), *now.inputs),
         captured_at=captured_at,
-        valid_for_seconds=_valid_for(plan, captured_at),
+        valid_for_seconds=plan.validity.valid_for_seconds if plan.validity else None,
     )
-
-
-def _valid_for(plan: Plan, captured_at: str | None) -> int | None:
-    """The seconds after which what is left expires, too; StalePlanError if nothing says when they begin."""
-    valid_for = plan.validity.valid_for_seconds if plan.validity else None
-    if valid_for is not None and captured_at is None:
-        raise StalePlanError(
-            "the plan expires (valid_for), so the time of the new capture is needed; "
-            "allowed: --captured-at with a date and time"
-        )
-    return valid_for
 
 
 def balance_of(windows: BalanceWindows) -> Balance:
@@ -237,15 +225,7 @@ def balance_of(windows: BalanceWindows) -> Balance:
 
 
 def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
-    """The spec with the hours of the week, and what the plan knows of growth, of consumers and of prices.
-
-    StalePlanError where the plan has limits on hours that nothing says.
-    """
-    if now.week is None and any(getattr(plan.spec.limits, name) is not None for name in OF_HOURS):
-        raise StalePlanError(
-            "the plan has limits on hours of the week, so the load profile is needed; "
-            "allowed: --load with the profile that cluster.load names, of a week or more"
-        )
+    """The spec with the hours of the week, and what the plan knows of growth, of consumers and of prices."""
     months, stated = plan.hours.months if plan.hours else (), plan.spec.traffic
     traffic = RackTraffic()
     if stated is not None:

@@ -21,10 +21,10 @@ from planner.execution.partition_changes import with_down
 from planner.model import build_problem
 from planner.model.cluster import partition_name
 from planner.model.cordons import without_cordons
-from planner.model.errors import InfeasibleError
+from planner.model.errors import InfeasibleError, StalePlanError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import Spec
+from planner.model.spec import OF_HOURS, Spec
 from planner.model.together import without_waiting
 from planner.plan import build, cluster_warnings, pareto_front, terms, traffic_sections
 from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, BalanceSection, BoundSection, ChoiceSection
@@ -48,6 +48,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     `captured_at` is when the state was captured; a plan that expires needs it. StalePlanError where the cluster isn't
     on the plan's way (with `leave_moved`, partitions elsewhere stay there), UnsafePlanError where a gate is crossed.
     """
+    _require_given(approved, now, captured_at)
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
     problem, assignment = _placed(approved, spec, rest)
@@ -146,6 +147,20 @@ def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
         proof=f"each copy is needed for the target of plan {approved.plan_id[:12]}, whose bound is its own",
         sha256=None,
     )
+
+
+def _require_given(approved: Plan, now: Now, captured_at: str | None) -> None:
+    """StalePlanError for an expiry (valid_for) that nothing dates, or limits on hours without a load profile."""
+    if approved.validity is not None and approved.validity.valid_for_seconds is not None and captured_at is None:
+        raise StalePlanError(
+            "the plan expires (valid_for), so the time of the new capture is needed; "
+            "allowed: --captured-at with a date and time"
+        )
+    if now.week is None and any(getattr(approved.spec.limits, name) is not None for name in OF_HOURS):
+        raise StalePlanError(
+            "the plan has limits on hours of the week, so the load profile is needed; "
+            "allowed: --load with the profile that cluster.load names, of a week or more"
+        )
 
 
 def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:

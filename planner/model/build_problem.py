@@ -10,7 +10,7 @@ import numpy as np
 from planner.model.cluster import LEADERS, Broker, Partition, PartitionKey, Topic, in_force, min_insync_replicas
 from planner.model.cordons import with_cordons
 from planner.model.growth_forecast import with_sizes_ahead
-from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, binding_hours, hour_name
+from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
 from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
 from planner.model.rack_spread import crowding, uneven_racks
 from planner.model.spec import Changes, Spec, TopicFilter
@@ -379,7 +379,7 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
         network_limit=network_limits(spec),
         read_in_racks=_longs(near) if any(near) else None,
     )
-    found = binding_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
+    found = busiest_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
     if not found:
         return problem
     return replace(

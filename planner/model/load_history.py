@@ -163,8 +163,8 @@ def topic_growth(
 MOST_HOURS = 6
 
 
-def binding_hours(loads: NDArray[np.integer[Any]]) -> tuple[int, ...]:
-    """The hours of the week that bind, of brokers' loads (2, B, 168), the most loaded first; at most MOST_HOURS.
+def busiest_hours(loads: NDArray[np.integer[Any]]) -> tuple[int, ...]:
+    """The busiest hours of the week by brokers' loads (2, B, 168), the most loaded first; at most MOST_HOURS.
 
     For each broker, and for all brokers together, the hour with the highest load in and the one with the highest load
     out; of these the ones with the highest loads. Of equal hours the earlier one counts.

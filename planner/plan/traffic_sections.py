@@ -13,7 +13,7 @@ from planner.model.balance import WINDOWS
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.growth_forecast import months_ahead, per_month_ppm
-from planner.model.load_history import HOUR_SECONDS, binding_hours, hour_name
+from planner.model.load_history import HOUR_SECONDS, busiest_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import RackTraffic, Spec
 from planner.plan.document.cluster_types import (
@@ -171,7 +171,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     # 0 is no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
     of_leaders = build_problem.of_brokers(problem, judge.hours, *states[0])
-    chosen = binding_hours(of_leaders) if spec.week.planned_for else ()
+    chosen = busiest_hours(of_leaders) if spec.week.planned_for else ()
     if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000

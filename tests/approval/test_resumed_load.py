@@ -98,7 +98,7 @@ def test_what_is_left_is_forecast_from_where_the_plan_was(site: Path) -> None:
 @pytest.mark.slow
 def test_without_the_profile_a_limit_on_hours_cannot_be_judged(site: Path, resume: Resume, tmp_path: Path) -> None:
     """With such a limit nothing is written; without one a warning says that traffic isn't judged."""
-    with pytest.raises(StalePlanError, match=r"limits on the hours of the week.*allowed: --load with the profile"):
+    with pytest.raises(StalePlanError, match=r"limits on hours of the week.*allowed: --load with the profile"):
         resume()
     spec = site / "unlimited.yaml"
     spec.write_text((site / "hours.yaml").read_text().replace("limits: {worst_hour: 7MB/s}\n", ""))
