@@ -292,6 +292,10 @@ def resume(
     if not sources.any:
         raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")
     plan_check.parse_now(captured_at, "--captured-at")
+    if out.resolve() == (path if path.is_dir() else path.parent).resolve():
+        raise SetupError(
+            f"--out {out}: has the rollback of what is applied already; allowed: another folder than {path}'s"
+        )
     checked = plan_check.check(
         path, Sources(), one_spec.rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC))
     )

@@ -288,6 +288,17 @@ def test_resuming_asks_for_what_it_needs(planner: Run, site: Path) -> None:
     assert not (site / "rest.plan").exists()
 
 
+@pytest.mark.parametrize("given", [".", "plan.json"])
+def test_the_rest_does_not_replace_the_plan_that_it_finishes(planner: Run, site: Path, given: str) -> None:
+    """Its rollback alone goes back to where the cluster was."""
+    plan = site / "expand.plan"
+    before = (plan / "rollback.json").read_bytes()
+    ran = planner("resume", plan / given, "--state", state(site), "--captured-at", CAPTURED, "--out", plan)
+
+    assert (1, True) == (ran.code, "has the rollback of what is applied already; allowed: another folder" in ran.err)
+    assert before == (plan / "rollback.json").read_bytes()
+
+
 def test_a_plan_that_was_changed_is_not_resumed(planner: Run, site: Path) -> None:
     """The rest of what nobody approved is nothing to carry out."""
     (site / "expand.plan" / "reassignment.json").write_text("{}")

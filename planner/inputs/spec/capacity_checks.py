@@ -23,7 +23,15 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
-from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes, knows_traffic, monthly, of_months, share_ppm
+from planner.inputs.spec.sections import (
+    PROFILES,
+    REFUSED,
+    broker_classes,
+    knows_sizes,
+    knows_traffic,
+    of_months,
+    share_ppm,
+)
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
 from planner.model.build_problem import may_move
@@ -54,7 +62,7 @@ def _classes_exist(document: Document) -> Iterator[PathFinding]:
 def _alike_classes_cost_alike(document: Document) -> Iterator[PathFinding]:
     """A broker's class is told by its capacity, so that brokers of one capacity have one price."""
     prices: dict[str, float] = document.get("sizing", "prices") or {}
-    for one, other in combinations(monthly(document).classes if prices else (), 2):
+    for one, other in combinations(broker_classes(document) if prices else (), 2):
         alike = one.broker(0, None).capacity == other.broker(0, None).capacity
         if alike and prices.get(one.name) != prices.get(other.name):
             named, of = (other.name, one.name) if other.name in prices else (one.name, other.name)

@@ -121,10 +121,13 @@ def growth(document: Document) -> tuple[spec.Growth, ...]:
 def monthly(document: Document) -> spec.Monthly:
     """`growth` and `cluster.broker_classes`, in the file's order."""
     rates = tuple(spec.Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
+    return spec.Monthly(rates, broker_classes(document))
+
+
+def broker_classes(document: Document) -> tuple[spec.BrokerClass, ...]:
+    """`cluster.broker_classes`, in the file's order."""
     classes = (document.get("cluster", "broker_classes") or {}).items()
-    return spec.Monthly(
-        rates, tuple(spec.BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
-    )
+    return tuple(spec.BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
 
 
 def sizing(document: Document) -> spec.Sizing | None:
@@ -132,7 +135,7 @@ def sizing(document: Document) -> spec.Sizing | None:
     stated = document.get("sizing")
     if stated is None:
         return None
-    known = {each.name: each for each in monthly(document).classes}
+    known = {each.name: each for each in broker_classes(document)}
     least, _, most = str(stated["brokers_per_rack"]).partition("..")
     prices = ((name, round(100 * price)) for name, price in stated.get("prices", {}).items())
     return spec.Sizing(

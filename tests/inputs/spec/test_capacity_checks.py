@@ -59,6 +59,11 @@ CASES = [
         ("7:40 sizing.prices.small", "3, and no price for twin of the same capacity"),
     ),
     (
+        "growth_that_is_no_list",
+        sized("{brokers_per_rack: 2, prices: {small: 3}}") + "growth: true\n",
+        ("8:1 growth", "isn't possible here; allowed: a list"),
+    ),
+    (
         "no_class",
         sized(
             "{brokers_per_rack: 2}",
