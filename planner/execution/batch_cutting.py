@@ -22,6 +22,9 @@ from planner.model.cluster import PartitionChange, PartitionKey, Reason
 from planner.model.spec import BatchRules
 
 _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
+# What Kafka's tool throttles it keeps in settings of a topic, which may have 32,767 bytes. Less, so that the
+# last partition of a part fits in too.
+_LIST_BYTES = 32_000
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,26 @@ def added_and_removed(steps: Iterable[Step]) -> tuple[Counter[int], Counter[int]
 
 # Steps of a batch that stay together.
 _Unit = Sequence[Step]
+
+
+def listable(batches: Iterable[Batch]) -> tuple[Batch, ...]:
+    """The batches, in parts where Kafka couldn't hold the list `partition:broker,...` of what it throttles of a topic.
+
+    While a batch goes forth the list has the brokers of `before`, and on the way back those of `after`.
+    """
+    cut: list[Batch] = []
+    for batch in batches:
+        used: Counter[str] = Counter()
+        part_of: dict[PartitionKey, int] = {}
+        for step in batch.steps:
+            lists = [sum(len(f"{step.partition}:{broker},") for broker in end) for end in (step.before, step.after)]
+            part_of[step.key] = used[step.topic] // _LIST_BYTES
+            used[step.topic] += max(lists)
+        for part in range(max(part_of.values(), default=0) + 1):
+            steps = tuple(step for step in batch.steps if part_of[step.key] == part)
+            elect = tuple(key for key in batch.elect if part_of.get(key, 0) == part)
+            cut.append(replace(batch, number=len(cut) + 1, steps=steps, elect=elect))
+    return tuple(cut)
 
 
 def within_disks(

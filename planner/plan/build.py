@@ -311,7 +311,8 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
         disk_bytes={each.id: each.disk_bytes for each in known if each.disk_bytes is not None},
         sizes_known=spec.cluster.sizes_known,
     )
-    found = cost(batch_cutting.split(changed, execution.batches, racks))
+    batches = batch_cutting.split(changed, execution.batches, racks)
+    found = cost(batches if execution.throttle_bytes_per_sec is None else batch_cutting.listable(batches))
     if not (spec.cluster.sizes_known and limits_and_safety.filled_above(spec, found)):
         return found
     most = limits_and_safety.most_on_disks(spec, found.peaks, held)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.execution.batch_costs_and_risks import CopyFlow, flows
-from planner.execution.batch_cutting import Batch, split
+from planner.execution.batch_cutting import Batch, listable, split
 from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules
@@ -234,6 +234,25 @@ def test_without_rules_one_batch_holds_everything() -> None:
     batches = split([change(p, (1, 2), (3, 2), size_bytes=10**15) for p in range(50)], NO_RULES)
 
     assert [50] == [len(batch.steps) for batch in batches]
+
+
+def test_what_is_throttled_of_a_topic_fits_into_its_settings() -> None:
+    """Kafka takes no value of more than 32,767 bytes, forth and back; elections go with their steps."""
+    many = [change(p, (1001, 1002), (1003, 1004, 1001), topic=topic) for topic in "ab" for p in range(3000)]
+    [whole] = split([*many, change(0, (1, 2), (1, 2), leader=2, topic="c")], NO_RULES)
+    batches = listable([whole])
+
+    assert [1, 2, 3] == [batch.number for batch in batches]
+    for batch in batches:
+        for topic in "ab":
+            moved = [step for step in batch.steps if step.topic == topic]
+            for end in ("before", "after"):
+                pairs = [f"{step.partition}:{broker}" for step in moved for broker in getattr(step, end)]
+                assert 0 < len(",".join(pairs)) <= 32_767
+        assert {step.key for step in batch.steps if step.elects} <= set(batch.elect)
+    assert set(whole.steps) == {step for batch in batches for step in batch.steps}
+    assert sorted(whole.elect) == sorted(key for batch in batches for key in batch.elect)
+    assert batches == listable(batches)
 
 
 def test_a_partition_larger_than_a_batch_moves_alone() -> None:
