@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from planner.model.cluster import Topic, in_force
+from planner.model.cluster import PartitionKey, Topic, in_force
 from planner.model.problem import BoolArray, FloatArray, LongArray, Problem
 from planner.model.spec import Rate, Spec
 
@@ -114,14 +114,28 @@ def compounded(growth: FloatArray, months: int) -> FloatArray:
 
 def at_history_end(spec: Spec) -> Spec:
     """The spec whose rates of a profile are those at the end of its history, where every forecast begins."""
-    ends, found = spec.growth.at_end, list[Topic]()
-    for topic in spec.cluster.topics if ends else ():
-        times = ends.get(topic.name, _PPM) / _PPM
-        rates = ((each, each.bytes_in_per_sec * times, each.bytes_out_per_sec * times) for each in topic.partitions)
+    if not spec.growth.at_end:
+        return spec
+    topics, found = spec.cluster.topics, list[Topic]()
+    times = iter(_times_at_end(spec, [(topic.name, each.id) for topic in topics for each in topic.partitions]).T)
+    for topic in topics:
+        # A topic takes as many of the times as it has partitions.
+        ended = zip(topic.partitions, times, strict=False)
+        rates = ((each, each.bytes_in_per_sec * w, each.bytes_out_per_sec * r) for each, (w, r) in ended)
         rated = (replace(each, bytes_in_per_sec=round(w), bytes_out_per_sec=round(r)) for each, w, r in rates)
         found.append(replace(topic, partitions=tuple(rated)))
-    cluster = replace(spec.cluster, topics=tuple(found)) if ends else spec.cluster
+    cluster = replace(spec.cluster, topics=tuple(found))
     return replace(spec, cluster=cluster, growth=replace(spec.growth, at_end={}))
+
+
+def _times_at_end(spec: Spec, keys: Sequence[PartitionKey]) -> FloatArray:
+    """(2, N): how many times their mean these partitions are written and read at the end of a profile's history; once,
+    where the YAML states it: that is the rate of today.
+    """
+    own = {(each.topics, each.partition): each for each in spec.cluster.rates}
+    names = ("bytes_in_per_sec", "bytes_out_per_sec")
+    stated = np.array([[getattr(own.get(key), name, None) is not None for key in keys] for name in names], dtype=bool)
+    return np.where(stated, 1.0, [spec.growth.at_end.get(topic, _PPM) / _PPM for topic, _ in keys])
 
 
 def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
@@ -173,7 +187,7 @@ def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> P
     """The problem with the sizes of the coming months, where sizes, growth and the disk of some broker are known."""
     if not (spec.growth.rates and problem.sizes_known and (problem.disk_limit_bytes >= 0).any()):
         return problem
-    times = np.array([spec.growth.at_end.get(topic.name, _PPM) / _PPM for topic in topics])[problem.topic_of]
+    times = np.where(problem.is_new, 1.0, _times_at_end(spec, problem.partition_keys)[0])
     ended = replace(problem, bytes_in_per_sec=np.rint(problem.bytes_in_per_sec * times).astype(np.int64))
     ahead = forecast(spec, ended, topics)
     sizes = [ahead.sizes(month) for month in range(months_ahead(spec) + 1)]

@@ -117,7 +117,8 @@ class Monthly:
 
     rates: tuple[Rate, ...] = ()
     classes: tuple[BrokerClass, ...] = ()
-    # Topics whose rates are means of a load profile: by millionths of them, those at its end, where forecasts begin.
+    # Topics whose rates are means of a load profile, but for partitions with a rate of their own in the YAML: by
+    # millionths of them, those at its end, where forecasts begin.
     at_end: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -20,7 +20,8 @@ from planner.model.growth_forecast import (
     per_month_ppm,
     retention,
 )
-from planner.model.spec import Monthly, Rate
+from planner.model.recorded import StatedRateRow
+from planner.model.spec import Changes, Monthly, NewPartitions, Rate
 
 MB = 10**6
 
@@ -106,6 +107,20 @@ def test_forecasts_begin_at_the_end_of_a_history():
     first, then = build(spec).sizes_ahead[0, :2].tolist()
     assert (first, 2 * then) == (7, pytest.approx(problem.sizes_ahead[0, 1], rel=1e-3))
     assert at_history_end(spec).cluster is spec.cluster
+
+
+def test_what_is_stated_is_the_rate_of_today_also_where_a_history_ends():
+    """Of a partition with a rate of its own in the YAML, and of partitions to be made."""
+    spec = rated([("retention.ms", "3600000"), ("segment.bytes", "1")], size=7, bytes_in=100, ppm=100_000)
+    disks = tuple(replace(each, disk_bytes=10**9) for each in spec.cluster.brokers)
+    own = replace(spec.cluster, brokers=disks, rates=(StatedRateRow("t", 0, 100, None),))
+    makes = Changes(new_partitions=(NewPartitions("t", 1, 2, 1, bytes_in_per_sec=100),))
+    stated = replace(spec, cluster=own, changes=makes)
+    ended = replace(stated, growth=Monthly(spec.growth.rates, at_end={"t": 2_000_000}))
+
+    assert build(stated).sizes_ahead.tolist() == build(ended).sizes_ahead.tolist()
+    (partition,) = at_history_end(ended).cluster.topics[0].partitions
+    assert (100, 400) == (partition.bytes_in_per_sec, partition.bytes_out_per_sec), "what is read is a mean"
 
 
 def test_rates_grow_each_month():

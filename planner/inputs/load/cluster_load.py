@@ -161,8 +161,9 @@ def _with_rates(
 
 
 def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRateRow]) -> Mapping[str, int]:
-    """`at_end` of the topics whose rates nobody has stated: what is stated is the rate of today."""
-    return {name: ppm for name, ppm in at_end.items() if not any(fnmatchcase(name, each.topics) for each in stated)}
+    """`at_end` of the topics whose rates nobody has stated as a whole: what is stated is the rate of today."""
+    whole = [each.topics for each in stated if each.partition is None]
+    return {name: ppm for name, ppm in at_end.items() if not any(fnmatchcase(name, topics) for topics in whole)}
 
 
 def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:

@@ -179,7 +179,6 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
     today, months = topics.assignment.topics, [*sections.of_months(document)]
-    rated = {topic.name for topic in today if any(each.bytes_in_per_sec for each in topic.partitions)}
     asked, week = [*sections.of_hours(document)], cluster_load.week_of_load(rows, about)
     lacks = cluster_load.without_hours(today, week, asked)
     why = cluster_load.misfit(today, load, sized=sized) or (asked and lacks)
@@ -197,7 +196,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         inputs=(*topics.inputs, InputRow(name, sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         outgrown=cluster_load.outgrown(today, load),
-        growth=Monthly(load.growth, at_end={name: ppm for name, ppm in load.at_end.items() if name not in rated}),
+        growth=Monthly(load.growth, at_end=load.at_end),
         week=None if lacks else replace(week, planned_for=sections.at_busiest_hours(document)),
     )
 

@@ -12,6 +12,7 @@ from load_samples import MONDAY, rows_of, sample_batch
 from planner.inputs.load import cluster_load, profile_file, profile_statistics
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
+from planner.model.growth_forecast import at_history_end
 from planner.model.load_history import About, Span
 from planner.model.spec import Choice, Rate
 
@@ -88,7 +89,12 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
     assert 5000 == orders.partitions[0].size_bytes
     assert Rate("orders", 10_000) == found.growth.rates[0]
     assert {} == found.growth.at_end, "what is stated is the rate of today"
-    assert {} == reading.load(spec(tmp_path, first=", bytes_in: 1MB/s")).growth.at_end
+    one = reading.load(spec(tmp_path, first=", bytes_in: 1MB/s"))
+    ended, times = at_history_end(one).cluster.topics[1], one.growth.at_end["orders"] / 1e6
+    own, of_means = (each.bytes_in_per_sec for each in ended.partitions)
+    assert 1_000_000 == own, "of one partition, too; the topic's others stay means"
+    assert of_means == pytest.approx(times * one.cluster.topics[1].partitions[1].bytes_in_per_sec)
+    assert [round(times * 50), round(times * 60)] == [each.bytes_out_per_sec for each in ended.partitions]
     idle = reading.load(spec(tmp_path, rates="rates: [{topics: orders, bytes_in: 1MB/s, bytes_out: 0B/s}]"))
     assert [0, 0] == [each.bytes_out_per_sec for each in idle.cluster.topics[1].partitions]
 
