@@ -308,11 +308,11 @@ def _seed(sweep: Sweep, number: int) -> int:
 def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     """The balance asked for, then every combination of the knobs, those first that differ from it in the fewest."""
     wanted = problem.balance
-    if problem.rebalance != "all":
-        return [wanted]
     if budget_steps.asked(problem.budget):
         steps = budget_steps.ladder(wanted, problem.budget, budget_steps.affordable(problem))
         return budget_steps.spread_out(steps)
+    if problem.rebalance != "all":
+        return [wanted]
     axes = [(getattr(wanted, knob), *_filled(problem, grid).get(knob, ())) for knob in WINDOWS]
     points = [Balance(*point) for point in product(*axes)]
     return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in WINDOWS))

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from clusters import balance_of, no_racks, problem_of, problems
+from clusters import balance_of, no_racks, problem_of, problems, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.balance import WINDOWS, Tolerance
 from planner.model.problem import Problem
-from planner.model.spec import Budget, Changes, Growth, Sweep, TopicFilter
-from planner.sweep import budget_steps
+from planner.model.spec import Budget, Changes, Growth, Spec, Sweep, TopicFilter
+from planner.plan import build as plan
+from planner.sweep import budget_steps, choice
 from planner.sweep import candidates as space
 from planner.sweep.candidates import CANDIDATE_SCHEMA, STRATEGIES, candidate_budget, of_row
+from planner.sweep.evaluate import run
 
 ROWS = {"x": [(0, 1)] * 10}
 
@@ -258,3 +260,31 @@ def test_arrays_are_made_without_pandas() -> None:
         "assert 2 == len(pyarrow.Table.from_pandas(pandas.DataFrame({'a': [1, 2]})))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+LEADERS = spec_of(
+    no_racks(1, 2, 3),
+    {"t": [(1, 2, 3)] * 9},
+    changes=Changes(rebalance="leaders"),
+    budget=Budget(leaders_changed=3),
+    sweep=Sweep(200),
+)
+# The first partition has two replicas in a rack; with another one on broker 4, all brokers hold one or two.
+EMPTY = spec_of(
+    {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"},
+    {"t": [(1, 2, 3), (1, 3, 5)]},
+    sizes={"t": [0, 9]},
+    changes=Changes(rebalance="racks"),
+    budget=Budget(replicas_moved=1),
+    sweep=Sweep(30),
+)
+
+
+@pytest.mark.parametrize(("asked", "spent"), [(LEADERS, {"leaders_changed": 2}), (EMPTY, {"replicas_moved": 1})])
+def test_a_budgets_ladder_is_tried_whatever_may_move(asked: Spec, spent: dict[str, int]) -> None:
+    """Even leaders take six elections; and an empty partition's other replica moves, too, where that is more even."""
+    tried = choice.alternatives(asked)
+    done = choice.swept(tried, [run(each.problem, each.candidates) for each in tried])
+    found = plan.planned(done).plan.budget
+    assert found is not None
+    assert spent == {name: getattr(found.spent, name) for name in spent}
