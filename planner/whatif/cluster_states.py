@@ -106,7 +106,10 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
     if not batches:
         return
     at = _Finder(problem)
-    last: LongArray = every[:0]
+    # apply.yml starts once all replicas are in sync but those on brokers that leave.
+    back = settled.holding & (settled.leaders >= 0)[:, None] & problem.targets[settled.replicas]
+    last: LongArray = np.flatnonzero((back & ~settled.in_sync).any(axis=1))
+    settled = replace(settled, in_sync=settled.in_sync | back)
     for batch in batches:
         changed, copying, settled = _batch(settled, at, batch)
         yield Stage(f"batch {batch.number}", batch.number, np.union1d(last, changed), copying, settled)

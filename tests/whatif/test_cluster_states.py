@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from plan_documents import row
 
 from planner.model.build_problem import build
+from planner.model.cluster import Partition, Topic
 from planner.model.errors import StalePlanError
 from planner.model.spec import BatchRules, Changes
 from planner.plan.document.partition_types import BatchRow
@@ -106,6 +107,19 @@ def test_kafka_elects_the_first_live_in_sync_replica():
 
     assert ([2, 3], [1, 1], 2) == (row["moved_to"], row["moved_leaders"], row["leaders_moved"])
     assert (2, 2) == (row["leaders_most"], row["leaders_most_broker"])
+
+
+def test_a_plan_begins_with_replicas_in_sync():
+    """As apply.yml waits for it, and as the plan's own terms count; but not for those on a broker that leaves."""
+    parts = (Partition(0, (1, 2), 1, (1,)), Partition(1, (1, 3), 1, (1,)), Partition(2, (1, 2), None, ()))
+    spec = spec_of(no_racks(1, 2, 3, 4), {"t": []}, changes=Changes(remove_brokers=(3,)))
+    spec = replace(spec, cluster=replace(spec.cluster, topics=(Topic("t", parts),)))
+    step = {"topic": "t", "partition": 1, "replicas_before": [1, 3], "replicas": [1, 4]}
+    today, batch, after = stages(spec, build(spec), [row(BatchRow, {"number": 1, "partitions": [step]})])
+
+    wide = [each.first.in_sync.sum(axis=1).tolist() for each in (today, batch, after)]
+    assert [[1, 1, 0], [2, 1, 0], [2, 2, 0]] == wide
+    assert [[0, 1], [1]] == [each.rows.tolist() for each in (batch, after)]
 
 
 @pytest.mark.parametrize(("unclean", "expected"), [("true", (0, 1, 1, 1)), ("false", (1, 0, 1, 0))])
