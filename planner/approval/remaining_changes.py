@@ -326,7 +326,7 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
         remove_brokers=tuple(broker for broker in asked.remove_brokers if broker in holding),
         replace_brokers=tuple((int(old), new) for old, new in asked.replace_brokers.items() if int(old) in holding),
         set_racks=tuple((int(broker), rack) for broker, rack in asked.set_racks.items() if int(broker) in known),
-        set_replication_factor=asked.set_replication_factor if resizes else (),
+        set_replication_factor=asked.set_replication_factor if resizes or plan.unfinished else (),
         new_partitions=tuple(
             NewPartitions(
                 new.topic,

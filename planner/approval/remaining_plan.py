@@ -51,7 +51,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     _require_given(approved, now, captured_at)
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
-    problem, assignment = _placed(approved, spec, rest)
+    problem, asked, assignment = _placed(approved, spec, rest)
     # The independent check of the plan's own partitions, on the brokers that it knows.
     known = [broker.id for broker in approved.brokers if broker.role != "removed"]
     violations = independent_check.check(replace(problem, targets=np.isin(problem.broker_ids, known)), assignment)
@@ -61,6 +61,8 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     rest = replace(rest, changes=with_down(rest.changes, problem))
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
     left = waiting.partitions if waiting else 0
+    # Those that wait for another factor count themselves.
+    more = max(0, left - terms.left_to_change(asked, assignment))
     row = evaluate.row_of_given(STRATEGY, problem, assignment, problem.balance, NO_SCENARIOS)
     # As if it were the only candidate; each copy that is left is needed.
     row |= {"candidate": 0, "least_bytes": row["bytes_moved"]}
@@ -76,7 +78,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         balance=_balance(approved, problem, assignment),
         hours=traffic_sections.hours(spec, problem, assignment, None),
         cross_rack=traffic_sections.cross_rack(spec, problem, assignment, row["cross_rack_bytes"]),
-        terms=terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
+        terms=terms.terms(spec, asked, assignment, leaders_after(problem, assignment), more),
         bound=bound,
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
         budget=None,
@@ -87,9 +89,10 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     return build.within_limits(build.finished(made), spec, costs)
 
 
-def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
-    """The problem of the rest, with replication factors and movable partitions fixed to the approved target; and that
-    target as an assignment (P, W).
+def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, IntArray]:
+    """The problem of the rest, with replication factors and movable partitions fixed to the approved target; the same
+    with the factors asked for of what waits for a later step, by which shares are; and that target as an assignment
+    (P, W).
     """
     problem = build_problem.build(without_cordons(spec))
     rows = problem.row_of
@@ -107,8 +110,9 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
         problem = replace(problem, rebalance="leaders")
     if approved.unfinished is not None and problem.together is not None:
         problem = replace(problem, together=without_waiting(problem.together, ~planned))
+    later = factors if approved.unfinished is None else np.where(planned, factors, problem.replication_factors)
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
-    return problem, build_problem.assigned(problem, wanted)
+    return problem, replace(problem, replication_factors=later), build_problem.assigned(problem, wanted)
 
 
 def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceSection:

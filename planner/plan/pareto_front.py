@@ -55,6 +55,8 @@ def compared(tried: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, .
     """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
     asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
     nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **terms.if_nothing_moves(asked)}
+    # By the shares that the plan is judged by: those of a first step don't count replicas that a higher factor adds.
+    nothing |= {name: of for name, of in terms.if_nothing_moves(tried.problem).items() if name.startswith("imbalance")}
     left = terms.left_to_change(asked, today(asked))
     at_once: Row | None = None
     if tried.problem is not asked:

@@ -166,6 +166,17 @@ def test_the_rest_of_a_first_step_leaves_slots_of_what_waits_for_later(done: int
     assert 1 - done == len(rest["partitions"])
 
 
+def test_the_rest_of_a_first_step_counts_the_factor_that_it_waits_for() -> None:
+    """The shares of what an unfinished step leaves are those of the approved plan."""
+    raised = Changes(set_replication_factor=(ReplicationFactorRow("x", 2),), rebalance="none")
+    rows, sizes = {"x": [(1,), (2,), (3,)]}, {"x": [10, 90, 90]}
+    plan = plan_of(spec := spec_of(no_racks(1, 2, 3), rows, sizes=sizes, changes=raised, budget=Budget(50)))
+    rest, shares = resumed(plan, found(spec)), ("bytes_above_share", "replicas_above_share", "left_to_change")
+    both = [[row["plan"] for row in each["terms"] if row["name"] in shares] for each in (plan, rest)]
+    assert both == [[0.0, 0.0, 2]] * 2
+    assert [35.0, 35.0] == [each["compared"][0]["imbalance_percent"] for each in (plan, rest)], "by what there is"
+
+
 def test_topics_that_are_gone_are_dropped_and_listed() -> None:
     """A deleted topic's partitions aren't planned any more; each is named with its reason, and warned of."""
     spec = expansion()
