@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from msgspec import structs
 from msgspec.structs import asdict
@@ -180,7 +181,8 @@ def _unmade(
 def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     """The spec of what is left."""
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
-    topics = with_rates(_topics(plan, now), rates := tuple(_rates(plan, now, rest)))
+    found = tuple(_topics(plan, now))
+    topics = with_rates(found, rates := tuple(_rates(plan, now, rest, found)))
     holding = cluster.brokers_holding(topics)
     unsized = sum((topic.name, each.id) not in (now.sizes or ()) for topic in topics for each in topic.partitions)
     return Spec(
@@ -243,16 +245,27 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
     )
 
 
-def _rates(plan: Plan, now: Now, rest: Rest) -> Iterator[StatedRateRow]:
-    """What the YAML states; and what was expected of partitions that are made by now, unless a load profile knows."""
-    yield from plan.spec.rates or ()
-    stated, left = _stated(plan), {topic for topic, _ in rest.made}
+def _rates(plan: Plan, now: Now, rest: Rest, topics: Sequence[cluster.Topic]) -> Iterator[StatedRateRow]:
+    """What the YAML states; and what was expected of partitions that are made by now, unless a load profile knows.
+
+    What it states of a whole topic was dealt to the partitions that the topic had then, and none of it to new ones.
+    """
+    yield from (given := plan.spec.rates or ())
+    stated, left, found = _stated(plan), {topic for topic, _ in rest.made}, {topic.name: topic for topic in topics}
     for new in plan.new_topics:
-        rates = stated[new.topic].bytes_in, stated[new.topic].bytes_out
-        there = now.topics[new.topic].partitions if new.topic in now.topics and new.topic not in left else ()
-        for each in there[new.partitions_before :]:
-            if any(rates) and (new.topic, each.id) not in now.rates:
-                yield StatedRateRow(new.topic, each.id, *rates)
+        if new.topic not in found or new.topic in left:
+            continue
+        topic, expected = found[new.topic], (stated[new.topic].bytes_in or 0, stated[new.topic].bytes_out or 0)
+        dealt = any(each.partition is None and fnmatchcase(topic.name, each.topics) for each in given)
+        if dealt:
+            (of_then,) = with_rates((replace(topic, partitions=topic.partitions[: new.partitions_before]),), given)
+            for each in of_then.partitions:
+                yield StatedRateRow(topic.name, each.id, each.bytes_in_per_sec, each.bytes_out_per_sec)
+        for each in topic.partitions[new.partitions_before :]:
+            known = (topic.name, each.id) in now.rates
+            if dealt or (any(expected) and not known):
+                rates = (each.bytes_in_per_sec, each.bytes_out_per_sec) if known else expected
+                yield StatedRateRow(topic.name, each.id, *rates)
 
 
 def _stated(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:

@@ -179,6 +179,7 @@ cluster:
 changes:
   add_brokers: [{id: 3, rack: b}]
   create_topics: [{name: made, partitions: 2, replication_factor: 1, bytes_in: 2MB/s}]
+  add_partitions: [{topic: orders, partitions: 4}]
 balance: {network_in: 20%}
 traffic: {consumers: {a: 100%}}
 """
@@ -197,7 +198,9 @@ def described(lists: dict[str, list[tuple[int, ...]]]) -> str:
 
 @pytest.mark.slow
 def test_rates_of_the_yaml_are_kept(tmp_path: Path) -> None:
-    """Those of patterns, and what was expected of a topic that is made by now; the loads are those of the plan."""
+    """Those of patterns, which new partitions have no part in, and what was expected of those that are made by now; the
+    loads are those of the plan.
+    """
     today = {"orders": [(1, 2), (1, 2), (1, 2)], "small": [(2, 1)]}
     (tmp_path / "topics.txt").write_text(described(today))
     (tmp_path / "typed.yaml").write_text(TYPED)
@@ -218,12 +221,16 @@ def test_rates_of_the_yaml_are_kept(tmp_path: Path) -> None:
     assert [row.before for row in whole.brokers] == [row.before for row in first.brokers]
     assert not any("rates" in line for line in first.warnings)
 
-    # The topic is made, and everything else is where it was.
-    made = {new.topic: list(new.replicas) for new in whole.new_topics}
+    # The partitions are made, and everything else is where it was.
+    made = {new.topic: [*today.get(new.topic, ()), *new.replicas] for new in whole.new_topics}
     for plan in ("whole.plan", "first.plan"):
         second = rest(today | made, "second.plan", plan)
         assert [row.after for row in whole.brokers] == [row.after for row in second.brokers]
-        assert [("made", number, 2_000_000, None) for number in (0, 1)] == [
+        expected = [("made", number, 2_000_000, 0) for number in (0, 1)]
+        expected += [
+            ("orders", number, 10_000_000 // 3 + (number < 1), 20_000_000 // 3 + (number < 2)) for number in range(3)
+        ]
+        assert [*expected, ("orders", 3, 0, 0)] == [
             (row.topics, row.partition, row.bytes_in_per_sec, row.bytes_out_per_sec)
             for row in (second.spec.rates or ())[2:]
         ]
