@@ -181,7 +181,7 @@ def test_busiest_hours_need_a_profile_and_traffic(tmp_path: Path) -> None:
     first, second = refused(path)
 
     assert "balance.at: 'busiest hours' can't be judged without a load profile; allowed: with cluster.load, or" in first
-    assert "balance.at: 'busiest hours' has no traffic to be even in; allowed: with network_in or network_out" in second
+    assert "balance.at: 'busiest hours' needs a target for traffic; allowed: together with network_in or" in second
 
 
 RULES = {
