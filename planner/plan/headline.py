@@ -116,7 +116,8 @@ def racks(plan: Plan) -> Iterator[str]:
     if broken:
         mode = plan.changes.rebalance
         why = f" (rebalance: {mode})" if mode in ("leaders", "none") else ""
-        stay = "aren't repaired (rack_aware: as_today)" if plan.spec.racks_as_today else f"stay as they are{why}"
+        left, stay = ("isn't", "stays as it is") if broken == 1 else ("aren't", "stay as they are")
+        stay = f"{left} repaired (rack_aware: as_today)" if plan.spec.racks_as_today else f"{stay}{why}"
         yield f"{counted(int(broken), 'partition')} could be spread over the racks more evenly and {stay}"
 
 

@@ -116,6 +116,10 @@ def test_a_repair_that_has_nothing_to_do_says_so() -> None:
     assert "Nothing to do: the cluster is already as asked." == headline.headline(typed(even))
     said = "2 partitions could be spread over the racks more evenly and stay as they are"
     assert [said] == [*headline.racks(typed(plan | {"terms": broken}))]
+    one = plan | {"terms": [term("resilience", "rack_spread_broken", "partitions", 0, 1, 0)]}
+    assert ["1 partition could be spread over the racks more evenly and stays as it is"] == [
+        *headline.racks(typed(one))
+    ]
 
 
 def said(document: Document) -> str:
