@@ -102,11 +102,9 @@ def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]
     """A share of what stated networks have left, on the broker with the least; the constant where none is stated."""
     brokers = spec.all_brokers
     networks = {each.id: each.network_bytes_per_sec for each in brokers if each.network_bytes_per_sec is not None}
+    kafkas = "the rate in Kafka's own documentation, because {} states capacity.network"
     if not networks:
-        return (
-            THROTTLE_BYTES_PER_SEC,
-            "the rate in Kafka's own documentation, because no broker states capacity.network",
-        )
+        return THROTTLE_BYTES_PER_SEC, kafkas.format("no broker")
     # What each network carries in the busier direction, before or after the plan; 0 without rates.
     traffic = [MEASURES.index("network_in"), MEASURES.index("network_out")]
     states = ((today(problem), problem.leaders), (assignment, leaders_after(problem, assignment)))
@@ -116,10 +114,7 @@ def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]
     least = min(left, key=lambda broker: (left[broker], broker))
     rate = max(quarter := left[least] // NETWORK_SHARE // _MEGABYTE, 1) * _MEGABYTE
     if len(networks) < len(brokers) and rate > THROTTLE_BYTES_PER_SEC:
-        return (
-            THROTTLE_BYTES_PER_SEC,
-            "the rate in Kafka's own documentation, because not every broker states capacity.network",
-        )
+        return THROTTLE_BYTES_PER_SEC, kafkas.format("not every broker")
     known = measured(problem) == len(MEASURES)
     share = "a quarter" if quarter else "the lowest default, although that is more than a quarter"
     network = f"broker {least}'s network"

@@ -125,20 +125,16 @@ def allowed(layout: Layout, wanted: Windows, anywhere: OpenWindows, loads: ByteL
     """The windows asked for, with nothing allowed outside of them yet."""
     fixed, movable = layout.fixed_cells, layout.topic_replicas
     in_all = fixed.sum(axis=0, keepdims=True), movable.sum(keepdims=True)
+    by_topic, by_broker = wanted.topic_replicas[:, :, layout.order], wanted.replicas[:, None, layout.order]
     width = len(layout.targets)
     return Allowed(
-        _counts(wanted.topic_replicas[:, :, layout.order], (fixed, movable), TOPIC_PRICE, anywhere.topics),
-        _counts(wanted.replicas[:, None, layout.order], in_all, BROKER_PRICE, anywhere.replicas),
+        CountWindows(by_topic, fixed, movable, TOPIC_PRICE, **vars(anywhere.topics)),
+        CountWindows(by_broker, *in_all, BROKER_PRICE, **vars(anywhere.replicas)),
         Loads(np.zeros((0, 2, width), dtype=np.int64), np.zeros(0, dtype=np.int64))
         if loads is None
         else Loads(loads.windows, loads.scales),
         furthest=np.zeros(0 if loads is None else len(loads.scales), dtype=np.int64),
     )
-
-
-def _counts(window: LongArray, rows: tuple[LongArray, LongArray], price: int, begins: Begins) -> CountWindows:
-    fixed, movable = rows
-    return CountWindows(window, fixed, movable, price, begins.open, begins.first, begins.last, begins.spread)
 
 
 def reached(layout: Layout, none: Allowed, loads: ByteLoads | None, chosen: IntArray) -> Allowed:
