@@ -126,7 +126,7 @@ CASES = [
     (
         "traffic_without_consumers",
         RATED + "traffic: {fetch_from: nearest replica}\n",
-        ("7:11 traffic.fetch_from", "changes nothing while it is unknown where consumers are; allowed: with consumers"),
+        ("7:11 traffic.fetch_from", "has no effect without traffic.consumers; allowed: state consumers too"),
     ),
     (
         "traffic_without_rates",
