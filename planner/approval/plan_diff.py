@@ -19,7 +19,6 @@ from planner.model.formats import (
     brokers,
     duration,
     gap_shown,
-    percent,
     printable,
     size,
     term_name,
@@ -381,10 +380,4 @@ def _amount(value: float | None, row: PlanJson) -> str:
         return "unknown"
     if row["name"] == "gap":
         return gap_shown(value)
-    match row["unit"]:
-        case "s":
-            return duration(int(value))
-        case "%":
-            return percent(value)
-        case unit:
-            return amount(value, unit)
+    return duration(int(value)) if row["unit"] == "s" else amount(value, row["unit"])
