@@ -113,21 +113,17 @@ def load(path: Path) -> Spec:
     file = path.as_posix()
     data = _read(path, Finding(Place(file), "", ""), file_reading.SPEC)
     document = read_yaml(decode(data, file), file)
-    refused, unsupported = schema_findings(document)
     unreadable = {finding.key for finding in document.findings}
-    of_schema = (finding for finding in refused if finding.key not in unreadable)
+    of_schema = (finding for finding in schema_findings(document) if finding.key not in unreadable)
     broken = [*document.findings, *of_schema, *document.placed(source_findings(document))]
     topics = _with_load(_topics(document, path.parent, broken), path.parent, broken)
     written, document = document, topics.document
-    # What stands inside a key that isn't acted on can't mislead a rule.
-    ignored = tuple(f"{finding.key}{mark}" for finding in unsupported for mark in ".[")
-    misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
-    described, group_files, of_groups = _group_files(document, path.parent, misleading, topics.assignment)
-    findings = [*broken, *unsupported, *topics.findings, *of_groups]
+    described, group_files, of_groups = _group_files(document, path.parent, broken, topics.assignment)
+    findings = [*broken, *topics.findings, *of_groups]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
     rules = Rules(_OF_DOCUMENT, (*_OF_TOPICS, *of_patterns))
-    findings += rule_findings(document, topics.assignment, misleading, rules)
+    findings += rule_findings(document, topics.assignment, broken, rules)
     if not topics.findings and topics.assignment is not None:
         findings += document.placed(size_findings(document, topics.sizes))
     if findings or topics.assignment is None:

@@ -1,8 +1,7 @@
 """The YAML against its JSON Schema, each fault told in a sentence at its own place.
 
-`schemas/spec.schema.json` is the one list of keys: what is allowed, in which unit, and what this release refuses yet.
-Keywords of our own stand for what JSON Schema can't say: `x-unit`, with `x-or-none` where `none` may take the amount's
-place, and `x-not-supported-yet`.
+`schemas/spec.schema.json` is the one list of keys: what is allowed, and in which unit. Keywords of our own stand for
+what JSON Schema can't say: `x-unit`, with `x-or-none` where `none` may take the amount's place.
 """
 
 import json
@@ -33,17 +32,13 @@ _TYPE_WORDS = {
 }
 
 
-def schema_findings(document: Document) -> tuple[list[Finding], list[Finding]]:
-    """What the schema refuses: values that can't be used, and sound values that this release doesn't act on."""
-    broken: list[Finding] = []
-    unsupported: list[Finding] = []
+def schema_findings(document: Document) -> Iterator[Finding]:
+    """What the schema refuses."""
     for error in _validator().iter_errors(document.value):
-        findings = unsupported if error.validator == "x-not-supported-yet" else broken
         path: Path = tuple(step for step in error.absolute_path if isinstance(step, str | int))
         of_key = "propertyNames" in error.absolute_schema_path
         fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
-        findings.extend(document.placed(_TELLERS[fault.keyword](fault)))
-    return broken, unsupported
+        yield from document.placed(_TELLERS[fault.keyword](fault))
 
 
 @lru_cache(maxsize=1)
@@ -55,7 +50,6 @@ def _validator() -> Validator:
         "pattern": _check_pattern,
         "uniqueItems": _check_unique,
         "x-unit": _check_unit,
-        "x-not-supported-yet": _check_supported,
     }
     extended: Callable[[Any], Validator] = validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, validators=own, type_checker=types
@@ -89,10 +83,6 @@ def _as_key(item: Any) -> str:
     return json.dumps(item, sort_keys=True)
 
 
-def _check_supported(_: Validator, instead: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    yield ValidationError(f"not supported yet; {instead}")
-
-
 @dataclass(frozen=True)
 class _Fault:
     """One error of jsonschema; `schema` is the part of the schema that `value`, or the key `value`, doesn't satisfy."""
@@ -119,7 +109,7 @@ def _tells(*keywords: str) -> Callable[[_Teller], _Teller]:
     return add
 
 
-@_tells("x-unit", "x-not-supported-yet")
+@_tells("x-unit")
 def _tell_message(fault: _Fault) -> Iterator[PathFinding]:
     yield fault.path, fault.message
 
