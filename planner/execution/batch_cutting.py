@@ -25,7 +25,6 @@ _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
 # What Kafka's tool throttles it keeps in settings of a topic, which may have 32,767 bytes. Less, so that the
 # last partition of a part fits in too.
 _LIST_BYTES = 32_000
-_ENTRY_BYTES = len("2147483647:2147483647,")
 
 
 @dataclass(frozen=True)
@@ -303,7 +302,7 @@ def listable(batches: Iterable[Batch]) -> tuple[Batch, ...]:
         part_of: dict[PartitionKey, int] = {}
         # Nearly all batches are far from it, and a plan may have a million replicas.
         entries = Counter(step.topic for step in batch.steps for _ in max(step.before, step.after, key=len))
-        long = {topic for topic, count in entries.items() if count * _ENTRY_BYTES > _LIST_BYTES}
+        long = {topic for topic, count in entries.items() if count * len("2147483647:2147483647,") > _LIST_BYTES}
         for step in (step for step in batch.steps if step.topic in long):
             lists = [sum(len(f"{step.partition}:{broker},") for broker in end) for end in (step.before, step.after)]
             part_of[step.key] = used[step.topic] // _LIST_BYTES
