@@ -106,16 +106,20 @@ def cheapest(
 def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
     """The cheapest of the starts that are worth a try."""
     lows = anywhere.lows
-    # The windows that begin next to what the relaxed placement holds.
-    assignment = today(search.problem)
-    assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
-    found = search.within(near(search.problem, search.balance, wanted, assignment)).best(lows)
+    found = search.within(_next_to(search, wanted, relaxed)).best(lows)
     if _judged(found) <= _judged(relaxed) or not (found.evened is None or search.small):
         return found
     # What costs least before windows of bytes is brought into those.
     guesses = (_topic_starts(search, wanted, anywhere), wanted)
     guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
     return min(found, search.within(guess).best(lows), key=_judged)
+
+
+def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
+    """The windows that begin next to what the relaxed placement holds."""
+    assignment = today(search.problem)
+    assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
+    return near(search.problem, search.balance, wanted, assignment)
 
 
 def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
