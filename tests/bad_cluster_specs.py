@@ -76,7 +76,7 @@ def assert_only_finding(folder: Path, text: str | bytes, where: str, part: str) 
 # name, spec, "line:column key" of the only finding, a part of its message
 CLUSTER_CASES: list[Case] = [
     # version and top level
-    ("version_missing", SOUND.removeprefix("version: 1\n"), "1:1 version", "is missing"),
+    ("version_missing", SOUND.removeprefix("version: 1\n"), "1:1 version", "is missing; allowed: 1 (version"),
     ("version_2", line(1, "version: 2"), "1:1 version", "2 isn't possible here; allowed: 1"),
     ("unknown_top_key", after("change: {}\n"), "11:1 change", "did you mean 'changes'?"),
     ("top_key_in_capitals", after("BALANCE: {}\n"), "11:1 BALANCE", "did you mean 'balance'?"),

@@ -156,8 +156,10 @@ _ELSEWHERE = (
 def _tell_missing_keys(fault: _Fault) -> Iterator[PathFinding]:
     for key in fault.schema["required"]:
         if key not in fault.value:
-            described = fault.schema["properties"][key]["description"].rstrip(".")
-            yield (*fault.path, key), f"is missing; allowed: {described[:1].lower()}{described[1:]}"
+            wanted = fault.schema["properties"][key]
+            described = wanted["description"][:1].lower() + wanted["description"][1:].rstrip(".")
+            allowed = f"{wanted['const']} ({described})" if "const" in wanted else described
+            yield (*fault.path, key), f"is missing; allowed: {allowed}"
 
 
 @_tells("minProperties", "maxProperties")
