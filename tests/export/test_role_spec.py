@@ -40,8 +40,8 @@ def test_what_the_plugin_asks_the_module_can_answer() -> None:
     assert set() == wait._OWN & module.argument_spec().keys()
     texts = [path.read_text() for folder in (ROLE, RESTART) for path in folder.rglob("*.yml")]
     asked = {ask for text in texts for ask in re.findall(r"^\s+ask: (\w+)$", text, re.MULTILINE)}
-    # The plugin measures and writes notes by itself; looks are the default.
-    assert asked == set(module.argument_spec()["ask"]["choices"]) - {"look", "measure", "note"}
+    # The plugin measures by itself; looks are the default.
+    assert asked == set(module.argument_spec()["ask"]["choices"]) - {"look", "measure"}
 
 
 def test_the_roles_specification_has_its_settings() -> None:

@@ -129,7 +129,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
     ),
     "seeds": (("state",), "seeds state/six-brokers/topics-describe.txt", 0),
     "render": (("a.plan",), "render a.plan --out b.plan", 5),
-    "resume in place": (("state", "a.plan"), "resume a.plan --state state/six-brokers --out a.plan", 5),
+    "resume over a plan": (("state", "a.plan", "b.plan"), "resume a.plan --state state/six-brokers --out b.plan", 5),
     "check": (("state", "a.plan"), "check a.plan --state state/six-brokers", 0),
     "show": (("a.plan",), "show a.plan --format markdown", 0),
     "diff": (("a.plan",), "diff a.plan a.plan", 0),
@@ -144,7 +144,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The examples' state, two specs of it, a plan of one, and a topic of so many partitions that YAML holds none."""
+    """The examples' state, two specs of it, two plans of one, and a topic of so many partitions that YAML has none."""
     made = tmp_path_factory.mktemp("inputs")
     shutil.copytree(ROOT / "examples" / "state", made / "state")
     shutil.rmtree(made / "state" / "seeds")
@@ -160,6 +160,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whatif(
         made / "expand.yaml", WhatifOptions(out=made / "a.plan", engine="local", candidates=4), Console(file=StringIO())
     )
+    shutil.copytree(made / "a.plan", made / "b.plan")
     return made
 
 
