@@ -90,9 +90,9 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
 
 
 def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, IntArray]:
-    """The problem of the rest, with replication factors and movable partitions fixed to the approved target; the same
-    with the factors asked for of what waits for a later step, by which shares are; and that target as an assignment
-    (P, W).
+    """The problem of the rest, with replication factors and movable partitions fixed to the approved target; the same,
+    where partitions that wait for a later step have the factors asked for, which count for the brokers' shares; and
+    that target as an assignment (P, W).
     """
     problem = build_problem.build(without_cordons(spec))
     rows = problem.row_of

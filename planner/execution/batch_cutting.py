@@ -22,8 +22,8 @@ from planner.model.cluster import PartitionChange, PartitionKey, Reason
 from planner.model.spec import BatchRules
 
 _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
-# What Kafka's tool throttles it keeps in settings of a topic, which may have 32,767 bytes. Less, so that the
-# last partition of a part fits in too.
+# Kafka's tool lists the replicas that it throttles in settings of their topic, which have at most 32,767 bytes.
+# The limit is lower, so that the last partition of a part fits in too.
 _LIST_BYTES = 32_000
 
 
@@ -287,14 +287,10 @@ def added_and_removed(steps: Iterable[Step]) -> tuple[Counter[int], Counter[int]
     return added, removed
 
 
-# Steps of a batch that stay together.
-_Unit = Sequence[Step]
-
-
 def listable(batches: Iterable[Batch]) -> tuple[Batch, ...]:
-    """The batches, in parts where Kafka couldn't hold the list `partition:broker,...` of what it throttles of a topic.
+    """The batches, cut where a topic's list of throttled replicas, `partition:broker,...`, is too long for Kafka.
 
-    While a batch goes forth the list has the brokers of `before`, and on the way back those of `after`.
+    The list has the brokers of `before` when a batch is applied, and those of `after` when it is rolled back.
     """
     cut: list[Batch] = []
     for batch in batches:
@@ -312,6 +308,10 @@ def listable(batches: Iterable[Batch]) -> tuple[Batch, ...]:
             elect = tuple(key for key in batch.elect if part_of.get(key, 0) == part)
             cut.append(replace(batch, number=len(cut) + 1, steps=steps, elect=elect))
     return tuple(cut)
+
+
+# Steps of a batch that stay together.
+_Unit = Sequence[Step]
 
 
 def within_disks(
