@@ -60,7 +60,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
         inputs.append(found.input)
         if with_log_dirs:
             text = decode(file_reading.read_bytes(path, file_reading.STATE_LINES), path.as_posix())
-            if log_dirs_describe.recognises(text):
+            if log_dirs_describe.recognizes(text):
                 described.append(log_dirs_describe.places(text, found.input.path))
     return now_of(parts, merged(described) if with_log_dirs else NO_LOG_DIRS, tuple(inputs))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from planner.model.problem import FloatArray, LongArray
-from planner.report.plot_svg import COLOUR, FONT_SIZE
+from planner.report.plot_svg import COLOR, FONT_SIZE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,14 +72,14 @@ def _size(axes: Axes) -> tuple[float, float]:
 
 def under_axis(axes: Axes, labels: Sequence[tuple[float, str]], **style: Any) -> None:
     """A text under each (x, text)."""
-    place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "color": COLOUR["quiet"]}
+    place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "color": COLOR["quiet"]}
     for at, text in labels:
         axes.text(at, -6 / _size(axes)[1], text, **{**place, **style})
 
 
 def beside_axis(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
     """A text on the left of each (y, text)."""
-    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "color": COLOUR["quiet"]}
+    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "color": COLOR["quiet"]}
     for at, text in labels:
         axes.text(-6 / _size(axes)[0], at, text, **place)
 
@@ -91,35 +91,35 @@ def room(labels: Sequence[str]) -> float:
 
 def name_below(axes: Axes, name: str, under: float = _BELOW) -> None:
     """What runs across, below the labels."""
-    place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "color": COLOUR["quiet"]}
+    place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "color": COLOR["quiet"]}
     axes.text(0.5, (4 - under) / _size(axes)[1], name, **place)
 
 
 def name_left(axes: Axes, name: str) -> None:
     """What runs up, on the far left."""
-    place: Any = {"transform": axes.transAxes, "ha": "left", "va": "center", "color": COLOUR["quiet"]}
+    place: Any = {"transform": axes.transAxes, "ha": "left", "va": "center", "color": COLOR["quiet"]}
     axes.text(-(LEFT - 2) / _size(axes)[0], 0.5, name, rotation=90, **place)
 
 
-def bars(axes: Axes, gid: str, values: Sequence[float], offset: float, colour: str) -> None:
+def bars(axes: Axes, gid: str, values: Sequence[float], offset: float, color: str) -> None:
     """A bar of width 0.38 for each value, at its index + `offset`."""
     lefts = np.arange(len(values)) + offset
-    boxes(axes, gid, [(left, left + 0.38, 0, value) for left, value in zip(lefts, values, strict=True)], colour)
+    boxes(axes, gid, [(left, left + 0.38, 0, value) for left, value in zip(lefts, values, strict=True)], color)
 
 
 def boxes(
-    axes: Axes, gid: str, corners: Sequence[tuple[float, float, float, float]], colour: str, alpha: Any = None
+    axes: Axes, gid: str, corners: Sequence[tuple[float, float, float, float]], color: str, alpha: Any = None
 ) -> None:
     """Rectangles (left, right, bottom, top) as one artist; `alpha` has an opacity for each."""
     from matplotlib.collections import PolyCollection
 
     outlines = [[(left, low), (left, high), (right, high), (right, low)] for left, right, low, high in corners]
-    drawn = PolyCollection(outlines, facecolor=colour, linewidth=0, alpha=alpha, clip_on=False)
+    drawn = PolyCollection(outlines, facecolor=color, linewidth=0, alpha=alpha, clip_on=False)
     drawn.set_gid(gid)
     axes.add_collection(drawn, autolim=False)
 
 
-def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], colour: str, alpha: float, points: float) -> None:
+def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], color: str, alpha: float, points: float) -> None:
     """Level strokes (y, left, right) of one look, so many points thick, as one path beneath all boxes."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -128,15 +128,15 @@ def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], colour: str,
         return
     corners = [(x, y) for y, left, right in runs for x in (left, right)]
     path = Path(corners, [Path.MOVETO, Path.LINETO] * len(runs))
-    look: Any = {"edgecolor": colour, "facecolor": "none", "linewidth": points, "alpha": alpha, "capstyle": "butt"}
+    look: Any = {"edgecolor": color, "facecolor": "none", "linewidth": points, "alpha": alpha, "capstyle": "butt"}
     axes.add_patch(PathPatch(path, clip_on=False, zorder=0.5, **look))
 
 
-def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArray], colours: Sequence[str]) -> None:
-    """Lines of (x, y) points (N, 2) as one artist, a colour for each."""
+def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArray], colors: Sequence[str]) -> None:
+    """Lines of (x, y) points (N, 2) as one artist, a color for each."""
     from matplotlib.collections import LineCollection
 
-    drawn = LineCollection(courses, colors=colours, linewidths=1.4, clip_on=False)
+    drawn = LineCollection(courses, colors=colors, linewidths=1.4, clip_on=False)
     drawn.set_gid(gid)
     axes.add_collection(drawn, autolim=False)
 
@@ -170,15 +170,15 @@ def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: flo
         place: Any = {"xytext": (-beside if turned else beside, raised), "textcoords": "offset points"}
         sides: Any = {"ha": "right" if turned else "left", "va": "center" if beside else "bottom"}
         size = FONT_SIZE if beside and not outside else _SMALL
-        leader: Any = {"arrowstyle": "-", "color": COLOUR["quiet"], "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
+        leader: Any = {"arrowstyle": "-", "color": COLOR["quiet"], "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
         leader |= {"relpos": (1 if turned else 0, 0.5)}
         axes.annotate(text, (x, y), fontsize=size, arrowprops=leader if beside and raised else None, **place, **sides)
 
 
 def level(axes: Axes, value: float, text: str) -> None:
     """A dashed line across at a value, and what it is."""
-    axes.axhline(value, color=COLOUR["out"], linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "color": COLOUR["text"]}
+    axes.axhline(value, color=COLOR["out"], linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "color": COLOR["text"]}
     axes.text(0.01, value, text, fontsize=_SMALL, **place)
 
 
@@ -201,7 +201,7 @@ def _grid(axes: Axes, side: Literal["x", "y"], values: Sequence[float]) -> None:
 
     transform = axes.get_xaxis_transform() if side == "x" else axes.get_yaxis_transform()
     ends = [((at, 0.0), (at, 1.0)) if side == "x" else ((0.0, at), (1.0, at)) for at in values]
-    drawn = LineCollection(ends, colors=COLOUR["line"], linewidths=0.6, transform=transform, zorder=0, clip_on=False)
+    drawn = LineCollection(ends, colors=COLOR["line"], linewidths=0.6, transform=transform, zorder=0, clip_on=False)
     axes.add_collection(drawn, autolim=False)
 
 
@@ -227,11 +227,11 @@ def heading(axes: Axes, text: str) -> None:
 
 
 def legend(axes: Axes, entries: Sequence[tuple[str, str]]) -> None:
-    """(role, text) in one line above the upper right corner: a square in the role's colour before each text."""
+    """(role, text) in one line above the upper right corner: a square in the role's color before each text."""
     width, height = _size(axes)
     at, up = 1.0, 1 + 6 / height
     for role, text in reversed(entries):
         axes.text(at, up, text, ha="right", transform=axes.transAxes)
         at -= (_CHARACTER * len(text) + FONT_SIZE) / width
-        axes.text(at, up, "■", ha="right", color=COLOUR[role], transform=axes.transAxes)
+        axes.text(at, up, "■", ha="right", color=COLOR[role], transform=axes.transAxes)
         at -= 20 / width

@@ -17,7 +17,7 @@ from planner.model import formats
 from planner.model.problem import LongArray, sums_at
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes
-from planner.report.plot_svg import COLOUR, Drawing, Mark
+from planner.report.plot_svg import COLOR, Drawing, Mark
 
 OTHERS = -1
 
@@ -179,7 +179,7 @@ def pairs(plan: Plan, moved: Movement) -> Drawing:
         axes,
         "copies",
         [(c - 0.48, c + 0.48, r - 0.46, r + 0.46) for r, c, _ in pairs],
-        COLOUR["heat"],
+        COLOR["heat"],
         [_opacity(amount, most) for _, _, amount in pairs],
     )
     if (plot_axes.WIDTH - plot_axes.LEFT) / len(receivers) >= _ROOM_FOR_TEXT:
@@ -237,7 +237,7 @@ def batches(plan: Plan, moved: Movement) -> Drawing:
     for (gid, half), words, top in zip(halves.items(), ("copies in", "copies out"), (-0.42, 0.02), strict=True):
         cells = [(int(r), int(c), int(half[r, c])) for r, c in zip(*np.nonzero(half), strict=True)]
         corners = [(*_span(parts, r), c + top, c + top + 0.4) for r, c, _ in cells]
-        plot_axes.boxes(axes, gid, corners, COLOUR[gid], [_opacity(n, most) for _, _, n in cells])
+        plot_axes.boxes(axes, gid, corners, COLOR[gid], [_opacity(n, most) for _, _, n in cells])
         marks[gid] = [
             Mark(f"{gid}-{r + 1}-{names[c]}", f"{parts[r].name}, broker {names[c]}: {words} {written(n)}")
             for r, c, n in cells
@@ -284,7 +284,7 @@ def _span(parts: Sequence[BatchRun], at: int) -> tuple[float, float]:
 
 def _strip(axes: Axes, plan: Plan, parts: Sequence[BatchRun]) -> list[Mark]:
     """The batches as a row of boxes, numbered where there is room."""
-    plot_axes.boxes(axes, "batch", [(*_span(parts, at), -1.4, -0.66) for at in range(len(parts))], COLOUR["line"])
+    plot_axes.boxes(axes, "batch", [(*_span(parts, at), -1.4, -0.66) for at in range(len(parts))], COLOR["line"])
     for part in parts:
         text = str(part.first + 1)
         if part.seconds / _end(parts) * plot_axes.WIDTH * 0.85 > 7 * len(text):
@@ -315,7 +315,7 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     edges = np.array([-0.04 * _end(parts), *(part.start for part in parts), _end(parts), 1.04 * _end(parts)])
     across = np.repeat(edges, 2)[1:-1]
     lines = [np.column_stack([across, np.repeat(column, 2)]) for column in values.T]
-    plot_axes.lines(axes, "lines", lines, [COLOUR[_LINE[role]] for role in roles])
+    plot_axes.lines(axes, "lines", lines, [COLOR[_LINE[role]] for role in roles])
     axes.set_xlim(-0.04 * _end(parts), 1.04 * _end(parts))
     most = max(1, int(values.max(initial=1)))
     levels = [(value, text) for value, text in _levels(plan) if value <= _FARTHEST_LEVEL * most]

@@ -1,7 +1,7 @@
-"""Figures as SVG for people: named for screen readers, marks that can be pointed at, colours of light and dark pages.
+"""Figures as SVG for people: named for screen readers, marks that can be pointed at, colors of light and dark pages.
 
-The same figure gives the same bytes. Colours are roles: each is drawn in the light theme's colour, which a style sheet
-then exchanges; without one the light colours stay.
+The same figure gives the same bytes. Colors are roles: each is drawn in the light theme's color, which a style sheet
+then exchanges; without one the light colors stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SVG = "http://www.w3.org/2000/svg"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 
-# Role → its colour on a light page, and on a dark one. Text has a contrast of at least 4.5, marks of 3.
+# Role → its color on a light page, and on a dark one. Text has a contrast of at least 4.5, marks of 3.
 ROLES: Mapping[str, tuple[str, str]] = {
     "page": ("#ffffff", "#0d1117"),
     "text": ("#1f2328", "#e6edf3"),
@@ -32,8 +32,8 @@ ROLES: Mapping[str, tuple[str, str]] = {
     "out": ("#bc4c00", "#f0883e"),
     "heat": ("#218bff", "#2f81f7"),
 }
-COLOUR = {role: light for role, (light, _) in ROLES.items()}
-_ROLE = {light: role for role, light in COLOUR.items()}
+COLOR = {role: light for role, (light, _) in ROLES.items()}
+_ROLE = {light: role for role, light in COLOR.items()}
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 FONT_SIZE = 9
@@ -44,7 +44,7 @@ _SETTINGS: Any = {
     "font.size": FONT_SIZE,
     # A topic may be called $x$.
     "text.parse_math": False,
-    "text.color": COLOUR["text"],
+    "text.color": COLOR["text"],
 }
 
 
@@ -85,7 +85,7 @@ class Plot:
 
 def _style() -> str:
     """Custom properties for each role, dark where the reader's system is and never on paper; rules that use them."""
-    light, dark = (";".join(f"--{role}:{colours[at]}" for role, colours in ROLES.items()) for at in (0, 1))
+    light, dark = (";".join(f"--{role}:{colors[at]}" for role, colors in ROLES.items()) for at in (0, 1))
     rules = (f".{key}-{role}{{{key}:var(--{role})}}" for role in ROLES for key in ("fill", "stroke"))
     return (
         f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{''.join(rules)}"
@@ -132,7 +132,7 @@ def finished(name: str, drawing: Drawing) -> Plot:
     for gid, marks in drawing.marks.items():
         _mark(root, name, gid, marks)
     _drop_ids(root, name)
-    _colour(root)
+    _color(root)
     _describe(root, name, drawing)
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", _LINK[1:].split("}")[0])
@@ -188,7 +188,7 @@ def _drop_ids(root: ET.Element, name: str) -> None:
             del element.attrib["id"]
 
 
-def _colour(root: ET.Element) -> None:
+def _color(root: ET.Element) -> None:
     """Style attributes as presentation attributes, which a style sheet overrides, and a class for each role."""
     for element in root.iter():
         pairs = (each.split(":", 1) for each in element.attrib.pop("style", "").split(";") if ":" in each)
@@ -214,5 +214,5 @@ def _describe(root: ET.Element, name: str, drawing: Drawing) -> None:
         element = ET.Element(_tag(tag), {"id": f"plot-{name}-{'title' if tag == 'title' else 'description'}"})
         element.text = text
         root.insert(at, element)
-    page = {"width": "100%", "height": "100%", "fill": COLOUR["page"], "class": "fill-page"}
+    page = {"width": "100%", "height": "100%", "fill": COLOR["page"], "class": "fill-page"}
     root.insert(len(words), ET.Element(_tag("rect"), page))

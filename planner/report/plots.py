@@ -19,7 +19,7 @@ from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, Pareto
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_movement, plot_svg, sentences
 from planner.report.plot_movement import OTHERS, Movement
-from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
+from planner.report.plot_svg import COLOR, Drawing, Mark, Plot
 
 LoadRows = Sequence[BrokerRow] | Sequence[RackRow]
 
@@ -101,8 +101,8 @@ def _front(plan: Plan) -> Drawing:
     drawn = list(_points(plan, key))
     figure, (axes,) = plot_axes.panels(1, 190)
     for at, point in enumerate(drawn):
-        look: Any = {"ms": 11 if point.marker == "D" else 6, "mew": 1.8, "mec": COLOUR[point.role], "clip_on": False}
-        fill = COLOUR[point.role] if point.marker == "o" else "none"
+        look: Any = {"ms": 11 if point.marker == "D" else 6, "mew": 1.8, "mec": COLOR[point.role], "clip_on": False}
+        fill = COLOR[point.role] if point.marker == "o" else "none"
         (line,) = axes.plot([point.across], [point.up], point.marker, mfc=fill, **look)
         line.set_gid(f"point{at}")
     most = max(point.across for point in drawn) or 1
@@ -160,7 +160,7 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Dr
         written = _written(key)
         for offset, side, values in zip((-0.4, 0.02), ("before", "after"), both, strict=True):
             gid = f"{key}-{side}"
-            plot_axes.bars(axes, gid, values, offset, COLOUR[side])
+            plot_axes.bars(axes, gid, values, offset, COLOR[side])
             marks[gid] = [
                 Mark(f"{key}-{side}-{at + 1}", f"{noun} {name}, {dict(_SIDES)[side]}: {written(value)} {_WORDS[key]}")
                 for at, (name, value) in enumerate(zip(labels, values, strict=True))
@@ -223,7 +223,7 @@ def _heat_map(plan: Plan) -> Drawing:
             marks[role].append(Mark(f"{key}-{side}-{column + 1}", title))
     for role, boxes in corners.items():
         if boxes:
-            plot_axes.boxes(axes, role, boxes, COLOUR[role], opacity[role])
+            plot_axes.boxes(axes, role, boxes, COLOR[role], opacity[role])
     plot_axes.beside_axis(axes, [(2 * at + 0.5, _WORDS[key]) for at, key in enumerate(measures)])
     named = range(0, len(columns), -(-len(columns) // _IDS_SHOWN))
     plot_axes.under_axis(axes, [(at, columns[at][0].removeprefix("broker ")) for at in named])
@@ -294,11 +294,11 @@ def hours(of: HoursSection) -> Drawing:
             # Neighboring hours of the same level are one stroke.
             runs = [(at, *found.span()) for at, week in enumerate(weeks) for found in re.finditer(f"{level}+", week)]
             strength = _FAINTEST + (_STRONGEST - _FAINTEST) * (level - 1) / 8
-            plot_axes.strokes(axes, runs, COLOUR["heat"], round(strength, 3), _WEEK_POINTS - 2)
+            plot_axes.strokes(axes, runs, COLOR["heat"], round(strength, 3), _WEEK_POINTS - 2)
         # What a pointer is told is about a broker's whole week.
         corners = [(0.0, float(HOURS_OF_WEEK), at - 0.5, at + 0.5) for at in range(len(rows))]
         # Without any fill a box isn't found by a pointer.
-        plot_axes.boxes(axes, side, corners, COLOUR["heat"], [0.001] * len(rows))
+        plot_axes.boxes(axes, side, corners, COLOR["heat"], [0.001] * len(rows))
         marks[side] = [
             Mark(f"{side}-{at + 1}", f"broker {row.id}, {side}: {peak(week)}")
             for at, (row, week) in enumerate(zip(rows, weeks, strict=True))

@@ -140,7 +140,7 @@ def without_pandas() -> None:
 
 @dataclass(frozen=True)
 class CandidateRun:
-    """Neighbouring candidates that differ in their seed alone, or in start index and shift.
+    """Neighboring candidates that differ in their seed alone, or in start index and shift.
 
     Seeds count up from `first_seed` where that is above 0, else all are 0. Where `brokers` is above 0, candidate i of
     the run has start index i // brokers and shift i % brokers; else both are -1: drawn for every topic, or not used.

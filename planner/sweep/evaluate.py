@@ -4,7 +4,7 @@ A candidate is made, judged and scored where it is evaluated; only what the resu
 
 Tasks get their candidates by a fixed rule, from their numbers alone. Candidates that are made one by one are dealt in
 turn, so that every task gets as many solved plans of each kind as any other. Kafka's classic placements take next to no
-time once a problem's tables are made; each task gets neighbours of them, so that few tasks make the tables.
+time once a problem's tables are made; each task gets neighbors of them, so that few tasks make the tables.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

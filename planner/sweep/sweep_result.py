@@ -158,9 +158,9 @@ class SweepResult:
 
 
 def sampled(numbers: LongArray, count: int) -> BoolArray:
-    """(C,): True for the candidates of the sample of a sweep of `count`: all, or one of each so many neighbours.
+    """(C,): True for the candidates of the sample of a sweep of `count`: all, or one of each so many neighbors.
 
-    Which one is a hash of where the neighbours stand, so that the sample has no period in common with the candidates.
+    Which one is a hash of where the neighbors stand, so that the sample has no period in common with the candidates.
     """
     stride = -(-count // ALL_ROWS)
     block, at = np.divmod(numbers, max(stride, 1))

@@ -17,7 +17,7 @@ from planner.model import formats, load_history
 from planner.model.formats import counted, number
 from planner.model.problem import FloatArray, LongArray
 from planner.report import html, plot_axes, plot_svg
-from planner.report.plot_svg import COLOUR, Drawing, Mark
+from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Facts, Lines, Name, Quantity, Table, View, ViewSection, told
 
 _TOPICS_SHOWN, _HOURS_SHOWN, _UNTRUSTED_SHOWN = 10, 5, 10
@@ -294,7 +294,7 @@ def _week(rows: pa.Table) -> Drawing:
     ways = (("in", "written", _weeks(rows, "hours_in")), ("out", "read", _weeks(rows, "hours_out")))
     marks = {}
     for role, words, week in ways:
-        plot_axes.lines(axes, role, [_points(week)], [COLOUR[role]])
+        plot_axes.lines(axes, role, [_points(week)], [COLOR[role]])
         marks[role] = [Mark(role, f"all topics, {words}: {_in_words(week)}")]
     _set_scale(axes, max(float(week.max()) for _, _, week in ways))
     _name_days(axes)
@@ -312,7 +312,7 @@ def _topic_weeks(rows: pa.Table, topics: Sequence[str]) -> Drawing:
     marks = {}
     for at, (axes, topic) in enumerate(zip(panels, topics, strict=True), start=1):
         week = _weeks(rows, "hours_in", topic)
-        plot_axes.lines(axes, f"topic{at}", [_points(week)], [COLOUR["in"]])
+        plot_axes.lines(axes, f"topic{at}", [_points(week)], [COLOR["in"]])
         marks[f"topic{at}"] = [Mark(f"topic-{at}", f"{formats.printable(topic, _LONGEST_NAME)}: {_in_words(week)}")]
         _set_scale(axes, float(week.max()))
         plot_axes.heading(axes, formats.printable(topic, _LONGEST_NAME))
@@ -350,9 +350,9 @@ def _trends(known: Sequence[TopicTrend]) -> Drawing:
     # The least width of an interval, and half of an estimate's, so that both are seen.
     stroke = (most - least) / 300
     intervals = [(low, max(high, low + stroke), at - 0.1, at + 0.1) for at, (low, _, high) in enumerate(shown.tolist())]
-    plot_axes.boxes(axes, "interval", intervals, COLOUR["before"])
+    plot_axes.boxes(axes, "interval", intervals, COLOR["before"])
     estimates = [(mid - stroke, mid + stroke, at - 0.35, at + 0.35) for at, (_, mid, _) in enumerate(shown.tolist())]
-    plot_axes.boxes(axes, "estimate", estimates, COLOUR["after"])
+    plot_axes.boxes(axes, "estimate", estimates, COLOR["after"])
     axes.set_xlim(least - 3 * stroke, most + 3 * stroke)
     axes.set_ylim(len(known) - 0.5, -0.5)
     plot_axes.beside_axis(axes, list(enumerate(labels)))

@@ -14,7 +14,7 @@ from planner.model.formats import amount, counted, gap_shown, number, percent, s
 from planner.model.spec import Spec
 from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, SizesDocument
 from planner.report import html, plot_axes, plot_svg
-from planner.report.plot_svg import COLOUR, Drawing, Mark
+from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
 from planner.whatif.growth_cases import Row
 from planner.whatif.sizing import Combination, asked, spec_of
@@ -259,11 +259,11 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
     )
     for axes, (gid, heading, up, written) in zip(panels, heights, strict=True):
         for number_of, (x, y, row) in enumerate(zip(across, up, rows, strict=True)):
-            colour = COLOUR["after" if row.on_front else "before"]
+            color = COLOR["after" if row.on_front else "before"]
             look: Any = {
                 "ms": 9 if row.number == document.chosen else 6,
-                "mec": colour,
-                "mfc": colour,
+                "mec": color,
+                "mfc": color,
                 "clip_on": False,
             }
             (line,) = axes.plot([x], [y], "o", **look)

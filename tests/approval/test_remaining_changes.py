@@ -223,7 +223,7 @@ def test_racks_are_those_before_the_change_unless_the_state_says_otherwise() -> 
 
 
 def test_its_headline_claims_no_bound_of_its_own() -> None:
-    """Nothing was optimised: the approved plan's bound is the one that was proven."""
+    """Nothing was optimized: the approved plan's bound is the one that was proven."""
     spec = expansion()
     rest = resumed(plan_of(spec), found(spec))
 

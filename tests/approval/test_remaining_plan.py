@@ -230,7 +230,7 @@ def test_targets_that_dropped_partitions_or_other_sizes_miss_are_said_to_be_miss
 
 
 def test_the_right_brokers_in_another_order_are_on_the_way() -> None:
-    """A cancelled reassignment leaves them so: the rest begins from that order."""
+    """A canceled reassignment leaves them so: the rest begins from that order."""
     spec = expansion()
     plan = plan_of(spec)
     row = plan["partitions"][0]

@@ -268,8 +268,8 @@ def test_a_screen_reader_finds_names_on_everything(opened):
 
 
 CONTRASTS = """
-const parse = colour => colour.match(/[\\d.]+/g).map(Number);
-const light = colour => { const [r, g, b] = colour.map(each => (each /= 255) <= 0.04045 ? each / 12.92 :
+const parse = color => color.match(/[\\d.]+/g).map(Number);
+const light = color => { const [r, g, b] = color.map(each => (each /= 255) <= 0.04045 ? each / 12.92 :
   ((each + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 const contrast = (one, two) => { const [a, b] = [light(one), light(two)].sort((x, y) => y - x);
   return (a + 0.05) / (b + 0.05); };
@@ -369,7 +369,7 @@ def test_hostile_names_do_nothing(browser, pages):
 
 
 def test_a_million_replicas_open_in_five_seconds(browser, pages):
-    """336,000 partitions of three replicas on 150 brokers: summarised, and searched at once.
+    """336,000 partitions of three replicas on 150 brokers: summarized, and searched at once.
 
     Seconds are those that the page keeps its thread busy, drawn and all: the clock would time whatever else runs here.
     """

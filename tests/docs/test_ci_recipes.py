@@ -77,7 +77,7 @@ def test_the_shell_is_sound(name: str, tmp_path: Path) -> None:
 
 
 def test_permissions_are_the_least() -> None:
-    """A plan writes comments, an apply nothing; neither is cancelled in the middle of a batch."""
+    """A plan writes comments, an apply nothing; neither is canceled in the middle of a batch."""
     workflow, gitlab = loaded(WORKFLOW), loaded(GITLAB)
     jobs = workflow["jobs"]
 

@@ -2,7 +2,7 @@
 
 `stage` makes a script of a tool's name beside `cluster.json`; the texts are those that Kafka 4.3 prints. A
 reassignment takes `polls` questions to complete, and one of `lost` partitions is given up at the first question, as if
-cancelled. For `lag` questions more, the broker that is asked shows the replicas from before, as one that lags behind
+canceled. For `lag` questions more, the broker that is asked shows the replicas from before, as one that lags behind
 the controller.
 The tools don't know `unknown_options`, {tool: options}, as those of Kafka 3.9 don't know some of today's.
 """

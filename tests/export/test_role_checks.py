@@ -111,7 +111,7 @@ def test_partitions_are_on_the_plans_way() -> None:
     ("replicas", "goes_on"),
     [([2, 3, 1], True), ([3, 2, 4], True), ([3, 2, 1], False), ([1, 3, 2], False), ([4, 3, 2], False)],
 )
-def test_a_cancelled_step_can_be_started_anew(replicas: list[int], goes_on: bool) -> None:
+def test_a_canceled_step_can_be_started_anew(replicas: list[int], goes_on: bool) -> None:
     """Kafka leaves the brokers that stay first, in the order of where they moved to; any other order isn't a step's."""
     states = {"a-0": [[3, 1, 2], [2, 3, 4]]}
     assert goes_on == ("" == checks.strangers(states, {"a-0": (3, replicas, [])}, [], any_order=False))

@@ -250,7 +250,7 @@ def test_a_hold_may_be_handed_back_to_be_told_of(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within a minute after the hold, with the reason; it isn't cancelled unless that is asked for."""
+    """Within a minute after the hold, with the reason; it isn't canceled unless that is asked for."""
     result, _, seconds = waited(monkeypatch, [DEAD])
     assert (True, False) == (result["failed"], result["cancel"])
     assert "held for 5 min: not live: broker 4" == result["msg"]
@@ -272,8 +272,8 @@ def test_a_question_that_is_never_answered_stops_the_run(monkeypatch: pytest.Mon
 
 def test_reactions_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancel at once, ignore, or stop after the batch."""
-    cancelled, _, seconds = waited(monkeypatch, [DEAD], reactions={"live_brokers": "cancel"})
-    assert (True, True, "not live: broker 4") == (cancelled["failed"], cancelled["cancel"], cancelled["msg"])
+    canceled, _, seconds = waited(monkeypatch, [DEAD], reactions={"live_brokers": "cancel"})
+    assert (True, True, "not live: broker 4") == (canceled["failed"], canceled["cancel"], canceled["msg"])
     assert 60 >= seconds
     looks = [DEAD] * 9 + [{"moving": []}]
     ignored, printed, _ = waited(monkeypatch, looks, reactions={"live_brokers": "ignore"})

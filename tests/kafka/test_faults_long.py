@@ -55,7 +55,7 @@ def test_a_hold_begins_within_a_minute(operator: Operator) -> None:
 
 
 def test_a_disk_fills_past_its_limit(operator: Operator) -> None:
-    """The batch is cancelled, and what was copied so far is gone from the destination."""
+    """The batch is canceled, and what was copied so far is gone from the destination."""
     plan = expansion(operator, 4 * MEGABYTE)
     before = operator.replicas()
     limits = ("-e", json.dumps({"kafka_reassign_disk_limits": {4: 2_500_000}}))
@@ -64,7 +64,7 @@ def test_a_disk_fills_past_its_limit(operator: Operator) -> None:
         await_move(operator)
         run = running.wait()
     assert 2 == run.code, run.output
-    assert "MB, its limit is 2.5 MB. Its moves were cancelled. Run the playbook" in run.text
+    assert "MB, its limit is 2.5 MB. Its moves were canceled. Run the playbook" in run.text
     assert {name: set(lists) for name, lists in before.items()} == {
         name: set(lists) for name, lists in operator.replicas().items()
     }

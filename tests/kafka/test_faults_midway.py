@@ -159,7 +159,7 @@ def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> Non
         run = running.wait()
     assert 2 == run.code, run.output
     assert "Batch 01 isn't complete: held for" in run.text
-    assert "not live: broker 4. Its moves were cancelled" in run.text
+    assert "not live: broker 4. Its moves were canceled" in run.text
     assert [] == operator.moving()
     operator.await_equal("", operator.throttles)
     assert {name: set(lists) for name, lists in before.items()} == {
@@ -172,7 +172,7 @@ def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> Non
 
 
 def test_one_of_several_destinations_stays_away(operator: Operator) -> None:
-    """What the live one gets arrives during the hold; the rest is cancelled, and planned anew without the dead one."""
+    """What the live one gets arrives during the hold; the rest is canceled, and planned anew without the dead one."""
     operator.create_topic("orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4)
     operator.produce("orders", 12, 2 * MEGABYTE)
     added = [{"id": 4, "rack": "r0"}, {"id": 5, "rack": "r1"}]
@@ -190,7 +190,7 @@ def test_one_of_several_destinations_stays_away(operator: Operator) -> None:
         operator.lift_throttle()
         run = running.wait()
     assert 2 == run.code, run.output
-    assert "not live: broker 4. Its moves were cancelled" in run.text
+    assert "not live: broker 4. Its moves were canceled" in run.text
     assert [] == operator.moving()
     operator.await_equal("", operator.throttles)
     reached = operator.replicas()
@@ -331,7 +331,7 @@ def test_throttles_are_put_back_on_demand(operator: Operator) -> None:
 
 
 def test_cancel_on_failure(operator: Operator) -> None:
-    """If asked for, what isn't complete in time is cancelled, be its broker dead; it can go on or back then."""
+    """If asked for, what isn't complete in time is canceled, be its broker dead; it can go on or back then."""
     plan = expansion(operator, 4 * MEGABYTE)
     before, led = operator.replicas(), operator.leaders()
     limits = ("-e", "kafka_reassign_wait_seconds=5", "-e", "kafka_reassign_cancel_on_failure=true")
@@ -340,8 +340,8 @@ def test_cancel_on_failure(operator: Operator) -> None:
         operator.lose(4)
         run = running.wait()
     assert 2 == run.code, run.output
-    assert "Its moves were cancelled. Run the playbook again to start them anew, or rollback.yml to go back" in run.text
-    assert "The run stopped at batch 01: it takes longer than 5 s. Its moves were cancelled." in run.text, run.output
+    assert "Its moves were canceled. Run the playbook again to start them anew, or rollback.yml to go back" in run.text
+    assert "The run stopped at batch 01: it takes longer than 5 s. Its moves were canceled." in run.text, run.output
     assert "so a throttle of theirs couldn't be put back: broker 4. Once they are live again, run" in run.text, (
         run.output
     )

@@ -234,7 +234,7 @@ def test_the_page_shows_the_very_plots_of_the_folder():
 
 
 @pytest.mark.slow
-def test_a_large_plan_is_summarised():
+def test_a_large_plan_is_summarized():
     """Whatever is left out is counted; the page stays small."""
     plan = large(300, 100, 3_500, 4, 900)
     source = page(plan)

@@ -54,13 +54,13 @@ def test_ids_are_on_the_page_once():
     assert [] == [name for name, count in ids.items() if count > 1]
 
 
-def test_every_colour_is_a_role_that_dark_pages_exchange():
-    """No colour is left that only suits a light page."""
+def test_every_color_is_a_role_that_dark_pages_exchange():
+    """No color is left that only suits a light page."""
     for plot in by_name(small()).values():
         for element in ET.fromstring(plot.svg).iter():
             for key in ("fill", "stroke"):
-                if (colour := element.get(key, "none")) != "none":
-                    role = next(role for role, (light, _) in ROLES.items() if light == colour)
+                if (color := element.get(key, "none")) != "none":
+                    role = next(role for role, (light, _) in ROLES.items() if light == color)
                     assert f"{key}-{role}" in element.get("class").split()
 
 
@@ -75,14 +75,14 @@ def test_roles_stand_out_from_the_page(theme):
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG 2.2, contrast ratio of two sRGB colours."""
+    """WCAG 2.2, contrast ratio of two sRGB colors."""
     lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def luminance(colour: str) -> float:
-    """WCAG 2.2, relative luminance of an sRGB colour."""
-    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+def luminance(color: str) -> float:
+    """WCAG 2.2, relative luminance of an sRGB color."""
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
     return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 

@@ -97,7 +97,7 @@ def test_the_small_plan_reads_as_reviewed() -> None:
     assert GOLDEN.read_text(encoding="utf-8").splitlines() == [line.rstrip() for line in shown(small()).splitlines()]
 
 
-def test_plain_text_has_no_escape_codes_and_a_terminal_has_colours() -> None:
+def test_plain_text_has_no_escape_codes_and_a_terminal_has_colors() -> None:
     """A pipe gets the same words without codes."""
     assert "\x1b" not in shown(small())
     assert "\x1b[" in shown(small(), columns=80)

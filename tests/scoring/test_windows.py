@@ -176,7 +176,7 @@ def loaded(disk: str = "none", network_in: str = "none", network_out: str = "non
     ],
 )
 def test_a_window_of_bytes_by_hand(percent: str, low: list[int], high: list[int]) -> None:
-    """Whole bytes within the percentage around 25.25 and 75.75; both neighbours of a share that isn't whole."""
+    """Whole bytes within the percentage around 25.25 and 75.75; both neighbors of a share that isn't whole."""
     found = loaded(percent).disk
     assert found is not None
     assert [low, high] == found.tolist()

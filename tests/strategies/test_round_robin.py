@@ -65,7 +65,7 @@ def test_refusals(partitions: int, factor: int, message: str) -> None:
 
 
 def test_assign_over_alternated_racks() -> None:
-    """Where racks matter the brokers stand alternated, so that neighbours are in different racks."""
+    """Where racks matter the brokers stand alternated, so that neighbors are in different racks."""
     expected = [(3, 2), (2, 4), (4, 1), (1, 3), (3, 2), (3,), (2, 4, 1)]
     assert expected == assigned(problem_of(), 1)
 

@@ -73,7 +73,7 @@ def test_a_small_sweep_keeps_every_row() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 99_999, 100_000, 100_001, 250_000, 1_000_000])
-def test_the_sample_is_one_of_each_so_many_neighbours(count: int) -> None:
+def test_the_sample_is_one_of_each_so_many_neighbors(count: int) -> None:
     """Of few candidates all; never more than 100,000, and spread over all of them."""
     every = np.flatnonzero(sampled(np.arange(count, dtype=np.int64), count))
     stride = -(-count // 100_000)
@@ -82,6 +82,6 @@ def test_the_sample_is_one_of_each_so_many_neighbours(count: int) -> None:
 
 
 def test_the_sample_has_no_period() -> None:
-    """Each place among ten neighbours is drawn about as often as any other."""
+    """Each place among ten neighbors is drawn about as often as any other."""
     places = np.flatnonzero(sampled(np.arange(1_000_000), 1_000_000)) % 10
     assert np.abs(np.bincount(places) - 10_000).max() < 500

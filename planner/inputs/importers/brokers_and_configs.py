@@ -59,7 +59,7 @@ class _ReadConfigs:
     cluster: dict[str, str] = field(default_factory=dict)
 
 
-def recognises_configs(text: str) -> bool:
+def recognizes_configs(text: str) -> bool:
     """True where any line is a heading of this format; a tool's chatter may stand above it."""
     return re.search(rf"^{_HEADING.pattern}\s*$", text, re.MULTILINE) is not None
 
@@ -142,7 +142,7 @@ def as_topics_inherit(config: Mapping[str, str]) -> Config:
     return tuple(sorted((_BROKERS_NAMES[key], value) for key, value in config.items() if key in _BROKERS_NAMES))
 
 
-def recognises_brokers(text: str) -> bool:
+def recognizes_brokers(text: str) -> bool:
     """True where a line names a broker as this tool does."""
     return _BROKER.search(text) is not None
 

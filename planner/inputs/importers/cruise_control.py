@@ -28,7 +28,7 @@ from planner.model.errors import Finding, ImportStateError, Place
 _LISTS = ("offline", "urp", "with-offline-replicas", "under-min-isr", "other")
 
 
-def recognises(text: str) -> bool:
+def recognizes(text: str) -> bool:
     """True for the JSON of either answer."""
     return begins_object(text) and (
         '"KafkaPartitionState"' in text or ('"proposals"' in text and '"oldReplicas"' in text)
@@ -58,7 +58,7 @@ def read_part(text: str, file: str) -> StatePart:
 
 def is_proposals(text: str) -> bool:
     """True for the JSON of proposals."""
-    return recognises(text) and '"KafkaPartitionState"' not in text
+    return recognizes(text) and '"KafkaPartitionState"' not in text
 
 
 def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:

@@ -33,7 +33,7 @@ _HINT = f"allowed: what {TITLE} prints"
 _BEGIN = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
 
-def recognises(text: str) -> bool:
+def recognizes(text: str) -> bool:
     """True where the JSON lists brokers with their log dirs."""
     return '"brokers"' in text and '"logDirs"' in text
 

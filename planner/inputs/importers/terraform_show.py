@@ -61,7 +61,7 @@ class _TopicResource(NamedTuple):
     because: tuple[str, ...] = ()
 
 
-def recognises(text: str) -> bool:
+def recognizes(text: str) -> bool:
     """True for a JSON object with Terraform's version in it."""
     return begins_object(text) and '"format_version"' in text and '"terraform_version"' in text
 

@@ -71,7 +71,7 @@ class _LineError(ValueError):
     """Why one line can't be read."""
 
 
-def recognises(text: str) -> bool:
+def recognizes(text: str) -> bool:
     """True where any line starts as this format does; what stands around it is refused with its own line."""
     return re.search(r"^\s*(?:Topic|topic):", text, re.MULTILINE) is not None
 
@@ -174,16 +174,16 @@ def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
 
 def _fields(line: str, found: _ReadTopics) -> dict[str, str]:
     """Label to value; a value reaches to the next label."""
-    fields = _labelled(_FIELD, line)
+    fields = _labeled(_FIELD, line)
     if not fields and line.startswith("topic:"):
-        fields = {_SMALL[label]: value for label, value in _labelled(_SMALL_FIELD, line).items()}
+        fields = {_SMALL[label]: value for label, value in _labeled(_SMALL_FIELD, line).items()}
         found.without_headings.add(fields["Topic"])
     if "Topic" not in fields:
         raise _LineError(f"{shown(line)} isn't a topic or a partition; {_HINT}")
     return fields
 
 
-def _labelled(label: re.Pattern[str], line: str) -> dict[str, str]:
+def _labeled(label: re.Pattern[str], line: str) -> dict[str, str]:
     _, *parts = label.split(line)
     return dict(zip(parts[0::2], map(str.strip, parts[1::2]), strict=True))
 

@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _ENDINGS = (".json", ".txt")
 
 
-def recognises(text: str) -> bool:
+def recognizes(text: str) -> bool:
     """True for the JSON of one of these kinds of znodes."""
     return begins_object(text) and _kind(text) is not None
 

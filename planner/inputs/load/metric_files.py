@@ -65,7 +65,7 @@ def file_kind(head: str) -> MetricsFormat | None:
         return "export"
     if text.startswith("{") and ('"resultType"' in text or '"errorType"' in text):
         return "query_range"
-    if log_dirs_describe.recognises(text) or text.startswith("Querying brokers for log directories"):
+    if log_dirs_describe.recognizes(text) or text.startswith("Querying brokers for log directories"):
         return "log_dirs"
     first = next((line for line in text.splitlines() if line and not line.startswith("#")), "")
     if _OFFSET_LINE.fullmatch(first):

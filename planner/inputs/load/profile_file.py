@@ -136,7 +136,7 @@ def encoded(rows: pa.Table, about: About) -> bytes:
         compression="zstd",
         compression_level=12,
         use_dictionary=["topic", "source"],
-        # Bytes of one significance together compress better: neighbours have like exponents.
+        # Bytes of one significance together compress better: neighbors have like exponents.
         use_byte_stream_split=["hours_in.list.element", "hours_out.list.element"],
         write_statistics=False,
     )

@@ -236,7 +236,7 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
             written = folder / source.written
             for path in files_in(written) if source.expected == "state" else (written,):
                 text = decode(_read(path, document.finding(source.keys, ""), file_reading.STATE_LINES), path.as_posix())
-                if log_dirs_describe.recognises(text):
+                if log_dirs_describe.recognizes(text):
                     described.append(log_dirs_describe.places(text, path.as_posix()))
         known = merged(described)
     if findings := list(document.placed(known_findings(document, known))):

@@ -156,7 +156,7 @@ def _read(path: Path, kind: file_reading.FileKind, *, piped: bool = False) -> tu
 def _is_described(text: str) -> bool:
     """True for what kafka-topics --describe prints."""
     head = text[:_HEAD_CHARACTERS]
-    return topics_describe.recognises(head) and not head.lstrip().startswith("{")
+    return topics_describe.recognizes(head) and not head.lstrip().startswith("{")
 
 
 def read_part(text: str, file: str, topic: str | None = None, expected: Expected = "state") -> StatePart:
@@ -164,8 +164,8 @@ def read_part(text: str, file: str, topic: str | None = None, expected: Expected
 
     ImportStateError where the format isn't known, or not one of those expected, with all that are; and for each fault.
     """
-    for recognises, read in _READERS:
-        if recognises(text):
+    for recognizes, read in _READERS:
+        if recognizes(text):
             return _require(read(text, file, topic), expected)
     begin = text.strip().split("\n")[0][:60]
     raise _unknown(file, expected, f"begins with {begin!r}" if begin else "is empty")
@@ -195,14 +195,14 @@ def _unnamed(read: Callable[[str, str], StatePart]) -> _Reader:
 # The order matters where a format's mark may be inside another one: the most specific marks come first.
 _READERS: tuple[tuple[Callable[[str], bool], _Reader], ...] = (
     (_is_described, _unnamed(topics_describe.read_part)),
-    (terraform_show.recognises, _unnamed(terraform_show.read_part)),
-    (cruise_control.recognises, _unnamed(cruise_control.read_part)),
-    (log_dirs_describe.recognises, _unnamed(log_dirs_describe.read_part)),
+    (terraform_show.recognizes, _unnamed(terraform_show.read_part)),
+    (cruise_control.recognizes, _unnamed(cruise_control.read_part)),
+    (log_dirs_describe.recognizes, _unnamed(log_dirs_describe.read_part)),
     (reassign_partitions.is_list, _unnamed(reassign_partitions.read_list)),
-    (brokers_and_configs.recognises_configs, _unnamed(brokers_and_configs.read_configs)),
-    (brokers_and_configs.recognises_brokers, _unnamed(brokers_and_configs.read_brokers)),
+    (brokers_and_configs.recognizes_configs, _unnamed(brokers_and_configs.read_configs)),
+    (brokers_and_configs.recognizes_brokers, _unnamed(brokers_and_configs.read_brokers)),
     (reassign_partitions.is_topics_to_move, _unnamed(reassign_partitions.read_topics_to_move)),
-    (znodes.recognises, znodes.read_part),
+    (znodes.recognizes, znodes.read_part),
     (reassign_partitions.is_reassignment, _unnamed(reassign_partitions.read_reassignment)),
     (reassign_partitions.is_replica_assignment, reassign_partitions.read_replica_assignment),
 )

@@ -25,7 +25,7 @@ def out_of_sync(described):
 def standing(target, origin, described, active, misplaced):
     """A batch's partitions by where they are: `done`, `pending`, `moving`, or `strangers`, which are anywhere else.
 
-    A partition on the right brokers in another order, as a cancelled reassignment leaves it, is pending.
+    A partition on the right brokers in another order, as a canceled reassignment leaves it, is pending.
     """
     found = {"done": [], "pending": [], "moving": [], "strangers": []}
     for name, wanted in sorted(target.items()):
@@ -85,7 +85,7 @@ def never_complete(names):
 
 
 def strangers(states, described, active, any_order):
-    """A sentence on partitions whose list is none of the plan's steps, nor what Kafka leaves of a cancelled one.
+    """A sentence on partitions whose list is none of the plan's steps, nor what Kafka leaves of a canceled one.
 
     `any_order` ignores the order of brokers.
     """
@@ -95,7 +95,7 @@ def strangers(states, described, active, any_order):
         if replicas is None:
             rows.append(f"{name} (gone)")
         elif replicas not in states[name] and not (
-            _cancelled(replicas, states[name]) or (any_order and sorted(replicas) in map(sorted, states[name]))
+            _canceled(replicas, states[name]) or (any_order and sorted(replicas) in map(sorted, states[name]))
         ):
             rows.append(f"{name} (replicas {_text(replicas)}, planned from {_text(states[name][0])})")
     first = "roll back what was applied after it first, or " if any_order else ""
@@ -245,8 +245,8 @@ def leading(described):
     return {f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {row[0]}" for name, row in described.items()}
 
 
-def _cancelled(replicas, steps):
-    """True for a list as a cancelled move from one step to the next, or back, leaves it.
+def _canceled(replicas, steps):
+    """True for a list as a canceled move from one step to the next, or back, leaves it.
 
     While it runs Kafka has the brokers of its end first; then those that stay are before those that would have left.
     """
