@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
-from planner.approval import plan_check, remaining_plan
+from planner.approval import plan_check, resumed_plan
 from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.cli import fleet, one_spec
 from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_shown, workers_here
@@ -304,5 +304,5 @@ def resume(
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.made.partitions))
     if load is not None:
         now = with_load(now, load)
-    rest = remaining_plan.resumed(checked.made, now, captured_at=captured_at, leave_moved=leave_moved)
+    rest = resumed_plan.resumed(checked.made, now, captured_at=captured_at, leave_moved=leave_moved)
     return rest, write(out, one_spec.files_of(rest, {}), say)

@@ -10,7 +10,7 @@ import plan_documents
 from clusters import no_racks, spec_of
 from plan_documents import typed
 
-from planner.approval import remaining_plan
+from planner.approval import resumed_plan
 from planner.approval.cluster_now import Now
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Partition, Topic
@@ -102,7 +102,7 @@ def keys(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
 
 def resumed(plan: dict[str, Any], now: Now, **options: Any) -> dict[str, Any]:
     """The rest of a plan, both as JSON values."""
-    return as_json(remaining_plan.resumed(typed(plan), now, **options))
+    return as_json(resumed_plan.resumed(typed(plan), now, **options))
 
 
 def expansion(**rest: Any) -> Spec:

@@ -14,7 +14,7 @@ from clusters import no_racks, problem_of, spec_of
 from folders import ROOT, TESTS
 from jsonschema import Draft202012Validator
 
-from planner.approval import adopted_plan, remaining_plan
+from planner.approval import adopted_plan, resumed_plan
 from planner.approval.adopted_plan import Adopted
 from planner.approval.cluster_now import Now
 from planner.cli import one_spec
@@ -280,7 +280,7 @@ def test_it_is_resumed_like_any_plan(tmp_path):
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
     plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned.plan
     sizes = {(topic.name, each.id): each.size_bytes for topic in spec.cluster.topics for each in topic.partitions}
-    rest = remaining_plan.resumed(plan, Now({topic.name: topic for topic in spec.cluster.topics}, sizes=sizes))
+    rest = resumed_plan.resumed(plan, Now({topic.name: topic for topic in spec.cluster.topics}, sizes=sizes))
 
     assert [row.replicas for row in plan.partitions] == [row.replicas for row in rest.partitions]
 
