@@ -35,7 +35,7 @@ from planner.model.errors import (
 from planner.model.formats import counted, ranges
 from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_and_proof, build, pareto_front, plan_file
+from planner.plan import bound_json, build, pareto_front, plan_file
 from planner.plan.build import Planned
 from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
@@ -300,7 +300,7 @@ def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
         within = set(OF_REPLICAS).isdisjoint(missed(problem, placed.assignment))
         return within and not given.scenario_excess[0]
     rows = zip(problem.partition_keys, placed.assignment, strict=True)
-    return bound_and_proof.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
+    return bound_json.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
 
 
 def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:

@@ -22,7 +22,7 @@ from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import amounts, file_reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.model.formats import first_lines
-from planner.plan import bound_and_proof, headline, plan_file
+from planner.plan import bound_json, headline, plan_file
 from planner.plan.document import codec, plan_types
 from planner.plan.document.plan_types import Plan, RestartDocument
 from planner.sweep import candidates_file, sweep_result
@@ -227,7 +227,7 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
 
 def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
     """The digests of the files that can't be rendered again: the bound's certificate and the table of candidates."""
-    found = {} if plan.bound.sha256 is None else {bound_and_proof.FILE: plan.bound.sha256}
+    found = {} if plan.bound.sha256 is None else {bound_json.FILE: plan.bound.sha256}
     rows, entry = plan.candidates.rows_sha256, now.get(candidates_file.FILE)
     if rows is not None:
         found[candidates_file.FILE] = ""  # no file's digest

@@ -23,7 +23,7 @@ from planner.model.build_problem import assigned
 from planner.model.errors import PlannerError
 from planner.model.formats import counted
 from planner.model.spec import ReportSections, Spec
-from planner.plan import bound_and_proof, build
+from planner.plan import bound_json, build
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.whatif_types import FailuresSection, GrowthSection
@@ -143,7 +143,7 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
 
 def of_making(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
     """The files that only a plan's making knows, by relative path: its bound, and the candidates' `rows`."""
-    bound = {} if planned.bound is None else {bound_and_proof.FILE: planned.bound}
+    bound = {} if planned.bound is None else {bound_json.FILE: planned.bound}
     return {candidates_file.FILE: candidates_file.encoded(rows), **bound}
 
 

@@ -25,7 +25,7 @@ from planner.model.errors import PlannerError, SetupError, UnsafePlanError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import counted
 from planner.model.generated_text import is_as_written
-from planner.plan import bound_and_proof, build, plan_file
+from planner.plan import bound_json, build, plan_file
 from planner.plan.document.plan_types import Plan
 from planner.report import markdown as report_markdown
 from planner.sweep import candidates_file, choice, evaluate
@@ -216,21 +216,21 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say) -> tuple[str, ...]
 
 def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
-    beside = {name: _beside(path, name) for name in (bound_and_proof.FILE, candidates_file.FILE)}
+    beside = {name: _beside(path, name) for name in (bound_json.FILE, candidates_file.FILE)}
     others = {name: read_bytes(file, BOUND) for name, file in beside.items() if file.is_file()}
     return write(out, one_spec.files_of(plan_file.read(path), others), say)
 
 
-def check_bound(path: Path) -> bound_and_proof.CheckedBound:
+def check_bound(path: Path) -> bound_json.CheckedBound:
     """The bound of a plan, or of the one in a folder, worked out again; PlannerError where it doesn't hold."""
-    plan, file = plan_file.read(path), _beside(path, bound_and_proof.FILE)
+    plan, file = plan_file.read(path), _beside(path, bound_json.FILE)
     if plan.bound.sha256 is None:
         why = "the plan moves nothing, so it has no bound to check"
         if plan.resumes:
             why = f"the plan finishes plan {plan.resumes.plan_id[:12]}, whose bound is to be checked"
         raise PlannerError(f"{path}: {why}")
     try:
-        return bound_and_proof.check(plan, read_bytes(file, BOUND), str(file))
+        return bound_json.check(plan, read_bytes(file, BOUND), str(file))
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
         raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
 

@@ -1,35 +1,22 @@
-"""The plan's section on its bound; the bound's file, bound.json, and the check of it; and what it is about, in words.
-
-`bound.json` holds what `lagrangian_bound` needs; plan.json holds the file's SHA-256, so that the two belong together.
-The check is arithmetic on that file, without a solver.
-"""
+"""The plan's section on its bound, what is proven and how, and which plans it is about, in words."""
 
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-import numpy as np
 from msgspec import structs
 
-from planner.model.cluster import LEADERS, Apart, PartitionKey
-from planner.model.errors import StalePlanError
-from planner.model.file_reading import json_value
+from planner.model.cluster import LEADERS, Apart
 from planner.model.formats import above_bound, brokers, counted, gap_shown, size, words
-from planner.model.problem import LongArray, Problem
+from planner.model.problem import Problem
 from planner.model.spec import Spec
 from planner.plan import bound_json
 from planner.plan.document.cluster_types import LogDirsSection
-from planner.plan.document.comparison_types import BoundMethod, BoundSection, ExcessSection, FurthestRow
+from planner.plan.document.comparison_types import BoundMethod, BoundSection, ExcessSection
 from planner.plan.document.plan_types import Plan
-from planner.strategies import lagrangian_bound
-from planner.strategies.lagrangian_bound import BoundFacts, Certificate, Outside
+from planner.strategies.lagrangian_bound import Certificate
 from planner.strategies.optimum import Proposal
 from planner.sweep.choice import Row
 
-FILE = "bound.json"
-# Replica lists by topic and partition, of the partitions that a plan changes or creates.
-PlacedReplicas = Mapping[PartitionKey, Sequence[int]]
 _WITHIN = {
     "flow": "no plan with these racks, replication factors and replica windows moves less",
     "prices": "no plan with these racks, replication factors and windows of replicas, bytes and traffic moves less",
@@ -80,19 +67,8 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
         method=method(certificate, forced_only),
         proof=why,
         sha256=None if file is None else hashlib.sha256(file).hexdigest(),
-        excess=excess(certificate),
+        excess=bound_json.excess(certificate),
     )
-
-
-@dataclass(frozen=True)
-class CheckedBound:
-    """A bound worked out again, in bytes or replicas, and how many partitions and prices it rests on."""
-
-    measure: str
-    least: int
-    moved: int
-    partitions: int
-    prices: int
 
 
 def gap_percent(moved: int, least: int) -> float:
@@ -139,33 +115,13 @@ def proof(certificate: Certificate | None, forced_only: bool, apart: Sequence[Ap
         split = ", for this split of the brokers among topics that are apart; with another one less may move"
     if certificate is None or certificate.outside is None:
         return f"{METHODS[name]}{split}"
-    found = excess(certificate)
+    found = bound_json.excess(certificate)
     assert found is not None
     how = _HOW[name].removesuffix(", and")
     return (
         f"{how}; the windows can't all be shown to hold, so this is about all plans with these racks and replication "
         f"factors that are outside of them by no more than this one, whichever brokers carry it ({_outside(found)}): "
         f"none of them moves less{split}"
-    )
-
-
-def excess(certificate: Certificate | None) -> ExcessSection | None:
-    """The `bound.excess` of plan.json; None if the bound is about plans within their windows, or about all plans."""
-    if certificate is None or certificate.outside is None:
-        return None
-    facts, allowed = certificate.facts, certificate.outside.allowed
-    least = lagrangian_bound.least_outside(facts, certificate.outside)
-    furthest = [] if allowed.furthest is None else allowed.furthest.tolist()
-    return ExcessSection(
-        replicas=allowed.replicas,
-        least_replicas=least.replicas,
-        loads=allowed.loads,
-        least_loads=least.loads,
-        furthest=tuple(
-            FurthestRow(window=name, value=value)
-            for name, value in zip(facts.load_names, furthest, strict=True)
-            if value
-        ),
     )
 
 
@@ -183,88 +139,6 @@ def _outside(found: ExcessSection) -> str:
 
 def _at_least(found: int, least: int, shown: Callable[[int], str]) -> str:
     return ", the least possible" if least >= found else f", proven to be at least {shown(least)}"
-
-
-def encoded(certificate: Certificate) -> bytes:
-    """The file: one line a key, since most of it are long lists of numbers."""
-    document = bound_json.to_document(certificate)
-    lines = [f'"{key}":{json.dumps(document[key], sort_keys=True, separators=(",", ":"))}' for key in sorted(document)]
-    return ("{" + ",\n".join(lines) + "}\n").encode()
-
-
-def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
-    """The bound worked out again; StalePlanError if the file isn't the plan's, or comes to another bound."""
-    stated = plan.bound
-    if hashlib.sha256(file).hexdigest() != stated.sha256:
-        raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
-    certificate = bound_json.from_document(json_value(file))
-    in_bytes = certificate.facts.measure == "bytes"
-    worked_out = lagrangian_bound.least(certificate)
-    _check_excess(plan, certificate, shown)
-    claimed = stated.least_bytes_moved if in_bytes else stated.least_replicas_moved
-    if worked_out != claimed:
-        raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
-    # Counted again, from the plan's own list of partitions.
-    moved = sum(len(row.added) * (row.size_bytes if in_bytes else 1) for row in plan.partitions)
-    if moved < worked_out:
-        raise StalePlanError(
-            f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
-        )
-    every = (certificate, *certificate.others)
-    cases = [each for of in every for part in of.parts for each in lagrangian_bound.leaves(part.case)]
-    return CheckedBound(
-        measure=certificate.facts.measure,
-        least=worked_out,
-        moved=moved,
-        partitions=len(certificate.facts.factors),
-        prices=sum(table.shape[1] for prices in (*(each.prices for each in every), *cases) for table in prices.tables),
-    )
-
-
-def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
-    """StalePlanError if the plan isn't one of those that the bound covers, or states another excess."""
-    found, stated = excess(certificate), plan.bound.excess
-    if found != stated:
-        raise StalePlanError(f"{shown}: the prices are for plans with another excess than bound.excess says")
-    if certificate.outside is None:
-        return
-    outside = certificate.outside
-    reached = outside.allowed.reached(*_placed(plan.replica_lists, certificate.facts, outside, shown))
-    if not outside.allowed.holds(reached):
-        raise StalePlanError(
-            f"{shown}: the plan is further outside of its windows than the plans that the bound is for: by a weight of "
-            f"{reached.replicas} for replicas and {reached.loads} bytes of loads, allowed: {outside.allowed.replicas} "
-            f"and {outside.allowed.loads}"
-        )
-
-
-def covers(certificate: Certificate, placed: PlacedReplicas) -> bool:
-    """True if the bound is about plans as far outside of their windows as the one that places partitions like this.
-
-    A bound about plans within their windows doesn't say which those are: then it is True.
-    """
-    outside = certificate.outside
-    if outside is None:
-        return True
-    return outside.allowed.holds(outside.allowed.reached(*_placed(placed, certificate.facts, outside, FILE)))
-
-
-def _placed(placed: PlacedReplicas, facts: BoundFacts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
-    """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, by a plan's own lists."""
-    here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
-    cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
-    load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)
-    for row, (topic, number) in enumerate(zip(facts.topics.tolist(), outside.partitions.tolist(), strict=True)):
-        key = outside.topic_names[topic], number
-        stays = [at for at in facts.home[row].tolist() if at >= 0]
-        brokers = [here[broker] for broker in placed[key]] if key in placed else stays
-        if len(brokers) != facts.factors[row]:
-            raise StalePlanError(
-                f"{shown}: partition {number} of topic {key[0]} has {len(brokers)} replicas in the plan"
-            )
-        cells[topic, brokers] += 1
-        load[:, brokers] += facts.loads[:, row, None]
-    return cells, load
 
 
 def asks_for_balance(plan: Plan) -> bool:

@@ -1,13 +1,24 @@
-"""A bound's certificate as the JSON values of `bound.json`, and back."""
+"""`bound.json`: what `lagrangian_bound` needs, written and read back; and the check of it, arithmetic without a solver.
 
+plan.json holds the file's SHA-256, so that the two belong together.
+"""
+
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from planner.model.cluster import PartitionKey
+from planner.model.errors import StalePlanError
+from planner.model.file_reading import json_value
 from planner.model.problem import BoolArray, LongArray
+from planner.plan.document.comparison_types import ExcessSection, FurthestRow
+from planner.plan.document.plan_types import Plan
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads
+from planner.strategies import lagrangian_bound
 from planner.strategies.lagrangian_bound import (
     FINEST,
     BoundFacts,
@@ -22,6 +33,10 @@ from planner.strategies.lagrangian_bound import (
     every_rack,
     leaves,
 )
+
+FILE = "bound.json"
+# Replica lists by topic and partition, of the partitions that a plan changes or creates.
+PlacedReplicas = Mapping[PartitionKey, Sequence[int]]
 
 
 def to_document(certificate: Certificate) -> dict[str, Any]:
@@ -252,3 +267,116 @@ def _vector(values: Sequence[int]) -> LongArray:
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
     return np.array(rows, dtype=np.int64).reshape(-1, columns).T
+
+
+@dataclass(frozen=True)
+class CheckedBound:
+    """A bound worked out again, in bytes or replicas, and how many partitions and prices it rests on."""
+
+    measure: str
+    least: int
+    moved: int
+    partitions: int
+    prices: int
+
+
+def excess(certificate: Certificate | None) -> ExcessSection | None:
+    """The `bound.excess` of plan.json; None if the bound is about plans within their windows, or about all plans."""
+    if certificate is None or certificate.outside is None:
+        return None
+    facts, allowed = certificate.facts, certificate.outside.allowed
+    least = lagrangian_bound.least_outside(facts, certificate.outside)
+    furthest = [] if allowed.furthest is None else allowed.furthest.tolist()
+    return ExcessSection(
+        replicas=allowed.replicas,
+        least_replicas=least.replicas,
+        loads=allowed.loads,
+        least_loads=least.loads,
+        furthest=tuple(
+            FurthestRow(window=name, value=value)
+            for name, value in zip(facts.load_names, furthest, strict=True)
+            if value
+        ),
+    )
+
+
+def encoded(certificate: Certificate) -> bytes:
+    """The file: one line a key, since most of it are long lists of numbers."""
+    document = to_document(certificate)
+    lines = [f'"{key}":{json.dumps(document[key], sort_keys=True, separators=(",", ":"))}' for key in sorted(document)]
+    return ("{" + ",\n".join(lines) + "}\n").encode()
+
+
+def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
+    """The bound worked out again; StalePlanError if the file isn't the plan's, or comes to another bound."""
+    stated = plan.bound
+    if hashlib.sha256(file).hexdigest() != stated.sha256:
+        raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
+    certificate = from_document(json_value(file))
+    in_bytes = certificate.facts.measure == "bytes"
+    worked_out = lagrangian_bound.least(certificate)
+    _check_excess(plan, certificate, shown)
+    claimed = stated.least_bytes_moved if in_bytes else stated.least_replicas_moved
+    if worked_out != claimed:
+        raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
+    # Counted again, from the plan's own list of partitions.
+    moved = sum(len(row.added) * (row.size_bytes if in_bytes else 1) for row in plan.partitions)
+    if moved < worked_out:
+        raise StalePlanError(
+            f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
+        )
+    every = (certificate, *certificate.others)
+    cases = [each for of in every for part in of.parts for each in lagrangian_bound.leaves(part.case)]
+    return CheckedBound(
+        measure=certificate.facts.measure,
+        least=worked_out,
+        moved=moved,
+        partitions=len(certificate.facts.factors),
+        prices=sum(table.shape[1] for prices in (*(each.prices for each in every), *cases) for table in prices.tables),
+    )
+
+
+def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
+    """StalePlanError if the plan isn't one of those that the bound covers, or states another excess."""
+    found, stated = excess(certificate), plan.bound.excess
+    if found != stated:
+        raise StalePlanError(f"{shown}: the prices are for plans with another excess than bound.excess says")
+    if certificate.outside is None:
+        return
+    outside = certificate.outside
+    reached = outside.allowed.reached(*_placed(plan.replica_lists, certificate.facts, outside, shown))
+    if not outside.allowed.holds(reached):
+        raise StalePlanError(
+            f"{shown}: the plan is further outside of its windows than the plans that the bound is for: by a weight of "
+            f"{reached.replicas} for replicas and {reached.loads} bytes of loads, allowed: {outside.allowed.replicas} "
+            f"and {outside.allowed.loads}"
+        )
+
+
+def covers(certificate: Certificate, placed: PlacedReplicas) -> bool:
+    """True if the bound is about plans as far outside of their windows as the one that places partitions like this.
+
+    A bound about plans within their windows doesn't say which those are: then it is True.
+    """
+    outside = certificate.outside
+    if outside is None:
+        return True
+    return outside.allowed.holds(outside.allowed.reached(*_placed(placed, certificate.facts, outside, FILE)))
+
+
+def _placed(placed: PlacedReplicas, facts: BoundFacts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
+    """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, by a plan's own lists."""
+    here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
+    cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
+    load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)
+    for row, (topic, number) in enumerate(zip(facts.topics.tolist(), outside.partitions.tolist(), strict=True)):
+        key = outside.topic_names[topic], number
+        stays = [at for at in facts.home[row].tolist() if at >= 0]
+        brokers = [here[broker] for broker in placed[key]] if key in placed else stays
+        if len(brokers) != facts.factors[row]:
+            raise StalePlanError(
+                f"{shown}: partition {number} of topic {key[0]} has {len(brokers)} replicas in the plan"
+            )
+        cells[topic, brokers] += 1
+        load[:, brokers] += facts.loads[:, row, None]
+    return cells, load

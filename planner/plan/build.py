@@ -31,6 +31,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
     bound_and_proof,
+    bound_json,
     budget_spent,
     cluster_sections,
     cluster_warnings,
@@ -96,7 +97,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     RefusedPlanError if it crosses a gate of `limits` or isn't safe (see `limits_and_safety`).
     """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
-    file = None if proposal.certificate is None else bound_and_proof.encoded(proposal.certificate)
+    file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
     asked_for = pareto_front.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for.

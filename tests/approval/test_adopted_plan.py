@@ -25,7 +25,7 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
 from planner.model.recorded import LeaderRacksRow, SpecLimits
 from planner.model.spec import Budget, Changes, Spec
-from planner.plan import bound_and_proof
+from planner.plan import bound_json
 from planner.plan.document import codec
 from planner.report import requested
 
@@ -91,7 +91,7 @@ def test_the_plan_says_what_it_carries_out(tmp_path):
         plan.adopted.file, plan.adopted.format, plan.adopted.partitions, plan.adopted.partitions_there
     )  # fmt: skip
     assert [("x", 0, (3, 2))] == [(row.topic, row.partition, row.replicas) for row in plan.partitions]
-    assert bound_and_proof.check(plan, file, "bound.json").least <= plan.bound.bytes_moved
+    assert bound_json.check(plan, file, "bound.json").least <= plan.bound.bytes_moved
     labels = [row.label for row in plan.compared]
     assert ["do nothing", "this plan", adopted_plan.SAME_BALANCE] == labels[:3]
     assert labels[3].startswith("Kafka --generate, best of ")

@@ -119,7 +119,7 @@ def one_by_cases() -> Certificate:
 def test_by_itself_from_its_document() -> None:
     """Written as JSON and read again it comes to the same bound, and says that it goes by cases."""
     made = one_by_cases()
-    again = bound_json.from_document(json.loads(bound_and_proof.encoded(made)))
+    again = bound_json.from_document(json.loads(bound_json.encoded(made)))
     assert (least(made), "branches") == (
         least(again),
         bound_and_proof.method(again, forced_only=False),
@@ -128,7 +128,7 @@ def test_by_itself_from_its_document() -> None:
 
 def test_a_case_put_in_place_of_another_shows() -> None:
     """What is proven with a replica on a broker isn't proven without it."""
-    document = json.loads(bound_and_proof.encoded(one_by_cases()))
+    document = json.loads(bound_json.encoded(one_by_cases()))
     case = next(part["case"] for part in document["parts"] if "row" in part["case"])
     case["on"], case["off"] = case["off"], case["on"]
     assert least(bound_json.from_document(document)) != least(one_by_cases())
