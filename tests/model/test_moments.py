@@ -1,4 +1,4 @@
-"""How long a plan may be applied: from the moment of its state, whatever the clock said when it was made."""
+"""The moment of a state, and until when its plan may be applied, whatever the clock said when it was made."""
 
 from __future__ import annotations
 
