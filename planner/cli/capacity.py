@@ -10,7 +10,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark, phases_shown
-from planner.cli.output import FILE, Format, echo_line, format_option, show_found
+from planner.cli.output import FILE, Format, echo_line, format_option, refuse_given, show_found
 from planner.cli.workflow import require_beside, require_unchanged
 from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread, require_writable
 from planner.inputs.load import profile_file
@@ -50,8 +50,11 @@ def load(
 
     A FILE is a table (Parquet, CSV, JSON lines), an answer of Prometheus, or what Kafka's tools print.
     """
-    if show and (len(files) != 1 or out or columns or time_zone is not None):
-        raise click.UsageError("--show takes one profile, and no --output, --column or --time-zone")
+    if show:
+        making = ("out", "columns", "time_zone", "master", "remote", "partitions")
+        refuse_given("is for making a profile; allowed: without --show", *making)
+        if len(files) != 1:
+            raise click.UsageError("--show takes one profile")
     if not show and out is None:
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
     for option, path, begins in (("--output", out, PARQUET), ("--html", page, PAGE)):
@@ -96,6 +99,8 @@ def _names(columns: tuple[str, ...]) -> dict[str, str]:
                 f"--column {each}: {did_you_mean(name, TABLE_COLUMNS)}"
                 f"allowed: NAME=COLUMN with one of {', '.join(TABLE_COLUMNS)}"
             )
+        if name in names:
+            raise SetupError(f"--column {each}: {name} is {names[name]} already; allowed: each name once")
         names[name] = column
     return names
 
@@ -176,8 +181,9 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
     """
     if (row is None) != (out is None):
         raise click.UsageError("--row and --output go together")
-    if row is not None and page is not None:
-        raise click.UsageError("--html is the page of the table; allowed: without --row")
+    if row is not None:
+        of_table = ("page", "engine", "master", "remote", "partitions", "form")
+        refuse_given("is for the table of clusters; allowed: without --row", *of_table)
     spec = reading.load(path)
     try:
         wanted = sizing.combinations(spec)

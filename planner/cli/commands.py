@@ -164,7 +164,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "planner load --show load.parquet",
     ),
     "consumers": (
-        "planner consumers orders.yaml --group billing --engine local",
+        "planner consumers orders.yaml --group billing",
         "planner consumers orders.yaml --add-partitions orders=48 --key customer-42",
         "planner consumers orders.yaml --sweep --consumers 2-12",
     ),

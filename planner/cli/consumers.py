@@ -95,6 +95,8 @@ def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
         if (match := _TOPIC.fullmatch(value)) is None:
             raise click.BadParameter(f"{value!r} isn't a topic and its partitions; allowed: such as orders=24")
         found.append((match[1], int(match[2])))
+    if twice := next((topic for topic, _ in found if [each for each, _ in found].count(topic) > 1), None):
+        raise click.BadParameter(f"{twice} is here twice; allowed: each topic once")
     return tuple(found)
 
 
@@ -134,6 +136,8 @@ def consumers(path: Path, form: Format, **options: Any) -> int:
     """
     if options["consumers"] and not options["sweep"]:
         raise click.UsageError("--consumers says what --sweep tries; allowed: with --sweep")
+    if on_spark(options["engine"], otherwise=False) and not options["sweep"]:
+        raise click.UsageError("Spark is for what --sweep tries; allowed: with --sweep, or without Spark's options")
     found = answer(path, ConsumersOptions(**options))
     # Not by the codec: a key needn't be text.
     show_found(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
-from planner.cli.output import FILE, FOLDER, PATH, Format, echo_line, format_option, say, show_found
+from planner.cli.output import FILE, FOLDER, PATH, Format, echo_line, format_option, refuse_given, say, show_found
 from planner.export import folder_check, output_folder, templated_files
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
@@ -17,7 +17,7 @@ from planner.plan.document.plan_types import RestartDocument
 from planner.report import markdown
 from planner.sweep import candidates_file
 from planner.whatif import failure_rows, failures_report, restart_steps
-from planner.whatif.failing_brokers import KINDS, MOST
+from planner.whatif.failing_brokers import KINDS, MOST, RACKS
 from planner.whatif.failures_report import Subject
 
 
@@ -110,9 +110,13 @@ def failures(
 
     Today, in each batch of its plan, and afterwards.
     """
+    if not any(kind.isdecimal() for kind in of):
+        refuse_given("is for sets of any number of brokers; allowed: with --of 3, for example", "scenarios", "seed")
     if rows is not None:
         _require_free(rows, path, plan)
     subject = find(path, plan)
+    if RACKS in of and not subject.problem.rack_names:
+        raise SetupError(f"--of racks: no broker of {path} has a rack; allowed: brokers, pairs, or a number of brokers")
     if rows is not None:
         of_spec = _spec_of(path) if path.is_dir() or path.name == "plan.json" else path
         output_folder.require_unread("--rows", rows, reading.files_read(of_spec, subject.spec))

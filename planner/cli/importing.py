@@ -80,6 +80,8 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
     merged = merge([*parts, *(found.part for _, found in read)], to_targets=options.reassigning == "target")
     imported = _imported(merged, options)
+    if options.topic and options.topic not in {topic.name for topic in imported.topics}:
+        raise SetupError(f"--topic {options.topic}: each file names its topics; allowed: leave it out")
     notes = (*merged.notes, *conditions(merged))
     if merged.platform and not imported.profile:
         notes += (f"no cap on replicas is published for {merged.platform}: cluster.profile is left out",)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from planner.approval import staleness
@@ -52,7 +53,26 @@ def detail_options(command: Callable[..., int]) -> Callable[..., int]:
         ("-q", "--quiet", "verdict", "Show only the verdict."),
     ):
         command = click.option(short, long, "detail", flag_value=detail, default=None, help=said)(command)
-    return command
+
+    @wraps(command)
+    def given(**options: Any) -> int:
+        if (options["form"], options["detail"]) in (
+            ("json", "verdict"),
+            ("json", "everything"),
+            ("markdown", "verdict"),
+        ):
+            raise click.UsageError("--quiet is for text, and --verbose for text and markdown; allowed: without it")
+        return command(**options)
+
+    return given
+
+
+def refuse_given(why: str, *names: str) -> None:
+    """UsageError for a parameter of these names that is on the command line, though it would change nothing."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[-1]} {why}")
 
 
 def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = None, files: int = 0) -> None:

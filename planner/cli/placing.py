@@ -32,7 +32,7 @@ TopicLists = Sequence[tuple[int, ...]]
 _HEAD_BYTES = 65_536
 _COUNT = click.IntRange(min=1, max=200_000)
 _INDEX = click.IntRange(min=0, max=LARGEST_ID)
-# Rows of the table of a placement. The option below the table has all of them, and so has JSON.
+# Rows of the table of a placement. JSON has all of them.
 _ROWS_SHOWN = 10_000
 
 
@@ -158,6 +158,11 @@ def place(
     if last > LARGEST_ID:
         raise click.UsageError(f"--start-partition {first}: the last id is {last}; allowed: ids up to {LARGEST_ID}")
     lists = _placed(brokers, rack_aware, options)
+    if topic and form != "json":
+        raise click.UsageError("--topic is the name in JSON; allowed: with --format json")
+    if first and form == "replica-assignment":
+        why = "kafka-topics leaves out a list for each partition that is there"
+        raise click.UsageError(f"--start-partition {first}: {why}; allowed: --format json")
     match form:
         case "json":
             if not TOPIC_NAME.fullmatch(topic or ""):
@@ -240,7 +245,9 @@ def _placement_view(first: int, lists: TopicLists, racks: dict[int, str | None])
     )
     option = f"--replica-assignment {replica_assignment(lists)}"
     table = Table("partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
-    return View("", (ViewSection("", (table, Lines((Name(option, len(option)),), bulleted=False))),))
+    # kafka-topics --alter leaves out a list for each partition that is there.
+    options = () if first else (Lines((Name(option, len(option)),), bulleted=False),)
+    return View("", (ViewSection("", (table, *options)),))
 
 
 # By verdict: the words in the table, and those after its count.

@@ -60,6 +60,8 @@ def whatif(
         output.show(only.plan, form, detail, only.job.folder, len(only.files))
         todo = only.plan.has_something_to_do
     else:
+        if detail is not None:
+            raise click.UsageError("--quiet and --verbose are for one plan; allowed: a single SPEC")
         told = workflow.whatif_fleet(
             specs, asked, errors, lambda each: (fleet.summary(each), each.plan.has_something_to_do)
         )

@@ -52,6 +52,8 @@ def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail |
     Or what a run of its playbooks did."""
     if (plan is None) == (journal is None):
         raise click.UsageError("show takes a PLAN or --journal FILE, one of them")
+    if journal is not None and detail is not None:
+        raise click.UsageError("--quiet and --verbose are for a PLAN; allowed: without --journal")
     if plan is not None:
         show_plan(plan_file.read(plan), form, detail, plan if plan.is_dir() else plan.parent)
         return 0
@@ -129,6 +131,10 @@ def check(
     every partition must be where the plan found it, or where one of its batches puts it. Others are listed, and the
     exit code is 1.
     """
+    if strict and not plan.is_dir():
+        raise click.UsageError(
+            f"--strict judges the files of a folder, and {plan} isn't one; allowed: the plan's folder"
+        )
     wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
     if plan.name == RESTART_FILE or ((plan / RESTART_FILE).is_file() and not (plan / "plan.json").exists()):
         options = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}

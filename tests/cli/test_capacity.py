@@ -44,6 +44,10 @@ def profile(tmp_path: Path) -> Path:
     [
         (("-o", "{}/gone/load.parquet"), "/gone isn't a folder; allowed: a file in a folder that exists"),
         (("-o", "{}/p", "--column", "tim=ts"), "--column tim=ts: did you mean 'time'? allowed: NAME=COLUMN with one"),
+        (
+            ("-o", "{}/p", "--column", "time=a", "--column", "time=b"),
+            "--column time=b: time is a already; allowed: each",
+        ),
         (("-o", "{}/p", "--time-zone", "../x"), "--time-zone ../x: isn't a time zone; allowed: a name such as"),
         (("-o", "{}/p", "--master", "m", "--remote", "r"), "--master and --remote exclude each other"),
     ],
@@ -72,12 +76,14 @@ def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
     assert "Sunday 23:00 UTC" in typed("--show", str(profile)).output
 
 
-@pytest.mark.parametrize("unused", [("--time-zone", "UTC"), ("--column", "time=ts"), ("-o", "p.parquet")])
+@pytest.mark.parametrize(
+    "unused", [("--time-zone", "UTC"), ("--column", "time=ts"), ("-o", "p.parquet"), ("--partitions", "2")]
+)
 def test_what_a_shown_profile_has_no_use_for_is_refused(profile: Path, unused: tuple[str, str]) -> None:
     """It was made with it."""
     result = typed("--show", str(profile), *unused)
     assert result.exit_code
-    assert "--show takes one profile, and no --output, --column or --time-zone" in result.output
+    assert "is for making a profile; allowed: without --show" in result.output
 
 
 def test_what_is_read_is_no_output(profile: Path) -> None:

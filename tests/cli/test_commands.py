@@ -86,3 +86,38 @@ def test_wrong_usage_exits_1(planner, arguments, said):
 
     assert 1 == ran.code
     assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("failures x.yaml --seed 3", "--seed is for sets of any number of brokers; allowed: with --of 3, for example"),
+        ("failures x.yaml --of pairs --scenarios 9", "--scenarios is for sets of any number of brokers; allowed:"),
+        ("consumers x.yaml --engine spark", "Spark is for what --sweep tries; allowed: with --sweep"),
+        ("consumers x.yaml --partitions 3", "Spark is for what --sweep tries; allowed: with --sweep"),
+        ("consumers x.yaml --add-partitions a=4 --add-partitions a=5", "a is here twice; allowed: each topic once"),
+        ("size x.yaml --row 1 -o y.yaml --format json", "--format is for the table of clusters; allowed:"),
+        ("size x.yaml --row 1 -o y.yaml --html p", "--html is for the table of clusters; allowed: without --row"),
+        ("size x.yaml --row 1 -o y.yaml --engine local", "--engine is for the table of clusters; allowed: without"),
+        ("show --journal x --quiet", "--quiet and --verbose are for a PLAN; allowed: without --journal"),
+        ("show x.plan -v --format json", "--quiet is for text, and --verbose for text and markdown; allowed: without"),
+        ("show x.plan -q --format markdown", "--quiet is for text, and --verbose for text and markdown; allowed:"),
+        ("whatif a.yaml b.yaml -v", "--quiet and --verbose are for one plan; allowed: a single SPEC"),
+        ("check x.plan/plan.json --strict", "--strict judges the files of a folder, and x.plan/plan.json isn't one"),
+        (
+            "place --brokers 0 --partitions 1 --replication-factor 1 --start-index 0 --next-replica-shift 0 --topic t",
+            "--topic is the name in JSON; allowed: with --format json",
+        ),
+        (
+            "place --brokers 0 --partitions 1 --replication-factor 1 --algorithm round-robin --start-partition 2 "
+            "--format replica-assignment",
+            "--start-partition 2: kafka-topics leaves out a list for each partition that is there",
+        ),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(planner, line, said):
+    """Before any file is read; which is allowed is said."""
+    ran = planner(*shlex.split(line))
+
+    assert (1, "") == (ran.code, ran.out)
+    assert said in " ".join(ran.err.split())

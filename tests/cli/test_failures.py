@@ -8,7 +8,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from folders import TESTS
+from folders import EXAMPLES, TESTS
 from plan_documents import change, document, plan_id
 
 from planner.cli import failures_and_restart as failures_command
@@ -152,6 +152,14 @@ def test_a_cluster_of_one_broker_has_no_pairs(tmp_path):
     found = json.loads(run(path, "--format", "json"))
     assert ["brokers"] == [each["of"] for each in found["kinds"] if each["possible"]]
     assert 1 == CliRunner().invoke(commands, ["failures", str(path), "--of", "pairs"]).exit_code
+
+
+def test_racks_that_no_broker_has_cannot_fail(tmp_path):
+    """By default they are left out; who names them is told."""
+    path = tmp_path / "spec.yaml"
+    path.write_bytes((EXAMPLES / "no-racks.yaml").read_bytes())
+    with pytest.raises(SetupError, match=r"--of racks: no broker of .*spec.yaml has a rack; allowed: brokers, pairs"):
+        run(path, "--of", "racks")
 
 
 def test_a_plan_without_its_spec(spec, tmp_path):
