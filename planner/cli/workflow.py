@@ -186,6 +186,7 @@ def require_beside(out: Path, spec: Path) -> None:
 
 def require_unchanged(out: Path, command: str, title: str) -> None:
     """SetupError where `out` isn't what the command wrote under this title: somebody may have worked on it."""
+    output_folder.require_outside_plans(out.resolve(), str(out))
     if out.exists() and not (out.is_file() and is_as_written(out.read_bytes(), title)):
         raise SetupError(
             f"{out}: isn't what {command} wrote; allowed: a new file, or what it wrote and nobody has changed since"

@@ -180,7 +180,8 @@ def _require_no_template(target: Path, shown: Path) -> None:
 def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> None:
     """SetupError if `target` can't be replaced by a plan's folder; `shown` is its name in the message."""
     if Path.cwd().is_relative_to(target):
-        raise SetupError(f"{shown}: is the current folder, which can't be replaced; name a folder inside it")
+        raise SetupError(f"{shown}: is or holds the current folder, and can't be replaced; name a folder inside it")
+    require_outside_plans(target, str(shown))
     if not target.exists():
         return
     if not target.is_dir():
@@ -244,10 +245,18 @@ def require_unread(option: str, out: Path, read: Iterable[str | Path], begins: b
                 )
 
 
+def require_outside_plans(goal: Path, shown: str) -> None:
+    """SetupError for a path in a plan's or restart's folder: Ansible may load it, and `planner check` refuses it."""
+    for folder in goal.parents:
+        if {PLAN, RESTART} & folder_check.listed_in(folder).keys():
+            raise SetupError(f"{shown}: is in {folder}, which holds a plan or restart; allowed: a path outside of it")
+
+
 def require_writable(option: str, out: Path) -> None:
     """SetupError if a file couldn't be written, before the minutes of work that it takes to make it."""
     goal = Path(os.path.realpath(out))
     folder, replaced = goal.parent, goal.is_file() or not goal.exists()
+    require_outside_plans(goal, f"{option} {out}")
     if goal.is_dir():
         raise SetupError(f"{option} {out}: is a folder; allowed: a file")
     if not folder.is_dir():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from planner.export import folder_swap, output_folder
-from planner.export.folder_check import SUMS, digest, sums
+from planner.export.folder_check import SUMS, digest, sums, with_sums
 from planner.export.output_folder import turn
 from planner.model.errors import SetupError
 
@@ -50,6 +50,19 @@ def test_earlier_plan_is_replaced_whole(tmp_path: Path) -> None:
     output_folder.write(tmp_path / "out", FILES)
     assert FILES == _contents(tmp_path / "out")
     assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("inside", ["sub", "ansible/inventory/sub", "terraform/a/b"])
+def test_no_folder_and_no_file_in_a_plans_folder(inside: str, tmp_path: Path) -> None:
+    """Ansible may load what is there, and the plan around it is refused from then on."""
+    output_folder.write(tmp_path / "out", with_sums(FILES))
+    why = "out, which holds a plan or restart; allowed: a path outside of it"
+    with pytest.raises(SetupError, match=why):
+        output_folder.write(tmp_path / "out" / inside, FILES)
+    (tmp_path / "out" / "ansible" / "inventory").mkdir(parents=True)
+    with pytest.raises(SetupError, match=why):
+        output_folder.require_writable("--html", tmp_path / "out" / "ansible" / "inventory" / "page.html")
+    assert with_sums(FILES) == _contents(tmp_path / "out")
 
 
 OWN = {
