@@ -72,7 +72,7 @@ class Now:
     `moving` are those partitions; `racks` are the racks of the live brokers by id, None where no source tells who is
     live; `sizes` are bytes of one replica, None where no source has any. `inputs` are the files all this was read from.
     `cordoned` are the log dirs of each broker that get nothing new, `*` for all of them (KIP-1066). `rates` are bytes/s
-    in and out, and `week` their hours, of a load profile.
+    in and out, and `week` their hours, of a load profile. `disagreements` are where sources differ.
     """
 
     topics: Mapping[str, Topic]
@@ -86,6 +86,7 @@ class Now:
     rates: Mapping[PartitionKey, tuple[int, int]] = field(default_factory=dict)
     week: WeekOfLoad | None = None
     at_end: Mapping[str, int] = field(default_factory=dict)
+    disagreements: tuple[str, ...] = ()
 
     @property
     def tells_configs(self) -> bool:
@@ -126,6 +127,7 @@ def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: 
         inputs=inputs,
         config_defaults=state.config_defaults,
         cordoned=state.cordoned,
+        disagreements=state.disagreements,
     )
 
 

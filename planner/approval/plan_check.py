@@ -140,7 +140,7 @@ def _refusals(
     if fit is not None and fit.stale:
         yield Refusal(
             f"{path}: plan {plan.plan_id[:12]} doesn't fit the cluster as it is now",
-            tuple(map(str, fit.stale)),
+            tuple(str(each) for each in (*fit.told, *fit.stale) if each.refuses or each.kind == "sources"),
             "capture the state again and plan again, or finish what was begun with planner resume",
         )
     if wanted.strict and found is not None and found.own:

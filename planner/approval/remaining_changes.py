@@ -195,6 +195,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             unsized=unsized if now.sizes else 0,
             config_defaults=tuple(sorted(inherited.items())),
             rates=rates,
+            notes=now.disagreements,
         ),
         changes=_changes(plan, now, rest, holding),
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),

@@ -85,7 +85,8 @@ class Fit:
 def fit(plan: Plan, now: Now) -> Fit:
     """Compares a plan with the cluster as it is now."""
     held = PlanOnCluster(plan, now)
-    found = chain(_brokers(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held))
+    apart = (Difference("sources", "the state", each, refuses=False) for each in now.disagreements)
+    found = chain(apart, _brokers(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held))
     differences = sorted(found, key=lambda each: not each.refuses)
     return Fit(tuple(differences), held.standings, held.moving, now.racks is not None)
 

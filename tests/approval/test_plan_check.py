@@ -199,6 +199,24 @@ def test_it_fits_the_cluster_where_it_was_found_and_on_its_way(planner: Run, sit
     assert "as the plan wants them" in after.out
 
 
+def test_captures_that_disagree_are_told(planner: Run, site: Path) -> None:
+    """Whether the one that counts fits or not; --strict-state refuses, and the rest of the plan warns."""
+    then = (site / "then.txt").resolve()
+    then.write_text((state(site) / DESCRIBED).read_text())
+    carried_out(site, 9)
+    both = ("--state", then, "--state", state(site) / DESCRIBED)
+    said = f"the state: {DESCRIBED} (kafka-topics --describe) disagrees with then.txt about the replicas of partitions "
+
+    fits, strict = check(planner, site, *both), check(planner, site, *both, "--strict-state")
+    assert (0, 1) == (fits.code, strict.code)
+    assert f"\nnote: {said}" in fits.out
+    assert f"\n  {said}" in strict.err
+    rest = resume(planner, site, "--state", then, "--verbose").out
+    assert f"then.txt (kafka-topics --describe) disagrees with six-brokers/{DESCRIBED} about the replicas" in rest
+    then.write_text(then.read_text().replace("Leader: 1\tReplicas: 1,2\tIsr: 1,2", "Leader: 99\tReplicas: 99\tIsr: 99"))
+    assert f"\n  {said}" in check(planner, site, *both).err
+
+
 def test_a_cluster_that_moved_on_is_refused_partition_by_partition(planner: Run, site: Path) -> None:
     """With what is there and what the plan was made from; the first ones, the rest counted."""
     plan = json.loads((site / "expand.plan" / "plan.json").read_text())

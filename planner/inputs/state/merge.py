@@ -42,7 +42,8 @@ from planner.model.recorded import LARGEST_ID
 
 @dataclass(frozen=True)
 class Merged:
-    """The state of a cluster. `sizes` is None where no source gave any; `notes` are disagreements, in sentences.
+    """The state of a cluster. `sizes` is None where no source gave any; `notes` are sentences on the sources, and
+    `disagreements` those of them where two contradict each other.
 
     `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit;
     `configs_known` is False where no source says anything of configurations. `cordoned` are the log dirs of each broker
@@ -60,6 +61,7 @@ class Merged:
     configs_known: bool
     cordoned: Mapping[int, tuple[str, ...]]
     platform: str
+    disagreements: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     moving = moving_now(parts)
     if moving and not to_targets:
         raise ImportStateError(moving_finding(each) for each in moving.values())
-    entries, of_entries = _entries(parts, ranked, moving)
+    entries, of_entries, of_moving = _entries(parts, ranked, moving)
     configs = _merged_configs(parts)
     deleting = frozenset().union(*(part.deleting for part in parts))
     merged = assignment(entries, configs.own, deleting, configs.effective)
@@ -110,6 +112,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
     of_sizes = _size_notes(merged, ranked[0].file, sizes or {})
     own_notes = (note for part in parts for note in part.notes)
+    apart = (*of_entries, *of_brokers, *of_sizes)
     return Merged(
         merged,
         sizes,
@@ -117,25 +120,26 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
         only_topics,
         tuple(target for part in parts for target in part.targets),
         next((part.file for part in parts if part.targets), ""),
-        (*own_notes, *of_entries, *configs.notes, *of_brokers, *of_topics, *of_sizes),
+        (*own_notes, *of_moving, *configs.notes, *of_topics, *apart),
         configs.defaults,
         bool(configs.own or configs.defaults),
         configs.cordoned,
         next((part.platform for part in parts if part.platform), ""),
+        apart,
     )
 
 
 def _entries(
     parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[PartitionKey, RunningReassignment]
-) -> tuple[Iterable[AssignmentEntry], list[str]]:
-    """The cluster's partitions, and notes on sources that differ."""
+) -> tuple[Iterable[AssignmentEntry], list[str], tuple[str, ...]]:
+    """The cluster's partitions, and notes on sources that differ and on what is moving."""
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
-        return ranked[0].entries, []  # millions of them, perhaps: nothing else is made of each
+        return ranked[0].entries, [], ()  # millions of them, perhaps: nothing else is made of each
     primary = [part for part in ranked if part.rank == ranked[0].rank]
     chosen, twice, repeats = _chosen(primary)
     entries, of_moving = reassigned(_led(chosen, parts, ranked), moving)
     notes = _disagreements(chosen, ranked[0].file, [*repeats, *ranked[len(primary) :]], moving)
-    return [*entries, *twice], [*notes, *of_moving]
+    return [*entries, *twice], notes, of_moving
 
 
 def _chosen(
