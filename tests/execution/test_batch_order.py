@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.execution.batch_costs_and_risks import costs
-from planner.execution.batch_cutting import Batch, split, within_disks
+from planner.execution.batch_cutting import Batch, split
+from planner.execution.batch_order import within_disks
 from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange
 from planner.model.spec import BatchRules
