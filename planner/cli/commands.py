@@ -83,14 +83,16 @@ GROUPS = {
         "resume": Listed("Plan the rest of a partly applied PLAN.", "review:resume"),
     },
     "What if": {
-        "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures_and_restart:failures"),
+        "failures": Listed(
+            "Show what breaks when brokers or racks of SPEC fail.", "failures_restart_consumers:failures"
+        ),
         "growth": Listed("Show when brokers of SPEC reach a limit.", "capacity:growth"),
         "size": Listed("Show which brokers to buy for SPEC, and how many.", "capacity:size"),
         "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "capacity:load"),
-        "consumers": Listed("Show what each member of SPEC's groups reads.", "consumers:consumers"),
+        "consumers": Listed("Show what each member of SPEC's groups reads.", "failures_restart_consumers:consumers"),
     },
     "Maintenance": {
-        "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures_and_restart:restart"),
+        "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures_restart_consumers:restart"),
         "drain": Listed("Plan to free disk space on a broker of SPEC with the fewest bytes.", "planning:drain"),
     },
     "Kafka's own placement": {

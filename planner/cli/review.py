@@ -12,7 +12,7 @@ from planner.approval import plan_check, plan_diff
 from planner.approval.cluster_now import Sources
 from planner.approval.plan_check import Checked, Wanted
 from planner.cli import one_spec, output, workflow
-from planner.cli.failures_and_restart import rendered
+from planner.cli.failures_restart_consumers import rendered
 from planner.cli.output import Format
 from planner.cli.output import show as show_plan
 from planner.export.folder_check import FolderCheck

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from folders import EXAMPLES, TESTS
 from plan_documents import change, document, plan_id
 
-from planner.cli import failures_and_restart as failures_command
+from planner.cli import failures_restart_consumers as failures_command
 from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.model.errors import SetupError, StalePlanError
