@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -36,6 +37,8 @@ def run(load: Callable[[], click.Command], name: str, arguments: list[str] | Non
     with interrupts.watched() as watch:
         try:
             interrupts.keep_freed()
+            # A large cluster's objects are millions, hardly any of them in a cycle.
+            gc.set_threshold(100_000, 50, 100)
             code = int(load().main(arguments, prog_name=name, standalone_mode=False) or 0)
             # A full disk can still be reported here.
             sys.stdout.flush()

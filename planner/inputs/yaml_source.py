@@ -8,15 +8,22 @@ text), that says something twice, or that grows without bound.
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import yaml
+from yaml.composer import Composer
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from planner.inputs.importers.state_parts import place_of
 from planner.inputs.importers.state_parts import shown as cut
 from planner.model.errors import Finding, Place, SpecError
+
+try:
+    from yaml import CSafeLoader as _Loader
+except ImportError:  # a PyYAML without libyaml
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 Path = tuple[str | int, ...]
 # What is wrong with the value at a path.
@@ -33,6 +40,8 @@ _FLOAT = re.compile(r"[-+]?[0-9]{1,99}\.[0-9]{0,99}", re.ASCII)
 # An escape such as "\ud83d" makes one, and no file can hold it.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRUE = {"yes", "true", "on"}
+# Beside these libyaml takes some of what PyYAML refuses, or counts other columns.
+_READ_OTHERWISE = re.compile("[\t!?|>\ufeff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
@@ -146,7 +155,20 @@ def read_yaml(text: str, file: str) -> Document:
     return Document(file, value, reader.places, tuple(reader.findings))
 
 
+class _QuickLoader(Composer, _Loader):
+    """Nodes from libyaml's events, in a tenth of the time; its own composer crashes where they nest too deep."""
+
+    def __init__(self, text: str) -> None:
+        _Loader.__init__(self, text)
+        Composer.__init__(self)
+
+
 def _compose(text: str, file: str) -> Node:
+    if not _READ_OTHERWISE.search(text):
+        # PyYAML says what is wrong.
+        with suppress(yaml.YAMLError, UnicodeError, RecursionError):
+            if (node := yaml.compose(text, Loader=_QuickLoader)) is not None:
+                return node
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
+import yaml
 from bad_cluster_specs import Case, after, assert_only_finding, each, findings, line, summary
 from small_specs import SMALL, spec_of
+
+from planner.inputs import yaml_source
+from planner.model.errors import SpecError
 
 NESTED = "a: " + "[" * 60 + "]" * 60
 BOMB = "".join(
@@ -61,3 +67,37 @@ def test_aliases_are_values_like_others(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     """Editors on Windows write one."""
     assert "demo" == spec_of(tmp_path, "\ufeff" + SMALL).cluster.name
+
+
+# What libyaml takes, or reads otherwise, and PyYAML doesn't.
+UNLIKE = ["{a?b: 1}", "x:\ty", "{a: !, b: 1}", "[!1 x]", "a: |#\n  b", "b: 1\n\ufeffa: 1", 'a: "\\ud83d"']
+ALIKE = [
+    "a: é😀b\nc: [1, 'x', \"\\u00e9\"]",
+    "a: &x {b: 1}\nc: [*x, *x]",
+    "%YAML 1.1\n---\na: 'x\n  y'\n...",
+    "{id: , b: 1}",
+]
+EXAMPLES = sorted(Path("examples").rglob("*.yaml"))
+
+
+def _read(text: str) -> yaml_source.Document | str:
+    try:
+        return yaml_source.read_yaml(text, "s.yaml")
+    except SpecError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("source", [*UNLIKE, *ALIKE, *EXAMPLES], ids=str)
+def test_the_quick_reader_reads_as_pyyaml_does(source: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same values, lines and columns, or the same refusal."""
+    text = source.read_text() if isinstance(source, Path) else source
+    read = _read(text)
+    monkeypatch.setattr(yaml_source, "_READ_OTHERWISE", re.compile(""))
+    assert _read(text) == read
+
+
+@pytest.mark.skipif(not yaml.__with_libyaml__, reason="PyYAML has no libyaml")
+def test_large_files_are_read_by_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyYAML's own scanner takes twenty seconds for 92,000 partitions."""
+    monkeypatch.delattr(yaml, "SafeLoader")
+    assert {"a": [1, "b:2"]} == yaml_source.read_yaml("a: [1, b:2]", "s.yaml").value
