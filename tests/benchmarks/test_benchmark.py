@@ -94,6 +94,7 @@ def test_the_optimum_moves_what_is_published_of_it(case):
     assert solution.least_bytes <= plan.bytes_moved <= solution.least_bytes * 1.00001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["raise-rf", "decommission", "no-racks", "skewed-sizes"])
 def test_scores_are_what_counting_raw_replicas_gives(case):
     """Each figure of a plan equals the one counted from broker ids alone."""
@@ -252,6 +253,7 @@ def test_clumped_peers_do_not_count():
     assert "Cruise Control, topic-exact settings" == getattr(stricter, "name", None)
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_passes_errors_on():
     """An error keeps its type; a process that is killed is reported as such."""
     with pytest.raises(KeyError):

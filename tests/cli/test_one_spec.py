@@ -109,6 +109,7 @@ def test_failures_are_those_of_the_command(folder, plan):
     assert {"brokers", "racks", "2"} == {kind["of"] for kind in plan["failures"]["kinds"]}
 
 
+@pytest.mark.slow
 def test_growth_is_that_of_the_plan_itself(folder, plan):
     """Today's as the command has it; the planned one is the plan's assignment, not one made for growth."""
     shown = command(folder, "growth", "--months", "6")
@@ -129,6 +130,7 @@ def test_consumers_are_those_of_the_command_with_the_plan(folder, plan):
     assert {key: shown[key] for key in plan["consumers"]} == plan["consumers"]
 
 
+@pytest.mark.slow
 def test_topics_that_get_partitions_are_told_without_keys(tmp_path):
     """Keys are asked about on the command line alone."""
     grown = CLUSTER.replace("{add_brokers", "{add_partitions: [{topic: orders, partitions: 4}], add_brokers")

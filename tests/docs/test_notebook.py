@@ -6,8 +6,6 @@ import json
 import shutil
 from pathlib import Path
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import pytest
 from command_line import Run
 from folders import ROOT
@@ -19,6 +17,10 @@ NOTEBOOK = ROOT / "examples" / "notebooks" / "scores.ipynb"
 
 def test_it_reads_both_and_draws(tmp_path: Path, planner: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each cell, in order, in one namespace; both plots have something on them, and both tables the same rows."""
+    # Here: it takes half a second in each process that only looks which tests there are.
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
     spec = tmp_path / "spec.yaml"
     text = (ROOT / "examples" / "expand.yaml").read_text(encoding="utf-8")
     shutil.copytree(ROOT / "examples" / "state", tmp_path / "state")

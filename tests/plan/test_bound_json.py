@@ -100,6 +100,7 @@ def test_starts_that_nothing_is_proven_for_are_refused() -> None:
         bound_json.from_document(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["replicas", "loads"])
 def test_what_is_outside_has_the_price_of_one(what: str) -> None:
     """A proof of how much is outside at another price would say more than there is."""

@@ -75,6 +75,7 @@ def test_a_fleet_says_it_of_each_cluster_and_no_gap(folder: Path) -> None:
     assert [False] * 2 == [row["complete"] for row in json.loads(run(folder, f"{fleet} json").out)["clusters"]]
 
 
+@pytest.mark.slow
 def test_growth_within_the_budget_is_no_first_step(folder: Path) -> None:
     """It is judged by what the whole change takes, not by whether there is a budget."""
     text = (folder / "s.yaml").read_text(encoding="utf-8")

@@ -139,6 +139,7 @@ def test_today_and_the_plan_are_held_over_the_coming_months() -> None:
     assert ["Month", "Worst hour of any broker", "Hours above capacity"] == [each.heading for each in table.columns]
 
 
+@pytest.mark.slow
 def test_without_growth_or_capacities_months_say_less() -> None:
     """No rows where no topic grows; where no broker states a capacity, no month and no column of hours above it."""
     of = plan_of(asked(network=3000)).hours
@@ -225,6 +226,7 @@ def test_an_hour_that_no_plan_tried_keeps_is_refused_with_its_unit() -> None:
         plan_of(replace(spec, sweep=replace(spec.sweep, choice=Choice("fewest_bytes_within_worst_hour", 1))))
 
 
+@pytest.mark.slow
 def test_hours_above_capacity_are_a_gate() -> None:
     """The plan for the mean leaves two hours of brokers above; without hours or capacities it can't be judged."""
     of_mean = replace(asked(network=3000), limits=SpecLimits(hours_above_capacity=1))
@@ -357,6 +359,7 @@ def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -
     )
 
 
+@pytest.mark.slow
 def test_the_week_is_drawn_and_its_worst_hours_are_told() -> None:
     """A row for each broker, today and with the plan; whose topics make the worst hours is a table."""
     plan = plan_of(asked(network=3000))

@@ -126,6 +126,7 @@ def test_the_plan_asked_for_is_solved_while_the_session_opens(monkeypatch: pytes
     assert evaluate.run(PROBLEM, EVERY) == found
 
 
+@pytest.mark.slow
 def test_tasks_solve_what_the_driver_had_no_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a fleet the driver solves as many plans as it can until the session is there."""
     monkeypatch.setattr(sweep, "_parts", parts)

@@ -71,6 +71,7 @@ def test_bound_with_windows_of_bytes(problem: Problem, width: str) -> None:
         assert solution.least_bytes == least(bound_json.from_document(document))
 
 
+@pytest.mark.slow
 @examples(100)
 @given(placed_problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_certificate_proves_the_least(problem: Problem) -> None:

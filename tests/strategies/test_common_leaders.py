@@ -176,6 +176,7 @@ def test_every_plan_keeps_the_rule_with_a_broker_down(spec: Spec) -> None:
         assume(False)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(specs(rebalance=("all", "leaders", "none")), st.sampled_from(["broker", "broker_leaders"]), st.data())
 def test_topics_led_together_may_be_apart_from_others(spec: Spec, by: ApartBy, data: st.DataObject) -> None:

@@ -73,6 +73,7 @@ def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> 
     require_bound(problem, width)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(cordoned(placed_specs(rebalance=MODES)), st.integers(0, 2))
 def test_no_rule_is_broken_beside_placement(problem: Problem, seed: int) -> None:

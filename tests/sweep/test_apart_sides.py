@@ -160,6 +160,7 @@ def test_no_brokers_for_a_side() -> None:
         with_sides(spec_of({1: "a", 2: "b", 3: "a"}, lists, apart=GROUP))
 
 
+@pytest.mark.slow
 @examples(60)
 @given(apart_specs())
 def test_every_plan_keeps_the_rule(spec: Spec) -> None:
@@ -173,6 +174,7 @@ def test_every_plan_keeps_the_rule(spec: Spec) -> None:
     assert sorted(targets) == sorted([*rule.sides[0], *rule.sides[1]])
 
 
+@pytest.mark.slow
 @examples(40)
 @given(apart_specs(), st.booleans())
 def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:

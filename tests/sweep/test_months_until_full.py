@@ -64,6 +64,7 @@ def slowly(spec: Spec, problem: Problem, assignment: IntArray, months: int) -> i
     return months + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("months", [None, 2, 30])
 def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> None:
     """Kafka's placements, solved plans and today's: as counted one by one, and as in `planner growth`."""
@@ -141,6 +142,7 @@ def test_months_are_a_gate() -> None:
             plan_of(replace(each, limits=SpecLimits(months_until_full=4)))
 
 
+@pytest.mark.slow
 def test_a_shrinking_topic_may_be_too_large_for_now_alone() -> None:
     """Months are looked at one by one: what doesn't fit today is full in month 0, though it fits later."""
     (swept,) = tried(asked(Rate("*", -500_000), disk=150))

@@ -119,6 +119,7 @@ def test_the_fewest_bytes_within_an_imbalance(percent: int) -> None:
     assert chosen.row["bytes_moved"] <= min(fitting)
 
 
+@pytest.mark.slow
 def test_a_chosen_plan_is_held_against_its_own_windows() -> None:
     """What the front offers beyond the balance asked for relaxes nothing that it was made for."""
     document = planned(spec(ADD_4, rule=Choice("most_even_within_bytes", 15)))
