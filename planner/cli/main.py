@@ -89,7 +89,9 @@ def _exit_code(error: BaseException) -> int:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return _INTERRUPTED
     if isinstance(error, click.ClickException):
-        vars(error)["message"] = printable(error.message, _LONGEST_LINE)
+        # Without arguments click's message is the help, since its version 8.2.
+        is_help = isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ()))
+        vars(error)["message"] = error.message if is_help else printable(error.message, _LONGEST_LINE)
         error.show()
         return 1
     if isinstance(error, Exception):

@@ -182,6 +182,8 @@ def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> N
     if Path.cwd().is_relative_to(target):
         raise SetupError(f"{shown}: is or holds the current folder, and can't be replaced; name a folder inside it")
     require_outside_plans(target, str(shown))
+    if target.is_mount():
+        raise SetupError(f"{shown}: is a mount point, which can't be replaced; name a folder inside it")
     if not target.exists():
         return
     if not target.is_dir():

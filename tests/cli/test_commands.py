@@ -121,3 +121,9 @@ def test_an_option_that_would_change_nothing_is_refused(planner, line, said):
 
     assert (1, "") == (ran.code, ran.out)
     assert said in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize("group", [(), ("spark",)])
+def test_without_a_command_the_help_is_printed(planner, group):
+    """In lines, as --help does."""
+    assert planner(*group, "--help").out in planner(*group).err + planner(*group).out

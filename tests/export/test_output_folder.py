@@ -37,6 +37,13 @@ def test_same_permissions_as_any_new_folder(tmp_path: Path) -> None:
     assert (tmp_path / "usual").stat().st_mode == (tmp_path / "out").stat().st_mode
 
 
+def test_a_mount_point_is_refused_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a container's volume: no folder can take its name."""
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path / "out")
+    with pytest.raises(SetupError, match="out: is a mount point, which can't be replaced; name a folder inside it"):
+        output_folder.check(tmp_path / "out")
+
+
 def test_empty_folder(tmp_path: Path) -> None:
     """An empty folder may be filled."""
     (tmp_path / "out").mkdir()
