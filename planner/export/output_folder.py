@@ -62,6 +62,9 @@ def check(folder: Path, kind: str = PLAN) -> None:
         _require_no_template(folder.resolve(), folder)
         _require_replaceable(folder.resolve(), folder, (kind,))
         _operators_own(folder.resolve(), folder)
+        there = next(each for each in folder.resolve().parents if each.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, f"no permission to write to {there}")
 
 
 def quiet(_: str) -> None:
@@ -115,7 +118,13 @@ def _locked(file: Path, target: Path, say: Say) -> int | None:
     """The descriptor of the lock file, once it is locked; None if the file system has no locks."""
     until, told = time.monotonic() + _PATIENCE_SECONDS, False
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except PermissionError as error:
+            if not file.exists():
+                raise
+            why = "another user's planner writes there, or was killed; once none does, remove that file"
+            raise SetupError(f"{target}: {file} can't be opened: {error.strerror}: {why}") from None
         taken = _try(descriptor)
         if taken and _is_still(file, descriptor):
             return descriptor

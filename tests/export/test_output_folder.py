@@ -289,6 +289,25 @@ def test_the_file_of_a_dead_process_does_not_lock(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_lock_of_another_user_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays when that user's planner is killed, and its name begins with a dot."""
+    (tmp_path / ".out.lock").touch()
+
+    def refuse(file: Path, *_: int) -> int:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(SetupError, match=r"\.out\.lock can't be opened: Permission denied: another user's planner"):
+        output_folder.write(tmp_path / "out", FILES)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after the work; the nearest folder that exists counts."""
+    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
+    with pytest.raises(SetupError, match=r"x: can't be written: no permission to write to .*; nothing was changed"):
+        output_folder.check(tmp_path / "a" / "x")
+
+
 def test_a_lock_on_a_file_that_was_taken_away_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The holder before took it away between our opening and locking it: two would think they are alone."""
     flock, opened = fcntl.flock, []
