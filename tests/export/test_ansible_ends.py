@@ -113,6 +113,23 @@ def test_a_question_without_an_answer_is_asked_again_and_told(site: Site) -> Non
     assert "kafka-reassign-partitions --verify: Error: kafka-reassign-partitions fails" in run.text
 
 
+def test_a_check_without_an_answer_says_so(site: Site) -> None:
+    """As where the cluster is gone before the second batch; and an operator's command that isn't there is named."""
+    script = site.folder.parent / "fails.py"
+    script.write_text(SCRIPT.replace("kafka-configs", "kafka-topics"))
+    run = site.play(
+        "apply", "--check", "-e", json.dumps({"kafka_reassign_guard_command": [sys.executable, str(script)]})
+    )
+    assert (2, True) == (run.code, "Kafka's tools get no answer from the cluster" in run.text), run.output
+    assert "has no attribute" not in run.text
+    site.set_cluster(failing={})
+    given = {"kafka_reassign_guard_command": ["/no/command"], "kafka_reassign_hold_seconds": 0}
+    run = site.play("apply", "-e", json.dumps(given))
+    assert "the guard command ends with exit code 127: /no/command can't be started: No such file" in run.text, (
+        run.output
+    )
+
+
 @pytest.mark.parametrize(
     ("voters", "told"),
     [

@@ -107,10 +107,18 @@ def test_a_webhook_is_told_of_a_hold_before_elections(
     assert [True, True] == [behind in event["said"] for event in told]
 
 
-def test_a_batch_that_another_run_has_begun_is_not_taken_for_a_stranger(site: Site, tmp_path: Path) -> None:
-    """It moves where the plan wants it, so the run names it, says how to go on, and the journal has the reason."""
+@pytest.mark.parametrize(
+    ("to", "said_of_it"),
+    [
+        ([3, 2], "Partitions of batch 02 move already. This run did not start that"),
+        ([3, 4], "Partitions of batch 02 are neither where the plan found them nor where it wants them."),
+    ],
+    ids=["another run", "somebody else"],
+)
+def test_a_batch_that_moves_already(site: Site, tmp_path: Path, to: list[int], said_of_it: str) -> None:
+    """Another run moves it where the plan wants it, somebody else elsewhere; the run and the journal tell which."""
     script, tasks = tmp_path / "begin.py", tmp_path / "begin.yml"
-    begun = 'cluster["partitions"]["a-1"].update(target=[3, 2], polls=9)'
+    begun = f'cluster["partitions"]["a-1"].update(target={to}, polls=9)'
     path = str(site.bin_dir / "cluster.json")
     script.write_text(f"import json\nwith open({path!r}, 'r+') as file:\n cluster = json.load(file)\n {begun}\n")
     with script.open("a") as file:
@@ -119,9 +127,9 @@ def test_a_batch_that_another_run_has_begun_is_not_taken_for_a_stranger(site: Si
     tasks.write_text(json.dumps([task]))
     run = site.play("apply", "-e", f"kafka_reassign_after_batch={tasks}")
     assert (2, 1) == (run.code, site.calls("--execute")), run.output
-    assert "Partitions of batch 02 move already. This run did not start that" in run.text
-    assert "neither where" not in run.text
-    assert "The run stopped at batch 02: Partitions of batch 02 move already." in run.text
+    assert said_of_it in run.text
+    assert ([3, 4] == to) == ("They are a-1 (somebody else moves it to 3,4)" in run.text)
+    assert f"The run stopped at batch 02: {said_of_it.partition('.')[0]}" in run.text
 
 
 def test_a_list_that_a_killed_rollback_left_turned_is_turned_back(site: Site) -> None:
@@ -179,6 +187,8 @@ def test_settings_that_cannot_be_are_refused(site: Site) -> None:
     for given, said_of_it in (
         ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
         ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),
+        ("environment=KAFKA_OPTS=-Da=b", "kafka_reassign_environment is 'KAFKA_OPTS=-Da=b'; allowed: -e '{"),
+        ("bin_dir=/no/bin", "/no/bin/kafka-broker-api-versions.sh can't be started: No such file or directory"),
     ):
         run = site.play("apply", "-e", f"kafka_reassign_{given}")
         assert (2, 0, True) == (run.code, site.calls("--execute"), said_of_it in run.text), run.output

@@ -31,13 +31,16 @@ def test_each_partition_of_a_batch_has_one_standing() -> None:
         "pending": ["a-1", "a-2"],
         "moving": [],
         "strangers": ["a-3 (replicas 5,6)", "a-4 (gone)"],
-    } == checks.standing(TARGET, ORIGIN, DESCRIBED, [], [])
+    } == checks.standing(TARGET, ORIGIN, DESCRIBED, {}, [], {})
 
 
 def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
     """A reassignment that runs, and a replica that isn't in its log dir."""
-    stands = checks.standing({"a-0": [4, 2], "a-1": [1, 2]}, ORIGIN, DESCRIBED, ["a-0"], {"a-1"})
+    target, states = {"a-0": [4, 2], "a-1": [1, 2]}, {"a-0": [[1, 2], [2, 4]]}
+    stands = checks.standing(target, ORIGIN, DESCRIBED, {"a-0": [4, 2]}, {"a-1"}, states)
     assert {"done": [], "pending": ["a-1"], "moving": ["a-0"], "strangers": []} == stands
+    stands = checks.standing(target, ORIGIN, DESCRIBED, {"a-0": [4, 5]}, {"a-1"}, states)
+    assert ([], ["a-0 (somebody else moves it to 4,5)"]) == (stands["moving"], stands["strangers"])
 
 
 @pytest.mark.parametrize(
@@ -240,3 +243,10 @@ def test_a_move_that_completes_between_two_answers_is_no_stranger(tmp_path: Path
     module = SimpleNamespace(params=given, run_command=lambda argv, **_: (0, answers[argv[0]], ""))
     found = Cluster(module).check()
     assert ("", ["a-0"]) == (found["problem"], found["moving"])
+
+
+def test_a_throttle_file_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
+    """The run goes on at its throttle, and says what is wrong with the file."""
+    given = {"tools": {}, "throttle_file": str(tmp_path), "throttle_bytes_per_sec": 7}
+    rate, said = Cluster(SimpleNamespace(params=given)).wanted_rate()
+    assert (7, True) == (rate, "Is a directory" in said)

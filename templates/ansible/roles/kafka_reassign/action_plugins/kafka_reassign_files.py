@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
@@ -15,6 +16,7 @@ _PREFIX = "kafka_reassign_"
 _NAME = re.compile(_PREFIX + r"\w+")
 # A variable of the inventory that is so much like a setting is a misspelled one. Others may be another playbook's.
 _ALIKE = 0.85
+_MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
 
 
 def altered(digests, folders):
@@ -61,6 +63,12 @@ class ActionModule(ActionBase):
             if found := misspelled(names - known, settings, alike):
                 said = f"{where}{found[0]}: there is no such setting; the nearest is {found[1]}. Nothing was started"
                 raise AnsibleActionFail(said)
+        for name in _MAPPINGS:
+            # Ansible takes `key=value` for a mapping where it checks a role's arguments, and then leaves it a text.
+            if not isinstance(value := self._templar.template(task_vars.get(name, {})), Mapping):
+                raise AnsibleActionFail(
+                    f"{name} is '{value}'; allowed: -e '{{\"{name}\": {{…}}}}'. Nothing was started"
+                )
         given = self._task.args
         hooks = [each for each in given["hooks"] if each and not (playbooks / each).exists()]
         return {

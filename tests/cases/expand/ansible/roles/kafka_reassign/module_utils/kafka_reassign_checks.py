@@ -22,15 +22,18 @@ def out_of_sync(described):
     return sorted(name for name, (_, replicas, isr) in described.items() if set(replicas) - set(isr))
 
 
-def standing(target, origin, described, active, misplaced):
+def standing(target, origin, described, active, misplaced, states):
     """A batch's partitions by where they are: `done`, `pending`, `moving`, or `strangers`, which are anywhere else.
 
-    A partition on the right brokers in another order, as a canceled reassignment leaves it, is pending.
+    A partition on the right brokers in another order, as a canceled reassignment leaves it, is pending. One that moves
+    to none of the plan's lists is a stranger: no run of this plan has started that.
     """
     found = {"done": [], "pending": [], "moving": [], "strangers": []}
     for name, wanted in sorted(target.items()):
         replicas = described[name][1] if name in described else None
-        if name in active:
+        if name in active and foreign({name: active[name]}, states):
+            found["strangers"].append(f"{name} (somebody else moves it to {_text(active[name])})")
+        elif name in active:
             found["moving"].append(name)
         elif replicas == wanted and name not in misplaced:
             found["done"].append(name)

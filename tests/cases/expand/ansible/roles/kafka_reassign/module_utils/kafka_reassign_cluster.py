@@ -42,7 +42,11 @@ class Cluster:
     def run(self, argv):
         """Exit code, stdout and stderr of a command. No variables or ~ are replaced in its arguments."""
         self.calls.append(argv)
-        return self.module.run_command(argv, expand_user_and_vars=False)
+        try:
+            return self.module.run_command(argv, expand_user_and_vars=False, handle_exceptions=False)
+        except OSError as error:
+            # Ansible would end the module and not name the command.
+            return 127, "", f"{argv[0]} can't be started: {error.strerror}"
 
     def asked(self, tool, *options):
         """Output of a tool, or None if it failed, as it may while a controller or a broker restarts."""
@@ -53,13 +57,17 @@ class Cluster:
         """Output of a tool; ToolError if it failed."""
         code, out, err = self.run([*self.tools[tool], *options])
         if code != 0:
-            raise ToolError(f"{Path(self.tools[tool][0]).name} {' '.join(options[:3])}: {shortened(err + out)}")
+            raise ToolError(f"{' '.join([Path(self.tools[tool][0]).name, *options[:3]])}: {shortened(err + out)}")
         return out
 
     def plan_file(self, name):
         """Content of a JSON file of the plan on the admin host, or {} if the plan has no such file."""
         path = Path(self.given["plan_dir"]) / name
         return json.loads(path.read_text()) if path.exists() else {}
+
+    def states(self):
+        """The lists that each partition has on its way from where the plan found it to where it wants it."""
+        return {name: [output.ids(each) for each in lists] for name, lists in self.plan_file("states.json").items()}
 
     def lists(self):
         """The replica lists of the target file and of the origin file, by partition; {} without a file."""
@@ -89,7 +97,7 @@ class Cluster:
         running = {**output.reassigned(text), **output.listed(listed)}
         described, placed = output.partitions(text), self.of_log_dirs()
         target, origin = self.lists()
-        stands = checks.standing(target, origin, described, running, output.misplaced(placed))
+        stands = checks.standing(target, origin, described, running, output.misplaced(placed), self.states())
         new = checks.new_partitions(self.plan_file("new-partitions.json"), described)
         return {
             **found,
@@ -105,7 +113,7 @@ class Cluster:
     def problem(self, described, running, adding, made_otherwise, live):
         """The first reason not to begin, or an empty text. A rollback has fewer reasons."""
         applied = self.given["direction"] == "apply"
-        states = {name: [output.ids(each) for each in lists] for name, lists in self.plan_file("states.json").items()}
+        states = self.states()
         waiting = {name for names in self.plan_file("leaderless.json").values() for name in names}
         said = checks.foreign(running, states)
         said = said or checks.strangers(states, described, running, any_order=not applied)
@@ -149,7 +157,8 @@ class Cluster:
         reasons.update(self.limits(output.live_brokers(live)))
         if not self.given["before"]:
             return {"reasons": reasons}
-        stands = checks.standing(target, origin, described, active, output.misplaced(self.of_log_dirs()))
+        misplaced = output.misplaced(self.of_log_dirs())
+        stands = checks.standing(target, origin, described, active, misplaced, self.states())
         return {"reasons": reasons, "offline": checks.offline(described), "described": text, **stands}
 
     def limits(self, live):
@@ -250,7 +259,10 @@ class Cluster:
         path = self.given["throttle_file"]
         if not path or not Path(path).exists():
             return self.given["throttle_bytes_per_sec"], ""
-        text = Path(path).read_text().strip()
+        try:
+            text = Path(path).read_text().strip()
+        except OSError as error:
+            text = str(error)
         if text.isascii() and text.isdigit() and int(text) > 0:
             return int(text), ""
         said = f"the throttle file {path} says '{text[:40]}'; allowed: bytes a second, such as 50000000"
