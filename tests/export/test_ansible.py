@@ -320,6 +320,14 @@ def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
     assert "Not live: broker 1, 2, 3, 4. Nothing was started;" in refused.text
 
 
+def test_a_rack_that_has_changed_stops_the_plan_but_not_the_way_back(site: Site) -> None:
+    """The lists from before were there already, whatever rack a broker is in now."""
+    site.set_cluster(racks={"1": "elsewhere"})
+    refused = site.play("apply", "--tags", "precheck")
+    assert (2, True) == (refused.code, "broker 1 in elsewhere, planned for" in refused.text), refused.output
+    assert 0 == site.play("rollback", "--tags", "precheck").code
+
+
 def leaders_only(bin_dir: Path) -> Document:
     """Two batches that elect a leader each, and move nothing."""
     made = plan(bin_dir)

@@ -63,6 +63,18 @@ def test_what_kafka_says_has_no_stack_trace(tmp_path: Path) -> None:
     assert {"started": False, "changed": False, "said_by_kafka": said} == changes.start(cluster)
 
 
+def test_newer_tools_start_a_batch_of_older_brokers(tmp_path: Path) -> None:
+    """Brokers before Kafka 4.1 refuse what keeps replication factors: it is tried once a run, and left out then."""
+    now = "Current partition replica assignment\n\n{}\n\n"
+    now += "Save this to use as the --reassignment-json-file option during rollback\n"
+    refused = "a-0: The broker does not support the AllowReplicationFactorChange option for the API."
+    cluster = Cluster(tmp_path, (1, now + refused, ""), STARTED, STARTED)
+    assert (True, True) == (changes.start(cluster)["started"], changes.start(cluster)["started"])
+    assert [True, False, False] == [KEEPS in call for call in cluster.calls]
+    cluster = Cluster(tmp_path, (1, f"{now}Error: refused", ""), keeps_replication_factor=False)
+    assert "Error: refused" == changes.start(cluster)["said_by_kafka"]
+
+
 def test_a_client_without_tls_is_told_so(tmp_path: Path) -> None:
     """It takes TLS for an answer of a gigabyte, and says that it has no memory."""
     cluster = Cluster(tmp_path, (1, "", "Java heap space\njava.lang.OutOfMemoryError: Java heap space\n\tat x\n"))

@@ -13,6 +13,8 @@ from ansible.module_utils.kafka_reassign_throttles import Throttles
 _STARTED = "Successfully started"
 _ELECTED = "Successfully completed leader election"
 _NOT_ELECTED = re.compile(r"for partition: (\S+): (?:[\w.$]+: )?(.+?)\.?$", re.MULTILINE)
+# Of a broker older than Kafka 4.1, whatever the tool's release; nothing was started.
+_NOT_BY_BROKER = "does not support the AllowReplicationFactorChange option"
 _NAMED = 10
 # How long --execute may wait for the new replicas to be there, so that it can set their log dirs.
 _LOG_DIRS_MILLIS = "60000"
@@ -33,7 +35,7 @@ def start(cluster):
         if throttle:
             _, out, err = cluster.run([*execute, *throttle])
             if _STARTED not in out and NO_BROKER not in out + err:
-                return {"started": False, "said_by_kafka": shortened(err + out)}
+                return {"started": False, "said_by_kafka": _refused(out, err)}
         throttle = ["--additional"]
     if given["with_log_dirs"]:
         options += ["--timeout", _LOG_DIRS_MILLIS]
@@ -44,7 +46,12 @@ def start(cluster):
     keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
     code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
     started = code == 0 and _STARTED in out
-    return {"started": started, "changed": started, "said_by_kafka": "" if started else shortened(err + out)}
+    return {"started": started, "changed": started, "said_by_kafka": "" if started else _refused(out, err)}
+
+
+def _refused(out, err):
+    """Why --execute failed: before that it prints where the partitions are now."""
+    return shortened(err + out.rpartition("option during rollback")[2])
 
 
 def elect(cluster):
@@ -76,15 +83,16 @@ def _not_elected(text):
 def run_newer(cluster, argv, newer, older):
     """Run a command with its `newer` options; where the tool doesn't know the first of them, with the `older` ones.
 
-    A tool reads all of its options before it does anything. One that it doesn't know is kept in the run's folder, so
-    that it is tried once a run.
+    A tool reads all of its options before it does anything. One that it, or an older broker, doesn't know is kept in
+    the run's folder, so that it is tried once a run.
     """
     kept = Path(cluster.given["plan_dir"]) / "unknown-options.json"
     unknown = json.loads(kept.read_text()) if kept.exists() else []
     if not newer or newer[0] in unknown:
         return cluster.run([*argv, *older])
     code, out, err = cluster.run([*argv, *newer])
-    if code == 0 or f"{newer[0].lstrip('-')} is not a recognized option" not in out + err:
+    refusals = (f"{newer[0].lstrip('-')} is not a recognized option", _NOT_BY_BROKER)
+    if code == 0 or not any(each in out + err for each in refusals):
         return code, out, err
     kept.write_text(json.dumps(unknown + newer[:1]))
     return cluster.run([*argv, *older])

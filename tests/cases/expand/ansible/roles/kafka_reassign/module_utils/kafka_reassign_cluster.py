@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_checks as checks
@@ -38,6 +39,7 @@ class Cluster:
         self.given = module.params
         self.tools = self.given["tools"]
         self.calls = []
+        self.unanswered = ""
 
     def run(self, argv):
         """Exit code, stdout and stderr of a command. No variables or ~ are replaced in its arguments."""
@@ -50,7 +52,9 @@ class Cluster:
 
     def asked(self, tool, *options):
         """Output of a tool, or None if it failed, as it may while a controller or a broker restarts."""
-        code, out, _ = self.run([*self.tools[tool], *options])
+        code, out, err = self.run([*self.tools[tool], *options])
+        if code != 0 and (named := re.search(r"\w+Exception", err + out)):
+            self.unanswered = f" ({named.group()})"
         return out if code == 0 else None
 
     def required(self, tool, *options):
@@ -142,7 +146,7 @@ class Cluster:
         if any(set(replicas) - set(isr) for _, replicas, isr in described.values()):
             below = self.asked("topics", "--describe", "--under-min-isr-partitions")
         if None in (live, text, below):
-            return {"reasons": {"no_answer": "Kafka's tools get no answer from the cluster"}}
+            return {"reasons": {"no_answer": f"Kafka's tools get no answer from the cluster{self.unanswered}"}}
         active = output.reassigned(text)
         reasons = output.cluster_reasons(
             output.live_brokers(live),
@@ -168,7 +172,7 @@ class Cluster:
         if limited:
             text = self.asked("log_dirs", "--describe", "--broker-list", ",".join(limited))
             if text is None:
-                found["no_answer"] = "kafka-log-dirs gets no answer from the cluster"
+                found["no_answer"] = f"kafka-log-dirs gets no answer from the cluster{self.unanswered}"
             else:
                 found["disk"] = checks.overfull(output.used_bytes(text), self.given["disk_limits"])
         groups = self.given["lag_limits"]
