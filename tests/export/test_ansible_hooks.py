@@ -130,6 +130,7 @@ def test_a_batch_that_moves_already(site: Site, tmp_path: Path, to: list[int], s
     assert said_of_it in run.text
     assert ([3, 4] == to) == ("They are a-1 (somebody else moves it to 3,4)" in run.text)
     assert f"The run stopped at batch 02: {said_of_it.partition('.')[0]}" in run.text
+    assert ([3, 4] == to) == ("To go back, take these partitions out of rollback.json" in run.text)
 
 
 def test_a_list_that_a_killed_rollback_left_turned_is_turned_back(site: Site) -> None:

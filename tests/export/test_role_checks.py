@@ -107,7 +107,7 @@ def test_partitions_are_on_the_plans_way() -> None:
     assert "" == checks.strangers(STATES, on_the_way, ["a-0"], any_order=False)
     gone = checks.strangers(STATES, {}, [], any_order=True)
     assert gone.startswith("2 partitions aren't as the plan was made from. Nothing was started; roll back what was")
-    assert "They are a-0 (gone), a-1 (gone). If topics were deleted, planner resume plans the rest; to go back" in gone
+    assert "They are a-0 (gone), a-1 (gone). If topics were deleted, planner resume plans the rest, and planner" in gone
 
 
 @pytest.mark.parametrize(

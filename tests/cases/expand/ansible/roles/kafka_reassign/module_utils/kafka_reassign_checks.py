@@ -7,8 +7,9 @@ from itertools import permutations
 
 _NAMED = 10
 _GONE = (
-    "If topics were deleted, planner resume plans the rest; to go back, take their partitions out of rollback.json and "
-    "give it to planner adopt. Kafka doesn't show topics that the tools' user may not Describe"
+    "If topics were deleted, planner resume plans the rest, and planner restart makes new steps; to go back, take "
+    "their partitions out of rollback.json and give it to planner adopt. Kafka doesn't show topics that the tools' "
+    "user may not Describe"
 )
 
 
