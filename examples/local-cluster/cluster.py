@@ -78,7 +78,9 @@ def install(folder: Path, version: str | None = None) -> Path:
 
 def _fetch_jars(libs: Path, version: str | None) -> None:
     options = [f"-Dkafka.version={version}"] if version else []
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
+    # That of Kafka 3 writes no log without a file of settings.
+    other_logger = "-DexcludeArtifactIds=slf4j-reload4j"
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={libs}", other_logger]
     command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *options, *goal]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:

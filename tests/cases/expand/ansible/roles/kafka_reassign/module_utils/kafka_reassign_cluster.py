@@ -61,7 +61,8 @@ class Cluster:
         """Output of a tool; ToolError if it failed."""
         code, out, err = self.run([*self.tools[tool], *options])
         if code != 0:
-            raise ToolError(f"{' '.join([Path(self.tools[tool][0]).name, *options[:3]])}: {shortened(err + out)}")
+            words = (Path(self.tools[tool][0]).name, *options[:3])
+            raise ToolError(f"{' '.join(words)}: {shortened(err + out)}")
         return out
 
     def plan_file(self, name):
