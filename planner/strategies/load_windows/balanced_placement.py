@@ -40,6 +40,7 @@ from planner.strategies.load_windows.proof import (
     PlacedPlan,
     Task,
     at_prices,
+    cheapest,
     chosen_of,
     facts,
     in_parts,
@@ -48,6 +49,7 @@ from planner.strategies.load_windows.proof import (
 )
 from planner.strategies.load_windows.share_program import Fits, rounded, roundings
 from planner.strategies.work_limits import (
+    CASE_SOLVES,
     CLOSE,
     CLOSE_BY_CASES,
     FAIR,
@@ -57,6 +59,7 @@ from planner.strategies.work_limits import (
     SHARE_OF_CASES,
     SHARE_OF_CLOSEST,
     SHARE_OF_RELAXED,
+    WHOLE_SOLVES,
     Effort,
 )
 
@@ -69,6 +72,8 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     base = replace(bound.proof, parts=())
     task = replace(task, effort=None if task.effort is None else task.effort.part(SHARE_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
+    made = cheapest(task, MostOutside(closest.outside, task.loads.weights @ task.layout.factors), of_loads=True)
+    closest = min((closest, made or closest), key=lambda each: (each.outside, each.cost))
     no_cases = task.effort is not None and of_loads is None and closest.outside
     prices = None
     if no_cases and not _is_best(task, none, closest, base):
@@ -81,7 +86,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     assert most.furthest is not None
     room = MostOutside(most.loads, most.furthest)
     within = replace(task, most=most, search=replace(task.search, most_outside=room))
-    best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base))
+    best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base)).but(cheapest(within, room), None)
     if prices is not None and (found := at_prices(within, prices)) is not None:
         best = best.but(None, found.bound)
     if task.effort is not None:
@@ -257,12 +262,12 @@ def _quick(task: Task, placed: Placed, best: Best) -> _Found:
             yield _finished(task, task.placement(placed.chosen), None, bound), None
 
 
-def _by_cases(task: Task, _: Placed, best: Best) -> _Found:
+def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _Found:
     """Where partitions are as large as the windows: by cases of where those lie."""
     if task.effort is None or best.bound is None or best.bound.proof.parts:
         return
     fits = Fits.of(task.layout, task.wanted, task.loads)
-    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES)):
+    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES), solves):
         bound = of_proof(task, proven)
         if shares is None:
             yield None, bound
@@ -270,6 +275,15 @@ def _by_cases(task: Task, _: Placed, best: Best) -> _Found:
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
         # Prices are of no use here: what has been decided goes against them.
         yield _finished(task, task.placement(chosen), None, bound, nearly=True), bound
+
+
+def _exactly(task: Task, placed: Placed, best: Best) -> _Found:
+    """Where there are few partitions: the cheapest placement of all, and as many cases as prove that."""
+    yield (made := cheapest(task, MostOutside(0, np.zeros(len(task.loads.names), np.int64)))), None
+    best = best.but(made, None)
+    if made is not None and best.bound is not None and not best.within(FAIR):
+        anew = Bound(replace(best.bound.proof, parts=()), best.bound.least)
+        yield from _by_cases(task, placed, best._replace(bound=anew), WHOLE_SOLVES)
 
 
 def _thorough(task: Task, _: Placed, best: Best) -> _Found:
@@ -344,7 +358,7 @@ def _finished(
 
 
 # The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.
-_ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR))
+_ATTEMPTS: Sequence[tuple[_Attempts, float]] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR), (_exactly, FAIR))
 
 
 def _for_nothing(task: Task, by_counts: SearchPlacement) -> Evened:

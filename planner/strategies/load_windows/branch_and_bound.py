@@ -90,12 +90,13 @@ class _Gains:
 class _Search:
     """The cases of one part; `large` (K,) are the rows that may be decided, the largest first, `sizes` (M,) all rows'.
 
-    `fits`: split replicas can be in all windows. `at` (b,): its brokers. `effort`: what it may still do.
+    `fits`: split replicas can be in all windows. `at` (b,): its brokers. `effort`: what it may still do, `most`: in how
+    many programs.
     """
 
-    def __init__(self, program: ShareProgram, large: IntArray, sizes: FloatArray, effort: Effort) -> None:
+    def __init__(self, program: ShareProgram, large: IntArray, sizes: FloatArray, effort: Effort, most: int) -> None:
         self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
-        self.effort = effort
+        self.effort, self._most = effort, most
         shape = len(large), len(program.at), 2
         self._gains = _Gains(np.zeros(shape), np.zeros(shape, dtype=np.int64))
         self._order = count()
@@ -109,7 +110,7 @@ class _Search:
     @property
     def exhausted(self) -> bool:
         """True where it has done what it may, or decisions go too deep."""
-        solved = self.solves >= CASE_SOLVES or self.effort.spent
+        solved = self.solves >= self._most or self.effort.spent
         return solved or len(self.cheapest.decisions) >= CASE_DECISIONS
 
     @property
@@ -232,9 +233,11 @@ class _Search:
         heappush(self._open, (worse, -len(node.decisions), next(self._order), node))
 
 
-def branchings(about: BoundFacts, fits: Fits, base: Certificate, effort: Effort) -> Iterator[Branched]:
+def branchings(
+    about: BoundFacts, fits: Fits, base: Certificate, effort: Effort, solves: int = CASE_SOLVES
+) -> Iterator[Branched]:
     """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
-    programs are too large. At its end the effort may be spent.
+    programs are too large. At its end the effort may be spent. `solves`: programs of one part.
     """
     parts = _parts(about) if fits.most is None else [tuple(range(about.least.shape[1]))]
     sizes = _sizes(about, fits)
@@ -245,7 +248,7 @@ def branchings(about: BoundFacts, fits: Fits, base: Certificate, effort: Effort)
         return
     programs = [ShareProgram(about, fits, racks, large) for racks in parts]
     of_cases = [effort.part(SHARE_OF_SPLITTING / len(parts)) for _ in parts]
-    searches = [_Search(program, large, sizes, each) for program, each in zip(programs, of_cases, strict=True)]
+    searches = [_Search(program, large, sizes, each, solves) for program, each in zip(programs, of_cases, strict=True)]
     if any(search.root is None or not (search.fits or fits.most) for search in searches):
         return
     for smallest in (np.inf, *(0.5**halved for halved in range(CASE_HALVINGS + 1))):

@@ -3,7 +3,7 @@
 An attempt to bring loads into their windows comes to a plan, a bound, or both. `Best` keeps the better ones of each.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,8 @@ from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices
 from planner.strategies.load_windows.allowed_plans import within
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
+from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState
+from planner.strategies.load_windows.share_program import whole
 from planner.strategies.work_limits import Effort
 
 # Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
@@ -170,6 +171,15 @@ class Priced(NamedTuple):
 
     placed: Placed
     bound: Bound
+
+
+def cheapest(task: Task, room: MostOutside, *, of_loads: bool = False) -> PlacedPlan | None:
+    """The cheapest placement of a small cluster with so much outside, or that with the least; None: none is known."""
+    if task.effort is None:
+        return None
+    on = whole(task.layout, task.wanted, task.loads, task.effort, room=room, of_loads=of_loads)
+    placement = None if on is None else SearchPlacement(replace(task.search, most_outside=room), on)
+    return PlacedPlan.of(placement) if placement is not None and placement.settled() else None
 
 
 def in_parts(task: Task, prices: FloatArray) -> LongArray:

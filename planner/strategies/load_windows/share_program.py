@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy  # its parts are imported where they are first used: most commands use none
 from ortools.linear_solver import pywraplp
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
@@ -26,6 +27,7 @@ from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.lagrangian_bound import BoundFacts
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.linear_program import Program, ProgramRows, solve
+from planner.strategies.load_windows.local_search_state import MostOutside
 
 # A byte outside a window costs as much as so many copied ones; a replica as so many copies of the largest row.
 _OUTSIDE, _TOO_MANY = 100.0, 10.0
@@ -39,6 +41,8 @@ _PARAMETERS = "use_preprocessing:false use_dual_simplex:true max_deterministic_t
 _WORK_A_COLUMN, _MOST_WORK = 0.001, 60
 # Shares are whole within this.
 _WHOLE = 1e-6
+# A replica is there with more of a share than this, where shares are whole.
+_HALF = 0.5
 # What a flow pays for a replica where it has no share, and for a second one on the same broker.
 _NO_SHARE, _TWICE = 100_000, 10_000_000
 
@@ -292,6 +296,39 @@ def roundings(
         largest = split[np.argsort(-layout.enter_costs[split].max(axis=1), kind="stable")]
         settled[largest[: -(-len(split) // 2)]] = True
         on = np.where(settled[:, None], on_brokers(layout, chosen), on)
+
+
+def whole(
+    layout: Layout, wanted: Windows, loads: ByteLoads, effort: work_limits.Effort, *, room: MostOutside, of_loads: bool
+) -> BoolArray | None:
+    """The cheapest placement (M, Bt) with at most so much outside of its windows of loads, by an integer program; with
+    `of_loads` the one with the least outside. The best found where its nodes are used up; None where that is none, or
+    where the program is too large for the effort.
+    """
+    shape = len(layout.rows), len(layout.targets)
+    columns = shape[0] * shape[1]
+    if effort.spent or work_limits.WHOLE_WORTH * columns > effort.left:
+        return None
+    program, worth = _whole_program(layout, wanted, loads)
+    count, ones = worth.size, scipy.sparse.identity(worth.size)
+    # Columns of what is below each window of loads, then of what is above; and their sum in the objective's units.
+    beyond = scipy.sparse.vstack([scipy.sparse.csr_matrix((len(program.low) - count, count)), ones])
+    outside = np.concatenate([np.zeros(columns), *[(loads.scales[:, None] / worth).ravel()] * 2])
+    unit = float(worth[0, 0]) * max(float(loads.weights[0].mean()), 1e-9)
+    rows = scipy.sparse.vstack([scipy.sparse.hstack([program.matrix, beyond, -beyond]), outside[None]])
+    furthest = np.repeat(room.furthest / np.maximum(loads.weights.mean(axis=1), 1e-9), worth.shape[1])
+    reach = np.ones(shape) if layout.reachable is None else layout.reachable
+    solved = scipy.optimize.milp(
+        outside if of_loads else np.concatenate([program.costs, np.zeros(2 * count)]),
+        integrality=np.arange(len(outside)) < columns,
+        bounds=scipy.optimize.Bounds(0, np.concatenate([reach.ravel(), furthest, furthest])),
+        constraints=scipy.optimize.LinearConstraint(
+            rows, np.append(program.low, 0), np.append(program.high, room.total / unit)
+        ),
+        options={"node_limit": work_limits.WHOLE_NODES, "mip_rel_gap": 0},
+    )
+    effort.spend(work_limits.FROM_NOTHING * columns * (1 + (solved.mip_node_count or 0)))
+    return None if solved.x is None else solved.x[:columns].reshape(shape) > _HALF
 
 
 def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[Program, FloatArray]:

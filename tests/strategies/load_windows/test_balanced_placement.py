@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clusters import crowded
+from clusters import balance_of, crowded, no_racks, problem_of
 
 from benchmarks import cases
 from benchmarks.exact import Judge
@@ -41,6 +41,18 @@ def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
     assert solution.least_bytes <= moved <= solution.least_bytes * 1.0005
     assert solution.certificate is not None
     assert solution.least_bytes == lagrangian_bound.least(solution.certificate)
+
+
+@pytest.mark.parametrize("seed", [0, 19, 33])
+def test_a_small_cluster_has_the_least_of_all(seed: int) -> None:
+    """Ten partitions that are as large as the windows: the fewest bytes that an exact solver finds, and proven."""
+    rng = np.random.default_rng(seed)
+    held = [tuple((rng.permutation(5)[:2] + 1).tolist()) for _ in range(10)]
+    balance, sizes = balance_of("none", "none", "none", "none", "5%"), rng.integers(20, 200, 10).tolist()
+    problem = problem_of(no_racks(*range(1, 6)), {"a": held}, sizes={"a": sizes}, balance=balance)
+    solution, judge = solve(problem, balance), Judge(problem)
+    outside, moved = judge.outside(solution.assignment), judge.copied(solution.assignment)
+    assert (0, moved, moved) == (outside.loads, judge.least_bytes(outside).exact, solution.least_bytes)
 
 
 def test_traffic_in_and_out_beside_disk() -> None:

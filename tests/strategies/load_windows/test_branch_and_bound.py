@@ -20,12 +20,11 @@ from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.placement import place, widened
 from planner.strategies.lagrangian_bound import Branch, Certificate, least
-from planner.strategies.load_windows import branch_and_bound
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.proof import facts, proof
 from planner.strategies.load_windows.share_program import Duals, Fits, ShareProgram, rounded
-from planner.strategies.work_limits import Effort
+from planner.strategies.work_limits import CASE_SOLVES, Effort
 
 RACKS = {
     "racks": {1: "a", 2: "b", 3: "a", 4: "b"},
@@ -43,7 +42,7 @@ def with_huge(racks: str, seed: int) -> Problem:
     return replace(build_problem.build(spec_of(RACKS[racks], ALL_ON_TWO, sizes=sizes)), balance=balance)
 
 
-def last_of(problem: Problem) -> tuple[Certificate, list[tuple[int, ...]]] | None:
+def last_of(problem: Problem, solves: int = CASE_SOLVES) -> tuple[Certificate, list[tuple[int, ...]]] | None:
     """The certificate and the plan that the search ends with; None where it isn't made."""
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     placed = place(problem, layout, wanted)
@@ -52,7 +51,8 @@ def last_of(problem: Problem) -> tuple[Certificate, list[tuple[int, ...]]] | Non
     assert loads is not None
     about, (by_topic, in_all) = facts(problem, layout, loads), count_windows(layout, wanted)
     base = proof(about, layout, placed)
-    found = list(branchings(about, Fits(by_topic, in_all, loads.windows, loads.scales), base, Effort(10**12)))
+    fits = Fits(by_topic, in_all, loads.windows, loads.scales)
+    found = list(branchings(about, fits, base, Effort(10**12), solves))
     if not found:
         return None
     chosen = rounded(problem, layout, wanted, found[-1].shares)
@@ -134,11 +134,10 @@ def test_a_case_put_in_place_of_another_shows() -> None:
     assert least(bound_json.from_document(document)) != least(one_by_cases())
 
 
-def test_a_small_budget_proves_less_but_no_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_budget_proves_less_but_no_wrong() -> None:
     """Stopped early the bound is below the best plan still."""
     whole = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
-    monkeypatch.setattr(branch_and_bound, "CASE_SOLVES", 1)
-    early = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
+    early = {seed: last_of(with_huge("racks", seed), 1) for seed in range(12)}
     pairs = [(least(early[seed][0]), least(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
     assert all(before <= after for before, after in pairs)
     assert any(before < after for before, after in pairs)
