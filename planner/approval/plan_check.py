@@ -200,7 +200,10 @@ def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> 
     what = f"{path}: not as it was made ({name})"
     # What libraries write that need not write the same in another version.
     drawn = ("report.html", candidates_file.FILE, SUMS)
-    only_drawn = all(each.path in drawn or each.path.startswith("plots/") for each in found.differences)
+    only_drawn = all(
+        each.what != folder_check.MISSING and (each.path in drawn or each.path.startswith("plots/"))
+        for each in found.differences
+    )
     return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{mend}" if only_drawn else mend)
 
 

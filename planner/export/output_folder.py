@@ -189,7 +189,7 @@ def _require_no_template(target: Path, shown: Path) -> None:
 def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> None:
     """SetupError if `target` can't be replaced by a plan's folder; `shown` is its name in the message."""
     if Path.cwd().is_relative_to(target):
-        raise SetupError(f"{shown}: is or holds the current folder, and can't be replaced; name a folder inside it")
+        raise SetupError(f"{shown}: is or holds the current folder, and can't be replaced; leave it, or name another")
     require_outside_plans(target, str(shown))
     if target.is_mount():
         raise SetupError(f"{shown}: is a mount point, which can't be replaced; name a folder inside it")

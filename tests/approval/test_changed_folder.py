@@ -245,6 +245,8 @@ def test_other_versions_of_what_draws_are_named(planner: Run, folder: Path) -> N
     ran = planner("check", folder)
 
     assert (1, True) == (ran.code, "other versions of matplotlib, jinja2, markdown-it-py, pyarrow" in ran.err)
+    plot.unlink()
+    assert "other versions of matplotlib" not in planner("check", folder).err
 
 
 def test_what_cannot_be_read_is_not_approved(planner: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
