@@ -101,7 +101,9 @@ class _Kind(click.ParamType[str]):
     show_default=True,
     help="With --of a number: the most sets to simulate; more are sampled.",
 )
-@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="Seed of the random sample.")
+@click.option(
+    "--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="With --of a number: seed of the sample."
+)
 @click.option("--rows", type=FILE, help="Parquet file to write every row to.")
 @engine_options(f"spark with --of a number, else {IN_PROCESS}")
 @format_option

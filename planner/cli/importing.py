@@ -12,7 +12,7 @@ import click
 from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options
 from planner.cli.workflow import require_unchanged
 from planner.export import folder_swap
-from planner.export.output_folder import quiet, replace_file
+from planner.export.output_folder import quiet, replace_file, require_unread
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
@@ -72,6 +72,7 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     if not TEXT.fullmatch(options.name):
         raise SetupError(f"--name {options.name[:60]!r} can't be used; allowed: {ALLOWED_TEXT}")
     if options.out is not None:
+        require_unread("--output", options.out, files)
         _require_ours(options.out)
     parts: list[StatePart] = []
     if options.bootstrap_servers is not None:

@@ -56,11 +56,7 @@ def detail_options(command: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(command)
     def given(**options: Any) -> int:
-        if (options["form"], options["detail"]) in (
-            ("json", "verdict"),
-            ("json", "everything"),
-            ("markdown", "verdict"),
-        ):
+        if f"{options['form']} {options['detail']}" in ("json verdict", "json everything", "markdown verdict"):
             raise click.UsageError("--quiet is for text, and --verbose for text and markdown; allowed: without it")
         return command(**options)
 

@@ -187,6 +187,7 @@ def test_a_pipe_is_read(described: Path, capsys: pytest.CaptureFixture[str]) -> 
         ((), "nothing to import; allowed: files, --bootstrap-servers, or both"),
         (("{}", "--command-config", "x"), "--command-config is for --bootstrap-servers"),
         (("{}", "--name", " x"), "--name ' x' can't be used; allowed: 1 to 200 characters"),
+        (("{}", "-o", "{}"), "is read, and would be changed; allowed: a file elsewhere"),
         (("{}", "--topic", "x"), "--topic x: each file names its topics; allowed: leave it out"),
         (("gone.txt",), "'gone.txt' can't be read: No such file or directory; allowed: a readable file"),
         (("/dev/null",), "'/dev/null' isn't a regular file"),
