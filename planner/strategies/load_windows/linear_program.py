@@ -7,7 +7,7 @@ windows of loads are used; whatever they are, the bound made with them holds. Wh
 be outside of them as some plan is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -15,11 +15,18 @@ import scipy  # its parts are imported where they are first used: most commands 
 from ortools.pdlp import solvers_pb2
 from ortools.pdlp.python import pdlp
 
-from planner.model.problem import FloatArray, IntArray, LongArray
+from planner.model.problem import FloatArray, IntArray, LongArray, sums_at
 from planner.scoring.windows import Windows
 from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.work_limits import EXACT_PRICE_COLUMNS, PRICE_COLUMNS, PRICE_ITERATIONS, PRICE_TOLERANCE
+from planner.strategies.work_limits import (
+    EXACT_PRICE_COLUMNS,
+    FEW_RACKS_COLUMNS,
+    PRICE_COLUMNS,
+    PRICE_ITERATIONS,
+    PRICE_RACKS,
+    PRICE_TOLERANCE,
+)
 
 # HiGHS' interior point method and its dual simplex: the one for prices alone, the other for few split shares.
 Method = Literal["highs-ipm", "highs-ds"]
@@ -116,9 +123,12 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
         return None
     if most is None and not loads.fit(layout.factors):
         return None
+    limit, many = PRICE_COLUMNS, layout.most.shape[1] > PRICE_RACKS
+    if many and _Columns.of(layout).starts(len(loads.names))[-1] > PRICE_COLUMNS:
+        layout, limit = _in_few_racks(layout), FEW_RACKS_COLUMNS
     program = _program(layout, wanted, loads, most)
     columns = len(program.costs)
-    if columns > PRICE_COLUMNS:
+    if columns > limit:
         return None
     if columns <= EXACT_PRICE_COLUMNS:
         solved = solve(program, "highs-ipm")
@@ -128,6 +138,14 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
     if prices is None:
         return None
     return prices[-loads.windows[:, 0].size :].reshape(len(loads.names), -1) * loads.scales[:, None]
+
+
+def _in_few_racks(layout: Layout) -> Layout:
+    """The layout with neighboring racks as one, where their rules hold in sum: it loses no placement."""
+    count = layout.most.shape[1]
+    of = np.arange(count) * PRICE_RACKS // count
+    least, most = (sums_at((PRICE_RACKS, len(each)), of, each.T).T for each in (layout.least, layout.most))
+    return replace(layout, racks=of[layout.racks], least=least, most=most)
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,6 +138,15 @@ def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prices_of(within(expansion(), disk=50)) is None
 
 
+def test_racks_that_are_too_many_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rack for each broker gives 38 columns, one for all of them 22."""
+    rows = {"a": [(1,)] * 4 + [(2,)] * 4}
+    problem = problem_of({1: "a", 2: "b"}, rows, sizes=10, changes=Changes(add_brokers=(Broker(3, "c"),)))
+    monkeypatch.setattr(linear_program, "PRICE_COLUMNS", 30)
+    monkeypatch.setattr(linear_program, "PRICE_RACKS", 1)
+    assert [[0, 0, 1]] == np.round(found(prices_of(within(problem, disk=50))), 6).tolist()
+
+
 def found(prices: FloatArray | None) -> FloatArray:
     """The prices, which are there."""
     assert prices is not None
