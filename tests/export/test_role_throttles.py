@@ -161,6 +161,10 @@ class Cluster:
         """The next batch."""
         return [{"next-0": [4]}, {}]
 
+    def states(self) -> dict[str, list[list[int]]]:
+        """The lists of the plan."""
+        return {"a-0": [[1], [2]], "b-0": [[1], [2]]}
+
     def required(self, tool: str, *options: str) -> str:
         """A call that has to work."""
         self.calls.append([tool, *options])
@@ -338,3 +342,35 @@ def test_throttles_that_a_broker_shows_late_are_put_back_too(recorded: Path, mon
         ["b", "--add-config", f"{LEADERS}=*"],
     ] == altered
     assert {"topics": [], "configs": [], "reassign": []} == answers
+
+
+def test_a_partition_of_the_plan_that_somebody_else_moves_keeps_no_throttle_of_ours(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its topic keeps what its mover has set, and stays recorded; all else is put back. A move of ours keeps all."""
+    monkeypatch.setattr(throttles, "_APART_SECONDS", 0)
+    cluster, now = Cluster(recorded), {1: "50", 2: "777"}
+    listed = {"to": "3"}
+
+    def required(tool: str, *options: str) -> str:
+        cluster.calls.append([tool, *options])
+        if "--alter" in options and tool == "configs":
+            now.update({1: ""} if "brokers" in options else {})
+        rows = (f"Dynamic configs for broker {broker} are:\n{_rate(rate)}" for broker, rate in now.items())
+        lists = f"Current partition reassignments:\nb-0: replicas: {listed['to']},1. adding: 3. removing: 1.\n"
+        return {"topics": described(a="", b="0:1", next=""), "configs": "".join(rows), "reassign": lists}[tool]
+
+    monkeypatch.setattr(cluster, "required", required)
+    cluster.given["although_moving"] = False
+    said = "Somebody else moves partitions of b: the throttles of these topics stay meanwhile."
+    assert {"said": [said], "moving": []} == throttles.Throttles(cluster).restore()
+    altered = [call[5:] for call in cluster.calls if "--alter" in call]
+    assert [["1", "--delete-config", LEADER]] == altered
+    kept = json.loads(next(recorded.glob("throttles-*")).read_text())
+    assert ({}, ["b"]) == (kept["brokers"], [*kept["topics"]])
+    listed["to"] = "2"
+    assert ["b-0"] == throttles.Throttles(cluster).restore()["moving"]
+
+
+def _rate(value: str) -> str:
+    return f"  {LEADER}={value} sensitive=false\n" if value else ""

@@ -126,6 +126,8 @@ class Throttles:
         self.given = cluster.given
         self.folder = folder_of(self.given["journal_dir"])
         self.seen = None
+        # Topics with a partition of the plan that somebody else moves: what is throttled there is theirs.
+        self.theirs = set()
 
     def begin(self):
         """Record the throttles before this run sets its own; sentences on those that there are."""
@@ -228,10 +230,18 @@ class Throttles:
         if record is None:
             return {"said": [self.unknown()] if by_name else [], "moving": []}
         active = output.listed(self.cluster.required("reassign", "--list"))
-        own = [name for name in active if int(name.rpartition("-")[2]) in _numbers(record, name)]
+        states, own = self.cluster.states(), []
+        for name in [each for each in active if int(each.rpartition("-")[2]) in _numbers(record, each)]:
+            if sorted(active[name]) in map(sorted, states.get(name, [active[name]])):
+                own.append(name)
+            else:
+                self.theirs.add(name.rpartition("-")[0])
         if own and not by_name:
             moves = f"{len(own)} partition{' of the plan still moves' if len(own) == 1 else 's of the plan still move'}"
             return {"said": [f"{moves}, so the throttles stay."], "moving": own}
+        if self.theirs:
+            named = ", ".join(sorted(self.theirs)[:_NAMED])
+            said.append(f"Somebody else moves partitions of {named}: the throttles of these topics stay meanwhile.")
         brokers, seen = self.settled(record, active)
         return {"said": said + seen + self.finish(record, brokers), "moving": []}
 
@@ -289,7 +299,8 @@ class Throttles:
 
     def topics_of(self, record):
         """{topic: throttles} now, of the record's topics that are still there."""
-        return {each: self.described()[each][1] for each in record.topics if each in self.described()}
+        found = record.topics.keys() & self.described().keys() - self.theirs
+        return {each: self.described()[each][1] for each in sorted(found)}
 
     def put_back(self, record, brokers, topics, active):
         """Restore the throttles of these brokers and topics; sentences on what somebody else has set since."""
@@ -343,7 +354,8 @@ class Throttles:
         away = sorted(int(broker) for broker in record.brokers if broker not in brokers)
         for broker in brokers:
             record.brokers.pop(broker, None)
-        record.topics.clear()
+        for topic in record.topics.keys() - self.theirs:
+            del record.topics[topic]
         record.save()
         if not away:
             return []
