@@ -230,12 +230,10 @@ class Throttles:
         if record is None:
             return {"said": [self.unknown()] if by_name else [], "moving": []}
         active = output.listed(self.cluster.required("reassign", "--list"))
-        states, own = self.cluster.states(), []
-        for name in [each for each in active if int(each.rpartition("-")[2]) in _numbers(record, each)]:
-            if sorted(active[name]) in map(sorted, states.get(name, [active[name]])):
-                own.append(name)
-            else:
-                self.theirs.add(name.rpartition("-")[0])
+        moving = [(name, to) for name, to in active.items() if int(name.rpartition("-")[2]) in _numbers(record, name)]
+        states = self.cluster.states()
+        own = [name for name, to in moving if sorted(to) in map(sorted, states.get(name, [to]))]
+        self.theirs = {name.rpartition("-")[0] for name, _ in moving if name not in own}
         if own and not by_name:
             moves = f"{len(own)} partition{' of the plan still moves' if len(own) == 1 else 's of the plan still move'}"
             return {"said": [f"{moves}, so the throttles stay."], "moving": own}
