@@ -219,7 +219,7 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
     now, listed_sums = folder_check.entries(folder), folder_check.listed_in(folder)
     made = {path: digest(content) for path, content in rendered.items()}
     sums = dict(made)
-    for path, sha256 in _bound_by_digest(folder, plan, now).items():
+    for path, sha256 in bound_by_digest(folder, plan, now).items():
         # A folder that was rendered from a plan.json alone has neither, and doesn't list them.
         if path in now or path in listed_sums:
             made[path] = sha256
@@ -228,7 +228,7 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
     return folder_check.held(made, now)
 
 
-def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
+def bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
     """The digests of the files that can't be rendered again: the bound's certificate and the table of candidates."""
     found = {} if plan.bound.sha256 is None else {bound_json.FILE: plan.bound.sha256}
     rows, entry = plan.candidates.rows_sha256, now.get(candidates_file.FILE)

@@ -19,9 +19,10 @@ from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_s
 from planner.cli.fleet import FleetJob, FleetPlan
 from planner.cli.one_spec import Made, Steps, Told, planned
 from planner.export import output_folder
+from planner.export.folder_check import FolderEntry, digest
 from planner.export.folder_swap import Say
 from planner.model import interrupts
-from planner.model.errors import PlannerError, SetupError, UnsafePlanError
+from planner.model.errors import PlannerError, SetupError, StalePlanError, UnsafePlanError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import counted
 from planner.model.generated_text import is_as_written
@@ -216,10 +217,16 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say) -> tuple[str, ...]
 
 
 def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
-    """Write a plan's files into a folder; the paths written."""
-    beside = {name: _beside(path, name) for name in (bound_json.FILE, candidates_file.FILE)}
-    others = {name: read_bytes(file, BOUND) for name, file in beside.items() if file.is_file()}
-    return write(out, one_spec.files_of(plan_file.read(path), others), say)
+    """Write a plan's files into a folder; the paths written. StalePlanError where a file that is copied isn't its."""
+    plan, names = plan_file.read(path), (bound_json.FILE, candidates_file.FILE)
+    beside = {name: file for name in names if (file := _beside(path, name)).is_file()}
+    entries = {name: FolderEntry.of(file) for name, file in beside.items()}
+    made = plan_check.bound_by_digest(_beside(path, ""), plan, entries)
+    others = {name: read_bytes(file, BOUND) for name, file in beside.items()}
+    for name, content in others.items():
+        if digest(content) != made.get(name):
+            raise StalePlanError(f"{beside[name]}: isn't the file that was made; allowed: that file, or none")
+    return write(out, one_spec.files_of(plan, others), say)
 
 
 def check_bound(path: Path) -> bound_json.CheckedBound:

@@ -218,6 +218,17 @@ def test_an_approval_is_of_one_plan(planner: Run, folder: Path) -> None:
     assert "allowed: all 64 characters of a plan_id" in planner("check", folder, "--plan-id", approved[:12]).err
 
 
+@pytest.mark.parametrize("name", ["bound.json", "candidates.parquet"])
+def test_what_cannot_be_made_again_is_not_copied_changed(planner: Run, folder: Path, name: str) -> None:
+    """Its digest would be listed as that of a file that was made; without it the rest is."""
+    (folder / name).write_bytes((folder / name).read_bytes() + b"\n")
+    ran = planner("render", folder, "--out", folder.parent / "again")
+    assert (1, False) == (ran.code, (folder.parent / "again").exists())
+    assert f"/{name}: isn't the file that was made; allowed: that file, or none" in ran.err
+    (folder / name).unlink()
+    assert 0 == planner("render", folder, "--out", folder.parent / "again").code
+
+
 def test_a_plan_of_another_planner_is_not_called_changed(planner: Run, folder: Path) -> None:
     """Its files are other than ours: which planner can tell is said. Where they are equal to ours, it passes."""
     document = json.loads((folder / "plan.json").read_text()) | {"planner_version": "9.8.7"}
