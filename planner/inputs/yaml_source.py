@@ -134,6 +134,9 @@ def shown(value: object) -> str:
 
 def decode(data: bytes, file: str) -> str:
     """The text of a file in UTF-8, with or without a byte order mark; SpecError names the first bad byte."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        message = "the file is in UTF-16, as Windows' PowerShell writes it; allowed: text in UTF-8"
+        raise SpecError([Finding(Place(file, 1, 1), "", message)])
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode("utf-8")

@@ -32,7 +32,12 @@ CASES: list[Case] = [
     ("bare_star", after("topics: {include: [*]}\n"), "11:21", "not YAML: while scanning an alias"),
     ("unknown_alias", after("topics: *gone\n"), "11:9", "undefined alias 'gone'"),
     ("not_utf8", b"version: 1\n# caf\xe9\n", "2:6", "byte 0xe9 isn't UTF-8"),
-    ("utf16", "version: 1\n".encode("utf-16"), "1:1", "isn't UTF-8"),
+    (
+        "utf16",
+        "version: 1\n".encode("utf-16"),
+        "1:1",
+        "the file is in UTF-16, as Windows' PowerShell writes it; allowed: text in UTF-8",
+    ),
     ("control_character", "version: 1\nx: \x07\n", "2:4", "character 7 isn't allowed"),
     ("half_a_character", line(3, '  name: "\\ud83d"'), "3:9 cluster.name", r"'\ud83d' has half a character"),
     ("alias_loop", "version: &a [*a]\n", "1:10", "contains its own alias"),

@@ -30,7 +30,6 @@ Expected = Literal["state", "assignment", "sizes"]
 
 # So much of a text tells its format; what a terminal or a logger printed may stand above.
 _HEAD_CHARACTERS = 262_144
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # What version control, editors and file managers leave behind. Any other name that begins with a dot may be a topic's.
 _NOT_STATE = frozenset({".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store"})
 # A cluster's capture has a few files, one of znodes two a topic and one a partition.
@@ -144,9 +143,6 @@ def _read(path: Path, kind: file_reading.FileKind, *, piped: bool = False) -> tu
     """A file's bytes, and the text that they are."""
     file_reading.require_text_name(path)
     data = file_reading.read_bytes(path, kind, piped=piped)
-    if data.startswith(_UTF_16):
-        message = "the file is in UTF-16, as Windows' PowerShell writes it; allowed: text in UTF-8"
-        raise ImportStateError([Finding(Place(path.as_posix(), 1, 1), "", message)])
     try:
         return data, decode(data, path.as_posix())
     except SpecError as error:
