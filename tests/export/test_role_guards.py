@@ -10,7 +10,8 @@ import pytest
 from folders import DATA
 from role_files import loaded
 
-look, wait = loaded("module_utils/kafka_reassign_output"), loaded("action_plugins/kafka_reassign")
+look, checks = (loaded(f"module_utils/kafka_reassign_{name}") for name in ("output", "checks"))
+wait = loaded("action_plugins/kafka_reassign")
 
 
 def test_brokers_are_read_from_what_kafka_prints() -> None:
@@ -80,7 +81,7 @@ DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (Non
 def test_what_speaks_against_going_on(given: dict[str, Any], said: dict[str, str]) -> None:
     """Of the batch's own partitions only offline ones and those under min ISR; of others what is new."""
     options = {"expected": [1, 2], "leaving": [], "known": {"b-0", "c-0"}, "below": [], "moved": []} | given
-    assert said == look.cluster_reasons(
+    assert said == checks.cluster_reasons(
         {1, 2, 3, 4},
         DESCRIBED,
         options["below"],

@@ -1,11 +1,12 @@
-"""Compares a cluster with a plan: where partitions are, and why a run must not begin. Pure functions."""
+"""Compares a cluster with a plan: where partitions are, and why a run must not begin or go on. Pure functions."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
 
 from itertools import permutations
 
-_NAMED = 10
+# Names in a sentence, and where several guards say theirs at once.
+_NAMED, _FEW = 10, 5
 _GONE = (
     "If topics were deleted, planner resume plans the rest, and planner restart makes new steps; to go back, take "
     "their partitions out of rollback.json and give it to planner adopt. Kafka doesn't show topics that the tools' "
@@ -16,6 +17,27 @@ _GONE = (
 def offline(described):
     """Partitions without a leader."""
     return sorted(name for name, (leader, _, _) in described.items() if leader is None)
+
+
+def cluster_reasons(live, described, under_min_isr, active, expected, leaving, own, known):
+    """Reasons not to go on, {guard: a sentence without its full stop}.
+
+    The batch's own partitions may be out of sync: new replicas are, until they have caught up.
+    """
+    dead = sorted(set(expected) - live)
+    behind = sorted(
+        name
+        for name, (leader, replicas, isr) in described.items()
+        if leader is not None and set(replicas) - set(isr) - set(leaving) - set(dead) and name not in own
+    )
+    found = {
+        "live_brokers": f"not live: broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))}" if dead else "",
+        "offline": _few([name for name in offline(described) if name not in known], "without a leader"),
+        "under_min_isr": _few([name for name in under_min_isr if name not in known], "under min.insync.replicas"),
+        "under_replicated": _few([name for name in behind if name not in known], "under-replicated"),
+        "foreign": _few([name for name in active if name not in own], "reassigned by somebody else"),
+    }
+    return {guard: said for guard, said in found.items() if said}
 
 
 def out_of_sync(described):
@@ -275,3 +297,10 @@ def _counted(rows, verbs, rest):
 
 def _text(replicas):
     return ",".join(map(str, replicas))
+
+
+def _few(names, what):
+    if not names:
+        return ""
+    shown = ", ".join(names[:_FEW]) + (", ..." if len(names) > _FEW else "")
+    return f"{len(names)} {'partition' if len(names) == 1 else 'partitions'} {what}: {shown}"

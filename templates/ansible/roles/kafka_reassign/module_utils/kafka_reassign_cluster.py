@@ -149,7 +149,7 @@ class Cluster:
         if None in (live, text, below):
             return {"reasons": {"no_answer": f"Kafka's tools get no answer from the cluster{self.unanswered}"}}
         active = output.reassigned(text)
-        reasons = output.cluster_reasons(
+        reasons = checks.cluster_reasons(
             output.live_brokers(live),
             described,
             sorted(output.partitions(below)),

@@ -1,4 +1,4 @@
-"""Parses what Kafka's tools print, and finds the guards' reasons in it. Pure functions."""
+"""Parses what Kafka's tools print. Pure functions."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -42,7 +42,6 @@ _ADDING = re.compile("Adding Replicas: ([0-9,]+)")
 _REMOVING = re.compile("Removing Replicas: ([0-9,]+)")
 # Offset, end and lag of a partition; what follows them is the member, its host and its client, or dashes.
 _LAG = re.compile(r"\s[0-9]+\s+(?:[0-9]+|-)\s+(?:[0-9]+|-)\s+([0-9]+|-)\s+\S+\s+\S+\s+\S+\s*$", re.MULTILINE)
-_NAMED = 5
 
 
 def live_brokers(text):
@@ -214,28 +213,6 @@ def copied_bytes(text, wanted):
     return total
 
 
-def cluster_reasons(live, described, under_min_isr, active, expected, leaving, own, known):
-    """Reasons not to go on, {guard: a sentence without its full stop}.
-
-    The batch's own partitions may be out of sync: new replicas are, until they have caught up.
-    """
-    dead = sorted(set(expected) - live)
-    behind = sorted(
-        name
-        for name, (leader, replicas, isr) in described.items()
-        if leader is not None and set(replicas) - set(isr) - set(leaving) - set(dead) and name not in own
-    )
-    offline = sorted(name for name, (leader, _, _) in described.items() if leader is None)
-    found = {
-        "live_brokers": "not live: " + _named("broker", dead) if dead else "",
-        "offline": _counted([name for name in offline if name not in known], "without a leader"),
-        "under_min_isr": _counted([name for name in under_min_isr if name not in known], "under min.insync.replicas"),
-        "under_replicated": _counted([name for name in behind if name not in known], "under-replicated"),
-        "foreign": _counted([name for name in active if name not in own], "reassigned by somebody else"),
-    }
-    return {guard: said for guard, said in found.items() if said}
-
-
 def ids(text):
     """The brokers of a replica list such as `1,2,3`."""
     return [int(broker) for broker in text.split(",") if broker]
@@ -244,14 +221,3 @@ def ids(text):
 def _pairs(configs):
     """The keys and values of `a=1,b=0:1,0:2`; values may contain commas."""
     return re.findall(r"(?:^|,)([a-z][a-zA-Z.]*)=(.*?)(?=,[a-z][a-zA-Z.]*=|$)", configs.strip())
-
-
-def _named(noun, ids):
-    return f"{noun if len(ids) == 1 else noun + 's'} {', '.join(map(str, ids))}"
-
-
-def _counted(names, what):
-    if not names:
-        return ""
-    shown = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-    return f"{len(names)} {'partition' if len(names) == 1 else 'partitions'} {what}: {shown}"
