@@ -145,7 +145,7 @@ def _in_few_racks(layout: Layout) -> Layout:
     count = layout.most.shape[1]
     of = np.arange(count) * PRICE_RACKS // count
     least, most = (sums_at((PRICE_RACKS, len(each)), of, each.T).T for each in (layout.least, layout.most))
-    return replace(layout, racks=of[layout.racks], least=least, most=most)
+    return replace(layout, racks=of[layout.racks], least=least, most=np.minimum(most, layout.factors[:, None]))
 
 
 @dataclass(frozen=True, eq=False)
