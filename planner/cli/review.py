@@ -1,6 +1,6 @@
 """`planner show`, `diff`, `check` and `resume`: a plan is read, compared with another, and held against the cluster."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from operator import itemgetter
 from pathlib import Path
@@ -132,16 +132,11 @@ def check(
     exit code is 1.
     """
     if strict and not plan.is_dir():
-        raise click.UsageError(
-            f"--strict judges the files of a folder, and {plan} isn't one; allowed: the plan's folder"
-        )
+        raise click.UsageError(f"--strict judges the files of a folder, and {plan} isn't one; allowed: its folder")
     wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
     if plan.name == RESTART_FILE or ((plan / RESTART_FILE).is_file() and not (plan / "plan.json").exists()):
-        options = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}
-        if given := [name for name, value in {**options, "--now": now is not None}.items() if value]:
-            why = "; restart.yml compares the cluster with the steps before anything restarts" if sources.any else ""
-            raise click.UsageError(f"{given[0]} is for plans, and {plan} is a restart{why}")
-        return check_restart(plan, wanted, form)
+        of_plans = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}
+        return check_restart(plan, wanted, form, {**of_plans, "--now": now is not None})
     checked = plan_check.check(plan, sources, one_spec.rendered_files, wanted)
     if form == "json":
         output.echo_json(plan_check.document(checked))
@@ -162,8 +157,12 @@ def check(
     return 0
 
 
-def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"]) -> int:
-    """Print whether a restart's folder is as its restart.json gives it."""
+def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"], of_plans: Mapping[str, bool]) -> int:
+    """Print whether a restart's folder is as its restart.json gives it. UsageError for an option that is for plans."""
+    if given := [name for name, is_given in of_plans.items() if is_given]:
+        live = of_plans["--state or --bootstrap-servers"]
+        why = "; restart.yml compares the cluster with the steps before anything restarts" if live else ""
+        raise click.UsageError(f"{given[0]} is for plans, and {path} is a restart{why}")
     checked = plan_check.check_restart(path, rendered, wanted)
     if form == "json":
         output.echo_json(plan_check.document(checked))

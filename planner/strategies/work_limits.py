@@ -102,7 +102,7 @@ FROM_NOTHING = 10
 
 # Where a small cluster's plan isn't as good as its bound: nodes of an integer program, the work that must be left for
 # each of its columns, and then programs of cases. Of 10 clusters with 17 partitions on 4 to 8 brokers whose windows of
-# one or two loads hold, six copy 6 to 52 % less. The gaps that are told are 0 % in 7 and 26 % at most, instead of 13 %
+# one or two loads hold, six copy 6 to 52 % less. The gaps that are told are 0 % in 7 and 26 % at most, instead of 16 %
 # in the median and 61 %; the plan takes 1 to 5 s, not 1 to 2 s.
 WHOLE_NODES, WHOLE_WORTH, WHOLE_SOLVES = 300, 8_000, 4_000
 
