@@ -5,17 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from planner.model import file_reading
-from planner.model.errors import StalePlanError
+from planner.model.errors import SetupError, StalePlanError
 from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.comparison_types import THIS_PLAN
 from planner.plan.document.partition_types import PartitionRow
-from planner.plan.document.plan_types import Plan
+from planner.plan.document.plan_types import RESTART_FILE, Plan
 
 
 def read(path: Path) -> Plan:
     """The plan; PlannerError if the file isn't a plan of this format, was changed, or contradicts itself."""
+    if (path / RESTART_FILE).is_file() and not (path / "plan.json").exists():
+        raise SetupError(f"{path}: is a restart's folder, which planner check takes; allowed: a plan or its folder")
     file, data = file_reading.read_made(path, "plan.json", "a plan")
     plan = codec.decode(data, str(file))
     wrong = next(_contradictions(plan), None)

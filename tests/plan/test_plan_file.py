@@ -125,3 +125,10 @@ def test_an_unfitting_id_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps({**sound(), "rack_aware": False}), encoding="utf-8")
     with pytest.raises(StalePlanError, match="plan_id doesn't fit the content"):
         plan_file.read(tmp_path)
+
+
+def test_the_folder_of_a_restart_is_no_plan(tmp_path: Path) -> None:
+    """And is named as what it is."""
+    (tmp_path / "restart.json").touch()
+    with pytest.raises(PlannerError, match="is a restart's folder, which planner check takes; allowed: a plan or"):
+        plan_file.read(tmp_path)
