@@ -115,7 +115,6 @@ def commands(folder: Path, plan: Path) -> list[tuple[str, ...]]:
         ("consumers", good, "--sweep", *local),
         ("failures", good, "--plan", str(plan), *local),
         ("growth", good, *local),
-        ("place", good, "--topic", "n", *PLACED),
         ("seeds", good),
     ]
     wrong = [
@@ -145,6 +144,8 @@ def commands(folder: Path, plan: Path) -> list[tuple[str, ...]]:
         ("check", str(plan)),
         ("check", str(plan), "--format", "json"),
         ("render", str(plan), "--out", other),
+        *(("place", good, *PLACED, "--format", form) for form in ("text", "markdown")),
+        ("place", good, "--topic", "n", *PLACED, "--format", "json"),
         ("import", str(folder / "brokers.txt"), str(folder / "topics.txt")),
     ]
     return [*fine, *((*each, "--format", form) for each in shown for form in FORMATS), *wrong]
