@@ -59,6 +59,7 @@ from planner.strategies.work_limits import (
     SHARE_OF_CASES,
     SHARE_OF_CLOSEST,
     SHARE_OF_RELAXED,
+    WHOLE_GAP,
     WHOLE_SOLVES,
     Effort,
 )
@@ -279,7 +280,7 @@ def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _
 
 def _exactly(task: Task, placed: Placed, best: Best) -> _Found:
     """Where there are few partitions: the cheapest placement of all, and as many cases as prove that."""
-    yield (made := cheapest(task, MostOutside(0, np.zeros(len(task.loads.names), np.int64)))), None
+    yield (made := None if best.within(WHOLE_GAP) else cheapest(task, MostOutside(0, 0 * task.loads.scales))), None
     best = best.but(made, None)
     if made is not None and best.bound is not None and not best.within(FAIR):
         anew = Bound(replace(best.bound.proof, parts=()), best.bound.least)
