@@ -269,9 +269,9 @@ def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
     for value in values:
         if (match := _TOPIC.fullmatch(value)) is None:
             raise click.BadParameter(f"{value!r} isn't a topic and its partitions; allowed: such as orders=24")
+        if match[1] in dict(found):
+            raise click.BadParameter(f"{match[1]} is here twice; allowed: each topic once")
         found.append((match[1], int(match[2])))
-    if twice := next((topic for topic, _ in found if [each for each, _ in found].count(topic) > 1), None):
-        raise click.BadParameter(f"{twice} is here twice; allowed: each topic once")
     return tuple(found)
 
 

@@ -157,12 +157,12 @@ def place(
     first, last = options["start_partition"], options["start_partition"] + options["partitions"] - 1
     if last > LARGEST_ID:
         raise click.UsageError(f"--start-partition {first}: the last id is {last}; allowed: ids up to {LARGEST_ID}")
-    lists = _placed(brokers, rack_aware, options)
     if topic and form != "json":
         raise click.UsageError("--topic is the name in JSON; allowed: with --format json")
     if first and form == "replica-assignment":
         why = "kafka-topics leaves out a list for each partition that is there"
         raise click.UsageError(f"--start-partition {first}: {why}; allowed: --format json")
+    lists = _placed(brokers, rack_aware, options)
     match form:
         case "json":
             if not TOPIC_NAME.fullmatch(topic or ""):

@@ -381,25 +381,6 @@ def test_tools_that_lack_an_option_are_called_without_it(site: Site, tmp_path: P
     assert 0 == site.calls("--help")
 
 
-def test_the_end_says_what_was_planned_and_measured(site: Site) -> None:
-    """Bytes of each batch and of the run, on the terminal, in the journal, and by `planner show --journal`."""
-    held = [{"partition": name, "size": 1_000} for name in ("a-0", "a-1", "a-2")]
-    dirs = [{"logDir": "/a", "error": None, "partitions": held}]
-    site.set_cluster(log_dirs_print=[{"broker": broker, "logDirs": dirs} for broker in (1, 2, 3, 4)])
-    run = site.play("apply")
-    assert 0 == run.code, run.output
-    [end] = [line for line in run.output.splitlines() if line.startswith("The run ended after")]
-    assert end.endswith("(2 s planned at the throttle), 3 kB copied (200 B planned). It elected 3 leaders.")
-    kept = site.folder.parent / "home" / ".local" / "state" / "kafka_reassign"
-    [journal] = kept.glob("*-apply-*.jsonl")
-    entries = run_journal.entries(journal.read_bytes(), journal.name)
-    assert end in [entry.said for entry in entries]
-    figures = [entry.figures for entry in entries if entry.figures]
-    assert [("01", 1, 2_000, 100), ("02", 1, 1_000, 100)] == [
-        (each.batch, each.planned_seconds, each.copied_bytes, each.planned_bytes) for each in figures
-    ]
-
-
 def test_every_tool_gets_the_environment(site: Site) -> None:
     """As it is given: no variable is replaced in it."""
     run = site.play("apply", "-e", json.dumps({"kafka_reassign_environment": {"KAFKA_OPTS": "-Da=$HOME"}}))

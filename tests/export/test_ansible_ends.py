@@ -1,4 +1,6 @@
-"""How a run ends where Kafka gives no answer or something is left over; by real Ansible against stand-in tools."""
+"""How a run ends: what it says, also where Kafka gives no answer or something is left over; by real Ansible against
+stand-in tools.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 from test_ansible import TARGET, Site, at, plan, said, staged
 from test_ansible_new_partitions import emptying
+
+from planner.report import run_journal
 
 pytestmark = pytest.mark.ansible
 
@@ -207,3 +211,23 @@ def test_two_playbooks_of_one_command(site: Site) -> None:
     run = site.play("both", "-e", json.dumps(hooks))
     assert (2, True) == (run.code, "The run stopped at batch 02: see the output of the run." in run.text), run.output
     assert "TOLD rollback" in run.text
+
+
+def test_the_end_says_what_was_planned_and_measured(tmp_path: Path) -> None:
+    """Bytes of each batch and of the run, on the terminal, in the journal, and by `planner show --journal`."""
+    site = staged(tmp_path, plan)
+    held = [{"partition": name, "size": 1_000} for name in ("a-0", "a-1", "a-2")]
+    dirs = [{"logDir": "/a", "error": None, "partitions": held}]
+    site.set_cluster(log_dirs_print=[{"broker": broker, "logDirs": dirs} for broker in (1, 2, 3, 4)])
+    run = site.play("apply")
+    assert 0 == run.code, run.output
+    [end] = [line for line in run.output.splitlines() if line.startswith("The run ended after")]
+    assert end.endswith("(2 s planned at the throttle), 3 kB copied (200 B planned). It elected 3 leaders.")
+    kept = site.folder.parent / "home" / ".local" / "state" / "kafka_reassign"
+    [journal] = kept.glob("*-apply-*.jsonl")
+    entries = run_journal.entries(journal.read_bytes(), journal.name)
+    assert end in [entry.said for entry in entries]
+    figures = [entry.figures for entry in entries if entry.figures]
+    assert [("01", 1, 2_000, 100), ("02", 1, 1_000, 100)] == [
+        (each.batch, each.planned_seconds, each.copied_bytes, each.planned_bytes) for each in figures
+    ]

@@ -101,7 +101,6 @@ def test_the_quick_reader_reads_as_pyyaml_does(source: str | Path, monkeypatch: 
     assert _read(text) == read
 
 
-@pytest.mark.skipif(not yaml.__with_libyaml__, reason="PyYAML has no libyaml")
 def test_large_files_are_read_by_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyYAML's own scanner takes twenty seconds for 92,000 partitions."""
     monkeypatch.delattr(yaml, "SafeLoader")

@@ -50,7 +50,7 @@ def start(cluster):
 
 
 def _refused(out, err):
-    """Why --execute failed: before that it prints where the partitions are now."""
+    """What --execute says of its failure, without the present assignment that it prints first."""
     return shortened(err + out.rpartition("option during rollback")[2])
 
 
