@@ -19,7 +19,7 @@ from benchmarks import load_history
 from benchmarks.apart import apart, on_cores, watched_children
 from benchmarks.load_history import HOUR, History, HistoryRecipe
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
-from planner.inputs.load import profile_file
+from planner.inputs import load_profile_file
 from planner.model.load_history import HOURS_OF_WEEK, About, topic_growth
 from planner.model.problem import FloatArray
 
@@ -87,7 +87,7 @@ def entries(partitions: int = PARTITIONS, days: int = DAYS, step_seconds: int = 
     yield ""
     # Of samples that are closer together than an hour, one that is missing leaves others in its hour.
     flaws = {flaw: called for flaw, called in _FLAWS.items() if step_seconds == HOUR or flaw != "missing"}
-    yield from _found(truth, *profile_file.decoded(content, "load.parquet"), flaws)
+    yield from _found(truth, *load_profile_file.decoded(content, "load.parquet"), flaws)
 
 
 def profiled(folder: str, workers: int) -> Profiled:
@@ -101,7 +101,7 @@ def profiled(folder: str, workers: int) -> Profiled:
         with session.open_session(master=f"local[{workers}]", frames=True, many_rows=True) as spark:
             opened = perf_counter()
             rows, about = load_profile.profile(spark, load_profile.LoadRequest((folder,)), None, lambda _: None)
-            content = profile_file.encoded(rows, about)
+            content = load_profile_file.encoded(rows, about)
             ended = perf_counter()
             children.look()
     read = about.findings.counts["samples"] + about.findings.counts["misdated_samples"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from planner.inputs.load import profile_file, profile_statistics
+from planner.inputs import load_profile_file, load_profile_statistics
 from planner.model import interrupts
 from planner.model.errors import PlannerError
 from planner.model.formats import counted
@@ -95,14 +95,14 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     )
     share = "coalesce(IF(all_messages > 0, coalesce(messages, 0) / all_messages, NULL), size / nullif(all_sizes, 0))"
     rate_in, rate_out = f"coalesce(bytes_in * ({share}), grown)", f"bytes_out * ({share})"
-    measured, by_offsets, by_size = map(profile_statistics.SOURCES.index, ("measured", "offsets", "size"))
+    measured, by_offsets, by_size = map(load_profile_statistics.SOURCES.index, ("measured", "offsets", "size"))
     return totals.select(
         "topic",
         "partition",
         fn.expr(f"hour * {HOUR_SECONDS}").alias("at"),
-        fn.expr(_usable(rate_in, profile_statistics.MOST_RATE)).alias("bytes_in_per_sec"),
-        fn.expr(_usable(rate_out, profile_statistics.MOST_RATE)).alias("bytes_out_per_sec"),
-        fn.expr(_usable("size", profile_statistics.MOST_SIZE)).alias("size_bytes"),
+        fn.expr(_usable(rate_in, load_profile_statistics.MOST_RATE)).alias("bytes_in_per_sec"),
+        fn.expr(_usable(rate_out, load_profile_statistics.MOST_RATE)).alias("bytes_out_per_sec"),
+        fn.expr(_usable("size", load_profile_statistics.MOST_SIZE)).alias("size_bytes"),
         # An hour with a size alone has no rate, and says nothing of how rates are known.
         fn.expr(
             f"CAST(CASE WHEN coalesce({rate_in}, {rate_out}) IS NULL THEN {measured} "
@@ -186,17 +186,17 @@ def profile(
                 f"{', '.join(request.files[:3])}: no sample of a partition{why}"
                 f"{first or '; allowed: rates, sizes or offsets of topics'}"
             )
-        span, misdated = profile_statistics.span_of(
+        span, misdated = load_profile_statistics.span_of(
             *(np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
         )
-        if span.hours > profile_statistics.LONGEST_HISTORY_HOURS:
+        if span.hours > load_profile_statistics.LONGEST_HISTORY_HOURS:
             raise PlannerError(
                 f"{', '.join(request.files[:3])}: a history of {span.hours:,} hours; "
-                f"allowed: at most {profile_statistics.LONGEST_HISTORY_HOURS:,}"
+                f"allowed: at most {load_profile_statistics.LONGEST_HISTORY_HOURS:,}"
             )
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
-    found = profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
+    found = load_profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
     return judged, About(span, request.time_zone, found)
 
 
@@ -233,12 +233,12 @@ def _profiled(samples: DataFrame, within: Span, partitions: int) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     blocks = samples.mapInArrow(
-        partial(profile_statistics.blocks, span=within), from_arrow_schema(profile_statistics.BLOCK_SCHEMA)
+        partial(load_profile_statistics.blocks, span=within), from_arrow_schema(load_profile_statistics.BLOCK_SCHEMA)
     )
-    block = fn.struct(*(field.name for field in profile_statistics.BLOCK_FIELDS))
+    block = fn.struct(*(field.name for field in load_profile_statistics.BLOCK_FIELDS))
     keys = ("topic", "partition")
     gathered = blocks.repartition(partitions, *keys).groupBy(*keys).agg(fn.collect_list(block).alias("blocks"))
-    return gathered.mapInArrow(partial(_judged, within), from_arrow_schema(profile_file.JUDGED_SCHEMA))
+    return gathered.mapInArrow(partial(_judged, within), from_arrow_schema(load_profile_file.JUDGED_SCHEMA))
 
 
 def _judged(within: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -246,4 +246,4 @@ def _judged(within: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     for batch in batches:
         for start in range(0, len(batch), at_once):
             part = batch.slice(start, at_once)
-            yield profile_file.judged(part["topic"], part["partition"], part["blocks"], within)
+            yield load_profile_file.judged(part["topic"], part["partition"], part["blocks"], within)

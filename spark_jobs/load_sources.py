@@ -16,10 +16,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from planner.inputs import metric_files
 from planner.inputs.importers.state_parts import TOPIC_NAME
-from planner.inputs.load import metric_files
-from planner.inputs.load.metric_files import MEASURE_SCHEMA, MetricsFormat
-from planner.inputs.load.profile_statistics import (
+from planner.inputs.load_profile_statistics import (
     END_OF_TIME,
     MEASURED,
     MOST_RATE,
@@ -28,6 +27,7 @@ from planner.inputs.load.profile_statistics import (
     SOURCES,
     TABLE_COLUMNS,
 )
+from planner.inputs.metric_files import MEASURE_SCHEMA, MetricsFormat
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from planner.inputs import cluster_load, load_profile_file
 from planner.inputs.importers import log_dirs_describe
 from planner.inputs.importers.state_parts import StatePart
-from planner.inputs.load import cluster_load, profile_file
 from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import read_all
@@ -100,7 +100,7 @@ def with_load(now: Now, path: Path) -> Now:
     SetupError where it isn't of this cluster; PlannerError where it can't be read.
     """
     content = file_reading.read_bytes(path, file_reading.LOAD)
-    rows, about = profile_file.decoded(content, path.as_posix())
+    rows, about = load_profile_file.decoded(content, path.as_posix())
     load, topics = cluster_load.cluster_load(rows, about), tuple(now.topics.values())
     # The state has sizes apart from its topics: nothing here is compared with them.
     if why := cluster_load.misfit(topics, load, sized=False):

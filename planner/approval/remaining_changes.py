@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from planner.approval.cluster_now import Now
 from planner.approval.staleness import PlanOnCluster, Standing, path_of, standing_of_new
 from planner.export.folder_check import digest
-from planner.inputs.load.cluster_load import of_means, with_rates
+from planner.inputs.cluster_load import of_means, with_rates
 from planner.model import cluster
 from planner.model.balance import Balance, Tolerance
 from planner.model.errors import StalePlanError

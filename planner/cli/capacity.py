@@ -13,8 +13,8 @@ from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_optio
 from planner.cli.output import FILE, Format, echo_line, format_option, refuse_given, show_found
 from planner.cli.workflow import require_beside, require_unchanged
 from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread, require_writable
-from planner.inputs.load import profile_file
-from planner.inputs.load.profile_statistics import TABLE_COLUMNS
+from planner.inputs import load_profile_file
+from planner.inputs.load_profile_statistics import TABLE_COLUMNS
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers
 from planner.model.balance import exact
@@ -62,11 +62,11 @@ def load(
             require_writable(option, path)
             require_unread(option, path, files, begins)
     if out is None:
-        rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
+        rows, about = load_profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
         on_spark(engine, otherwise=True)
         rows, about = _made(files, _names(columns), _zone("UTC" if time_zone is None else time_zone), engine)
-        content = profile_file.encoded(rows, about)
+        content = load_profile_file.encoded(rows, about)
         replace_file(out, content)
     if page:
         replace_file(page, load_view.page(rows, about))

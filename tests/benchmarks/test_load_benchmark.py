@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import load, load_history
 from benchmarks.load_history import NO_FLAWS, History, HistoryRecipe
-from planner.inputs.load import profile_file
+from planner.inputs import load_profile_file
 
 
 def truth() -> History:
@@ -75,4 +75,4 @@ def test_a_small_history_is_profiled(tmp_path: Path) -> None:
     assert 20 * 15 * 24 == run.rows
     assert 0 < run.session_seconds < run.seconds
     assert min(run.java_peak_bytes, run.worker_peak_bytes) > 20_000_000
-    assert 20 == len(profile_file.decoded(run.content, "load.parquet")[0])
+    assert 20 == len(load_profile_file.decoded(run.content, "load.parquet")[0])

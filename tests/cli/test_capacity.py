@@ -14,7 +14,7 @@ from folders import TESTS
 from planner.cli.capacity import load
 from planner.cli.commands import commands
 from planner.cli.main import main
-from planner.inputs.load import profile_file
+from planner.inputs import load_profile_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, SpecError
 from planner.model.load_history import About, Span
@@ -31,11 +31,11 @@ def typed(*arguments: str) -> Result:
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
     """A profile of one partition."""
-    row = {field.name: 1 for field in profile_file.PROFILE_SCHEMA}
+    row = {field.name: 1 for field in load_profile_file.PROFILE_SCHEMA}
     row |= {"topic": "orders", "source": "measured", "hours_in": HOURS, "hours_out": HOURS}  # type: ignore[dict-item]
-    rows = pa.Table.from_pylist([row], profile_file.PROFILE_SCHEMA)
+    rows = pa.Table.from_pylist([row], load_profile_file.PROFILE_SCHEMA)
     file = tmp_path / "load.parquet"
-    file.write_bytes(profile_file.encoded(rows, About(Span(498_216, 498_216 + 672))))
+    file.write_bytes(load_profile_file.encoded(rows, About(Span(498_216, 498_216 + 672))))
     return file
 
 

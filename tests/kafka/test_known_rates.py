@@ -22,7 +22,7 @@ from confluent_kafka import TopicPartition as Offset
 from operator_at_work import Operator
 
 from planner.cli.commands import commands
-from planner.inputs.load import profile_file
+from planner.inputs import load_profile_file
 
 pytestmark = pytest.mark.kafka
 
@@ -130,7 +130,7 @@ def profiled(folder: Path) -> dict[tuple[str, int], tuple[float | None, float | 
     ended = CliRunner().invoke(commands, ["load", str(folder), "-o", str(out)], standalone_mode=False)
     if ended.exception:
         raise ended.exception
-    rows, _ = profile_file.decoded(out.read_bytes(), out.name)
+    rows, _ = load_profile_file.decoded(out.read_bytes(), out.name)
     columns = ("topic", "partition", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean")
     values = [rows[each].to_pylist() for each in columns]
     return {(topic, number): (way_in, out) for topic, number, way_in, out in zip(*values, strict=True)}

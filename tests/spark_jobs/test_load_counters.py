@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.inputs.load.metric_files import MEASURE_SCHEMA, Measurement
-from planner.inputs.load.profile_statistics import SOURCES
+from planner.inputs.load_profile_statistics import SOURCES
+from planner.inputs.metric_files import MEASURE_SCHEMA, Measurement
 from spark_jobs import load_profile
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ import pytest
 from folders import EXAMPLES
 
 from benchmarks.load_history import HOUR, START, History, HistoryRecipe, write
-from planner.inputs.load import profile_file
+from planner.inputs import load_profile_file
 from planner.model.errors import PlannerError
 from planner.model.load_history import About
 from spark_jobs import load_profile
@@ -66,16 +66,16 @@ def test_the_number_of_tasks_does_not_show(
     spark: Any, history: tuple[Path, History], profile: tuple[pa.Table, About]
 ) -> None:
     """The same bytes."""
-    assert profile_file.encoded(*profile) == profile_file.encoded(*profiled(spark, history[0], 1))
+    assert load_profile_file.encoded(*profile) == load_profile_file.encoded(*profiled(spark, history[0], 1))
 
 
 def test_the_example_is_what_its_history_makes(spark: Any) -> None:
     """The profile beside the history, which docs/load.md shows twice: once made, once with --show."""
     folder = EXAMPLES / "load"
-    made = profile_file.encoded(*profiled(spark, folder / "history.parquet", 3))
-    rows, _ = profile_file.decoded((folder / "load.parquet").read_bytes(), "load.parquet")
+    made = load_profile_file.encoded(*profiled(spark, folder / "history.parquet", 3))
+    rows, _ = load_profile_file.decoded((folder / "load.parquet").read_bytes(), "load.parquet")
 
-    assert profile_file.decoded(made, "made")[0].equals(rows)
+    assert load_profile_file.decoded(made, "made")[0].equals(rows)
 
 
 def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from planner.inputs.load import profile_file
+from planner.inputs import load_profile_file
 from planner.model.load_history import About, Findings, Span
 from planner.whatif import load_view
 
@@ -21,13 +21,13 @@ def rows(topics: int = 7, *, growth: float | None = 0.1, rate: int = 1000) -> pa
         for partition in range(2):
             level = rate * (3 * topics - 2 * topic)
             week = [float(level * (2 if hour == 10 else 1)) for hour in range(168)]
-            row: dict[str, object] = dict.fromkeys(profile_file.PROFILE_SCHEMA.names, level)
+            row: dict[str, object] = dict.fromkeys(load_profile_file.PROFILE_SCHEMA.names, level)
             row |= {"topic": f"t{topic}", "partition": partition, "hours_in": week, "hours_out": week}
             wide = None if growth is None else growth + 0.2 * partition
             ends = (None, None) if wide is None else (wide - 0.05, wide + 0.05)
             row |= {"growth_per_month": wide, "growth_low": ends[0], "growth_high": ends[1]}
             found.append({**row, "coverage": 1.0, "source": "measured"})
-    return pa.Table.from_pylist(found, profile_file.PROFILE_SCHEMA)
+    return pa.Table.from_pylist(found, load_profile_file.PROFILE_SCHEMA)
 
 
 def test_the_page_has_the_week_the_topics_and_the_trend() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from planner.inputs.load import profile_file
-from planner.inputs.load.cluster_load import cluster_load
+from planner.inputs import load_profile_file
+from planner.inputs.cluster_load import cluster_load
 from planner.model.load_history import About, Findings, Span
 from planner.whatif import load_view
 
@@ -15,7 +15,7 @@ ABOUT = About(Span(498_216, 498_216 + 672))
 
 def row(topic: str, partition: int, rate: int | None, growth: float | None = None, peak: int = 0) -> dict[str, object]:
     """A partition with this rate in each hour, and twice the rate in the hour `peak`; it reads as much as it writes."""
-    found: dict[str, object] = dict.fromkeys(profile_file.PROFILE_SCHEMA.names, rate)
+    found: dict[str, object] = dict.fromkeys(load_profile_file.PROFILE_SCHEMA.names, rate)
     week = [None if rate is None else float(rate * (2 if hour == peak else 1)) for hour in range(168)]
     found |= {"topic": topic, "partition": partition, "size_bytes": 10, "hours_in": week, "hours_out": week}
     return found | {"growth_per_month": growth, "coverage": 1.0, "source": "measured"}
@@ -23,7 +23,7 @@ def row(topic: str, partition: int, rate: int | None, growth: float | None = Non
 
 def summary(*rows: dict[str, object], about: About = ABOUT) -> load_view.LoadSummary:
     """The summary of these rows."""
-    return load_view.summary(pa.Table.from_pylist(list(rows), profile_file.PROFILE_SCHEMA), about)
+    return load_view.summary(pa.Table.from_pylist(list(rows), load_profile_file.PROFILE_SCHEMA), about)
 
 
 def test_topics_and_hours_are_sums_with_the_busiest_first() -> None:
@@ -63,7 +63,7 @@ def test_growth_is_weighted_by_rates() -> None:
 def test_a_topic_grew_in_its_known_hours_alone() -> None:
     """What is told of rates at the end is where a forecast begins, also of a topic that appeared later."""
     about, late = About(Span(0, 90 * 24)), row("late", 0, 100, 1.0) | {"coverage": 0.1}
-    rows = pa.Table.from_pylist([late, row("old", 0, 100, 1.0), row("b", 0, 1)], profile_file.PROFILE_SCHEMA)
+    rows = pa.Table.from_pylist([late, row("old", 0, 100, 1.0), row("b", 0, 1)], load_profile_file.PROFILE_SCHEMA)
     found, joined = load_view.summary(rows, about), cluster_load(rows, about)
 
     assert {"late": joined.at_end["late"], "old": joined.at_end["old"], "b": 1_000_000} == {

@@ -10,10 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
+from planner.inputs import cluster_load, load_profile_file
 from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
-from planner.inputs.load import cluster_load, profile_file
 from planner.inputs.spec import build_spec, sections
 from planner.inputs.spec.capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
 from planner.inputs.spec.checks import Rules, rule_findings
@@ -168,7 +168,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     found, sized = document.finding(keys, ""), topics.sizes.known
     try:
         content = _read(folder / name, found, file_reading.LOAD)
-        rows, about = profile_file.decoded(content, (folder / name).as_posix())
+        rows, about = load_profile_file.decoded(content, (folder / name).as_posix())
         load = cluster_load.cluster_load(rows, about)
     except SpecError as error:
         return replace(topics, findings=(*topics.findings, *error.findings))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from planner.inputs.spec.profile_caps import broker_classes
 from planner.inputs.yaml_source import Document, Path
 from planner.model import spec
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
@@ -124,12 +125,6 @@ def monthly(document: Document) -> spec.Monthly:
     return spec.Monthly(rates, broker_classes(document))
 
 
-def broker_classes(document: Document) -> tuple[spec.BrokerClass, ...]:
-    """`cluster.broker_classes`, in the file's order."""
-    classes = (document.get("cluster", "broker_classes") or {}).items()
-    return tuple(spec.BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
-
-
 def sizing(document: Document) -> spec.Sizing | None:
     """`sizing`, None without it: brokers of every class in `cluster.broker_classes`, unless it names some."""
     stated = document.get("sizing")
@@ -159,37 +154,6 @@ def traffic(document: Document) -> spec.RackTraffic:
         nearest=document.get("traffic", "fetch_from") == "nearest replica",
         per_gib=None if price is None else round(1_000_000 * price),
     )
-
-
-def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The bytes of a broker's disk and the bytes/s of its network; None where not stated."""
-    disk, network = stated.get("disk"), stated.get("network")
-    return None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
-
-
-# Caps by broker that platforms publish (docs/caps.md has the pages); MSK's are those above which it refuses updates.
-_MSK_SIZES = {"large": 1500, "xlarge": 1500, "2xlarge": 3000, "4xlarge": 6000, "8xlarge": 6000, "12xlarge": 6000}
-PROFILES: Mapping[str, int] = {
-    "msk.t3.small": 300,
-    **{f"msk.{family}.{size}": cap for family in ("m5", "m7g") for size, cap in _MSK_SIZES.items()},
-    "msk.m5.16xlarge": 6000,
-    "msk.m5.24xlarge": 6000,
-    "msk.m7g.16xlarge": 6000,
-    "confluent-platform": 4000,
-    "strimzi": 10_000,
-}
-# Platforms that place replicas themselves, by how their names begin.
-REFUSED = {
-    "msk.express": "Amazon MSK places the replicas of Express brokers itself",
-    "confluent-cloud": "Confluent Cloud places replicas itself",
-}
-
-
-def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
-    """The most replicas, leaders and bytes of a broker: as its capacity says, else by `cluster.profile`; None: any."""
-    profile = PROFILES.get(document.get("cluster", "profile") or "")
-    room = stated.get("max_disk")
-    return stated.get("max_replicas", profile), stated.get("max_leaders"), None if room is None else parse_bytes(room)
 
 
 def knows_sizes(document: Document) -> bool:
@@ -227,11 +191,6 @@ def broker_log_dirs(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
     """A broker's `log_dirs`, each a path or a mapping of path and size, in the file's order."""
     listed = ({"path": each} if isinstance(each, str) else each for each in item.get("log_dirs", ()))
     return tuple(LogDir(each["path"], parse_bytes(each["size"]) if "size" in each else None) for each in listed)
-
-
-def cordoned_log_dirs(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """A broker's `cordoned_log_dirs`."""
-    return tuple(item.get("cordoned_log_dirs", ()))
 
 
 def inline_log_dirs(document: Document) -> LogDirs:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from load_samples import MONDAY, rows_of, sample_batch
 
-from planner.inputs.load import cluster_load, profile_file, profile_statistics
+from planner.inputs import cluster_load, load_profile_file, load_profile_statistics
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.growth_forecast import at_history_end
@@ -39,8 +39,8 @@ def profile(folder: Path, topic: str = "orders", size: int = 1000, span: Span = 
     for hour in range(span.hours):
         at, grown = (MONDAY + hour) * 3600, 2 ** (hour / (365.25 * 2))
         samples += [(topic, 0, at, round(1e6 * grown), 50, size), (topic, 1, at, round(3e6 * grown), 60, 3 * size)]
-    rows = rows_of(list(profile_statistics.blocks([sample_batch(*samples)], span)), span)
-    (folder / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
+    rows = rows_of(list(load_profile_statistics.blocks([sample_batch(*samples)], span)), span)
+    (folder / "load.parquet").write_bytes(load_profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
 
 
 def spec(folder: Path, rates: str = "", first: str = "") -> Path:
@@ -102,7 +102,7 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
 def test_a_topic_that_appeared_later_has_less_of_a_history(tmp_path: Path) -> None:
     """Its mean is of the hours that are known of it, which are the last ones."""
     profile(tmp_path)
-    rows, about = profile_file.decoded((tmp_path / "load.parquet").read_bytes(), "load.parquet")
+    rows, about = load_profile_file.decoded((tmp_path / "load.parquet").read_bytes(), "load.parquet")
     half = rows.set_column(rows.schema.get_field_index("coverage"), "coverage", pa.array([0.5] * len(rows)))
 
     whole, later = (cluster_load.cluster_load(each, about).at_end["orders"] for each in (rows, half))
@@ -162,8 +162,8 @@ def test_a_profile_of_less_than_a_week_has_no_busiest_hours(tmp_path: Path) -> N
     """It is refused at the key that names it, with how many hours it lacks."""
     span = Span(MONDAY, MONDAY + 100)
     batch = sample_batch(*(("orders", 0, (MONDAY + hour) * 3600, 100, 50, 1000) for hour in range(100)))
-    rows = rows_of(list(profile_statistics.blocks([batch], span)), span)
-    (tmp_path / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
+    rows = rows_of(list(load_profile_statistics.blocks([batch], span)), span)
+    (tmp_path / "load.parquet").write_bytes(load_profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
 
     (line,) = refused(at_busiest_hours(spec(tmp_path)))
 

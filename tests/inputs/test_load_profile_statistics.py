@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from load_samples import Sample, gathered, sample_batch
 
-from planner.inputs.load import profile_statistics
+from planner.inputs import load_profile_statistics
 from planner.model.load_history import Span
 
 # Monday, 2 November 2026, 00:00 UTC, in hours since 1970.
@@ -19,7 +19,7 @@ HOURS = np.arange(FOUR_WEEKS.hours)
 
 def growth_of(hourly: np.ndarray, span: Span) -> tuple[np.ndarray, ...]:
     """The growth of hourly means and the ends of its interval."""
-    return profile_statistics.growth(hourly, profile_statistics.statistics(hourly, span).week, span)
+    return load_profile_statistics.growth(hourly, load_profile_statistics.statistics(hourly, span).week, span)
 
 
 def test_the_week_begins_on_monday_at_midnight_utc() -> None:
@@ -27,7 +27,7 @@ def test_the_week_begins_on_monday_at_midnight_utc() -> None:
     hourly = np.full((1, FOUR_WEEKS.hours), 10.0)
     hourly[0, 9::168] = 70
 
-    found = profile_statistics.statistics(hourly, FOUR_WEEKS)
+    found = load_profile_statistics.statistics(hourly, FOUR_WEEKS)
 
     assert 70 == found.week[0, 9]
     assert 10 == found.week[0, 8]
@@ -39,7 +39,7 @@ def test_a_history_that_begins_midweek_has_its_hours_in_their_places() -> None:
     span = Span(MONDAY + 50, MONDAY + 50 + 200)
     hourly = (np.arange(200.0) + 50)[None, :]
 
-    week = profile_statistics.statistics(hourly, span).week[0]
+    week = load_profile_statistics.statistics(hourly, span).week[0]
 
     # Hour 50 of the week came twice, in this week and in the next.
     assert 50 + 84 == week[50]
@@ -51,7 +51,7 @@ def test_percentiles_are_of_the_hourly_means() -> None:
     """Percentiles are of the hourly means."""
     hourly = np.arange(FOUR_WEEKS.hours, dtype=np.float64)[None, ::-1]
 
-    found = profile_statistics.statistics(hourly, FOUR_WEEKS)
+    found = load_profile_statistics.statistics(hourly, FOUR_WEEKS)
 
     assert np.percentile(hourly[0], [50, 95, 99]).tolist() == found.percentiles[0].tolist()
     assert hourly.mean() == found.mean[0]
@@ -62,7 +62,7 @@ def test_a_partition_that_was_never_measured_is_unknown() -> None:
     hourly = np.full((2, FOUR_WEEKS.hours), np.nan)
     hourly[1] = 5
 
-    found = profile_statistics.statistics(hourly, FOUR_WEEKS)
+    found = load_profile_statistics.statistics(hourly, FOUR_WEEKS)
 
     assert np.isnan([found.mean[0], found.highest[0], *found.percentiles[0], *found.week[0]]).all()
     assert 5 == found.mean[1]
@@ -71,7 +71,7 @@ def test_a_partition_that_was_never_measured_is_unknown() -> None:
 @pytest.mark.parametrize("growth", [-0.2, 0.0, 0.08, 1.5])
 def test_growth_is_found_under_a_weekly_curve_and_odd_days(growth: float) -> None:
     """Growth is found under a weekly curve and odd days."""
-    months = HOURS / 24 / profile_statistics.MONTH_DAYS
+    months = HOURS / 24 / load_profile_statistics.MONTH_DAYS
     curve = 1000 * (2 + np.cos(HOURS * 2 * np.pi / 24) + 0.5 * (HOURS % 168 < 120))
     hourly = (curve * (1 + growth) ** months)[None, :]
     # Two days of an incident, and a day that wasn't measured.
@@ -87,7 +87,7 @@ def test_growth_is_found_under_a_weekly_curve_and_odd_days(growth: float) -> Non
 def test_the_interval_holds_the_growth_in_95_of_100() -> None:
     """The interval holds the growth in 95 of 100."""
     random = np.random.default_rng(7)
-    months = HOURS / 24 / profile_statistics.MONTH_DAYS
+    months = HOURS / 24 / load_profile_statistics.MONTH_DAYS
     daily = np.repeat(random.normal(0, 0.05, (2000, 28)), 24, axis=1)
     hourly = 1000 * 1.1**months * np.exp(daily)
 
@@ -100,11 +100,11 @@ def test_an_hour_that_is_missing_has_the_level_of_its_week() -> None:
     """Traffic doubles each week; without its last sample an hour of the week would have less than half of the mean."""
     curve = 100 + 50 * np.sin(HOURS * np.pi / 12)
     hourly = (curve * 2.0 ** (HOURS // 168))[None]
-    whole = profile_statistics.statistics(hourly, FOUR_WEEKS).week
+    whole = load_profile_statistics.statistics(hourly, FOUR_WEEKS).week
     gap = hourly.copy()
     gap[0, [3 * 168 + 9, 168 + 50]] = np.nan
 
-    assert whole == pytest.approx(profile_statistics.statistics(gap, FOUR_WEEKS).week, rel=2e-2)
+    assert whole == pytest.approx(load_profile_statistics.statistics(gap, FOUR_WEEKS).week, rel=2e-2)
 
 
 def test_hours_before_the_first_and_after_the_last_are_not_estimated() -> None:
@@ -112,7 +112,7 @@ def test_hours_before_the_first_and_after_the_last_are_not_estimated() -> None:
     hourly = (100 * 2.0 ** (HOURS // 168))[None].copy()
     hourly[0, : 2 * 168 - 5] = np.nan
 
-    week = profile_statistics.statistics(hourly, FOUR_WEEKS).week
+    week = load_profile_statistics.statistics(hourly, FOUR_WEEKS).week
 
     assert week[0, :163] == pytest.approx(600)
     assert week[0, 163:] == pytest.approx((200 + 400 + 800) / 3)
@@ -146,8 +146,8 @@ def test_samples_of_an_hour_are_added_up() -> None:
     rows = sample_batch(
         ("a", 0, 10 * HOUR, 100, 7, 5), ("a", 0, 10 * HOUR + 60, 300, None, 6), ("a", 0, 12 * HOUR, 50, 1, 9)
     )
-    keys, parts = gathered(list(profile_statistics.blocks([rows], SPAN)))
-    in_sums, in_counts, out_sums, out_counts, seen = profile_statistics.added_up(parts, SPAN)
+    keys, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
+    in_sums, in_counts, out_sums, out_counts, seen = load_profile_statistics.added_up(parts, SPAN)
 
     assert [("a", 0)] == keys
     assert [[400, 0, 50, 0]] == in_sums.tolist()
@@ -155,40 +155,40 @@ def test_samples_of_an_hour_are_added_up() -> None:
     assert [[7, 0, 1, 0]] == out_sums.tolist()
     assert [[1, 0, 1, 0]] == out_counts.tolist()
     assert [[True, False, True, False]] == seen.tolist()
-    assert [9] == profile_statistics.noted(parts).sizes.tolist()
+    assert [9] == load_profile_statistics.noted(parts).sizes.tolist()
 
 
 def test_samples_of_the_same_time_count_once_with_their_mean() -> None:
     """Samples of the same time count once with their mean."""
     rows = sample_batch(("a", 0, 10 * HOUR, 100, None, None), ("a", 0, 10 * HOUR, 300, None, None))
-    _, parts = gathered(list(profile_statistics.blocks([rows], SPAN)))
+    _, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
 
-    assert 200 == profile_statistics.added_up(parts, SPAN)[0][0, 0]
-    assert (2, 1) == (profile_statistics.noted(parts).samples[0], profile_statistics.noted(parts).repeated[0])
+    assert 200 == load_profile_statistics.added_up(parts, SPAN)[0][0, 0]
+    assert (2, 1) == (load_profile_statistics.noted(parts).samples[0], load_profile_statistics.noted(parts).repeated[0])
 
 
 def test_a_value_below_zero_is_left_out_and_counted() -> None:
     """A value below zero is left out and counted."""
     rows = sample_batch(("a", 0, 10 * HOUR, -1, 5, None), ("a", 0, 10 * HOUR + 1, 300, -1, None))
-    _, parts = gathered(list(profile_statistics.blocks([rows], SPAN)))
-    in_sums, in_counts, out_sums, out_counts, _ = profile_statistics.added_up(parts, SPAN)
+    _, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
+    in_sums, in_counts, out_sums, out_counts, _ = load_profile_statistics.added_up(parts, SPAN)
 
     assert (300, 1, 5, 1) == (in_sums[0, 0], in_counts[0, 0], out_sums[0, 0], out_counts[0, 0])
-    assert 2 == profile_statistics.noted(parts).unusable[0]
+    assert 2 == load_profile_statistics.noted(parts).unusable[0]
 
 
 def test_a_partition_without_a_size_has_none() -> None:
     """A partition without a size has none."""
-    _, parts = gathered(list(profile_statistics.blocks([sample_batch(("a", 0, 10 * HOUR, 1, 1, None))], SPAN)))
+    _, parts = gathered(list(load_profile_statistics.blocks([sample_batch(("a", 0, 10 * HOUR, 1, 1, None))], SPAN)))
 
-    assert [-1] == profile_statistics.noted(parts).sizes.tolist()
+    assert [-1] == load_profile_statistics.noted(parts).sizes.tolist()
 
 
 def test_samples_outside_of_the_span_are_left_out() -> None:
     """Samples outside of the span are left out."""
     rows = sample_batch(("a", 0, 9 * HOUR, 1, 1, 1), ("a", 0, 14 * HOUR, 1, 1, 1))
 
-    assert [] == list(profile_statistics.blocks([rows], SPAN))
+    assert [] == list(load_profile_statistics.blocks([rows], SPAN))
 
 
 def test_the_span_is_the_run_of_hours_with_most_samples() -> None:
@@ -196,7 +196,7 @@ def test_the_span_is_the_run_of_hours_with_most_samples() -> None:
     hours = np.array([498_300, 3, 498_301, 498_302, 499_000])
     samples = np.array([10, 1, 10, 10, 2])
 
-    assert (Span(498_300, 498_303), 3) == profile_statistics.span_of(hours, samples)
+    assert (Span(498_300, 498_303), 3) == load_profile_statistics.span_of(hours, samples)
 
 
 rows_of_samples = st.lists(
@@ -218,16 +218,16 @@ rows_of_samples = st.lists(
 def test_how_samples_are_cut_into_blocks_does_not_show(rows: list[Sample], cut: int) -> None:
     """How samples are cut into blocks does not show."""
     parts = [rows[:cut], rows[cut:]]
-    whole = gathered(list(profile_statistics.blocks([sample_batch(*rows)], SPAN)))
+    whole = gathered(list(load_profile_statistics.blocks([sample_batch(*rows)], SPAN)))
     apart = gathered(
-        [each for part in parts if part for each in profile_statistics.blocks([sample_batch(*part)], SPAN)]
+        [each for part in parts if part for each in load_profile_statistics.blocks([sample_batch(*part)], SPAN)]
     )
 
     assert whole[0] == apart[0]
     if whole[0]:
         for one, other in zip(
-            (*profile_statistics.added_up(whole[1], SPAN), *profile_statistics.noted(whole[1])),
-            (*profile_statistics.added_up(apart[1], SPAN), *profile_statistics.noted(apart[1])),
+            (*load_profile_statistics.added_up(whole[1], SPAN), *load_profile_statistics.noted(whole[1])),
+            (*load_profile_statistics.added_up(apart[1], SPAN), *load_profile_statistics.noted(apart[1])),
             strict=True,
         ):
             assert one.tolist() == other.tolist()

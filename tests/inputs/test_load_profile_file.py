@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from load_samples import MONDAY, rows_of, sample_batch
 
-from planner.inputs.load import profile_file, profile_statistics
-from planner.inputs.load.profile_statistics import BLOCK_FIELDS
+from planner.inputs import load_profile_file, load_profile_statistics
+from planner.inputs.load_profile_statistics import BLOCK_FIELDS
 from planner.model.errors import PlannerError
 from planner.model.load_history import About, Findings, Span
 
@@ -23,14 +23,14 @@ def judged() -> pa.RecordBatch:
     """Two partitions: one measured every hour, one of which only a size is known."""
     samples = [("a", 0, MONDAY * 3600 + hour * 3600, 1000 + hour % 24, 2000, 77) for hour in range(SPAN.hours)]
     samples.append(("a", 1, MONDAY * 3600, None, None, 5))
-    return rows_of(list(profile_statistics.blocks([sample_batch(*samples)], SPAN)), SPAN)
+    return rows_of(list(load_profile_statistics.blocks([sample_batch(*samples)], SPAN)), SPAN)
 
 
 def test_what_is_written_is_read_again() -> None:
     """What is written is read again."""
     rows = pa.Table.from_batches([judged()])
 
-    table, about = profile_file.decoded(profile_file.encoded(rows, ABOUT), "load.parquet")
+    table, about = load_profile_file.decoded(load_profile_file.encoded(rows, ABOUT), "load.parquet")
 
     assert ABOUT == about
     assert (
@@ -43,7 +43,7 @@ def test_the_order_of_the_rows_does_not_show() -> None:
     """The order of the rows does not show."""
     rows = pa.Table.from_batches([judged()])
 
-    assert profile_file.encoded(rows, ABOUT) == profile_file.encoded(rows.take([1, 0]), ABOUT)
+    assert load_profile_file.encoded(rows, ABOUT) == load_profile_file.encoded(rows.take([1, 0]), ABOUT)
 
 
 def test_a_partition_says_what_was_measured() -> None:
@@ -65,8 +65,8 @@ def test_a_gap_at_an_end_of_the_history_is_a_gap() -> None:
     rows = [(name, 0, (MONDAY + hour) * 3600, 5, 5, 5) for name, held in hours.items() for hour in held]
     span = Span(MONDAY, MONDAY + 40)
 
-    judged = rows_of(list(profile_statistics.blocks([sample_batch(*rows)], span)), span)
-    found = profile_file.findings(pa.Table.from_batches([judged]), span, {}).counts
+    judged = rows_of(list(load_profile_statistics.blocks([sample_batch(*rows)], span)), span)
+    found = load_profile_file.findings(pa.Table.from_batches([judged]), span, {}).counts
 
     assert (1, 1) == (found["appeared_partitions"], found["vanished_partitions"])
     assert 4 == found["hours_without_samples"]
@@ -85,19 +85,19 @@ def test_another_file_is_refused() -> None:
     pq.write_table(pa.table({"topic": ["a"]}), sink)
 
     with pytest.raises(PlannerError, match=r"x.parquet: is a Parquet file, but no load profile of version 1"):
-        profile_file.decoded(sink.getvalue(), "x.parquet")
+        load_profile_file.decoded(sink.getvalue(), "x.parquet")
     with pytest.raises(PlannerError, match=r"x.parquet: isn't a Parquet file; allowed"):
-        profile_file.decoded(b"no Parquet", "x.parquet")
+        load_profile_file.decoded(b"no Parquet", "x.parquet")
 
 
 def test_a_block_field_is_in_the_schema() -> None:
     """A block field is in the schema."""
-    assert [field.name for field in BLOCK_FIELDS] == profile_statistics.BLOCK_SCHEMA.names[2:]
+    assert [field.name for field in BLOCK_FIELDS] == load_profile_statistics.BLOCK_SCHEMA.names[2:]
 
 
 def changed(name: str, values: list[object]) -> bytes:
     """The file of two partitions with another column."""
-    table = pq.read_table(BytesIO(profile_file.encoded(pa.Table.from_batches([judged()]), ABOUT)))
+    table = pq.read_table(BytesIO(load_profile_file.encoded(pa.Table.from_batches([judged()]), ABOUT)))
     at, sink = table.schema.get_field_index(name), BytesIO()
     pq.write_table(table.set_column(at, name, pa.array(values)), sink)
     return sink.getvalue()
@@ -121,7 +121,7 @@ def changed(name: str, values: list[object]) -> bytes:
 def test_a_profile_that_was_changed_is_refused(name: str, values: list[object], why: str) -> None:
     """What planner load wouldn't write."""
     with pytest.raises(PlannerError) as caught:
-        profile_file.decoded(changed(name, values), "x.parquet")
+        load_profile_file.decoded(changed(name, values), "x.parquet")
     assert f"x.parquet: {why}" in str(caught.value)
 
 
@@ -141,4 +141,4 @@ def test_a_profile_that_was_changed_is_refused(name: str, values: list[object], 
 )
 def test_hostile_metadata_is_no_profile(text: str) -> None:
     """Nothing of it is trusted."""
-    assert profile_file.about_of({b"kafka-planner.load": text.encode()}) is None
+    assert load_profile_file.about_of({b"kafka-planner.load": text.encode()}) is None

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from planner.inputs.importers import log_dirs_describe
-from planner.inputs.load.profile_statistics import END_OF_TIME
+from planner.inputs.load_profile_statistics import END_OF_TIME
 from planner.model.errors import PlannerError
 
 MeasureKind = Literal["bytes_in", "bytes_out", "offset", "size"]

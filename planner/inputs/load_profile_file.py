@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.inputs.importers.state_parts import TOPIC_NAME
-from planner.inputs.load.profile_statistics import (
+from planner.inputs.load_profile_statistics import (
     END_OF_TIME,
     PERCENTILES,
     SOURCES,
@@ -75,7 +75,7 @@ _ALLOWED = "allowed: what planner load writes"
 
 
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
-    """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `profile_statistics`)."""
+    """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `load_profile_statistics`)."""
     in_sums, in_counts, out_sums, out_counts, seen = added_up(parts, span)
     also = noted(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from planner.inputs.load import profile_file
-from planner.inputs.load.profile_statistics import BLOCK_FIELDS, SAMPLE_SCHEMA
+from planner.inputs import load_profile_file
+from planner.inputs.load_profile_statistics import BLOCK_FIELDS, SAMPLE_SCHEMA
 from planner.model.load_history import Span
 
 # Monday, 2 November 2026, 00:00 UTC, in hours since 1970.
@@ -34,4 +34,4 @@ def rows_of(batches: list[pa.RecordBatch], span: Span) -> pa.RecordBatch:
     """The profile's rows (JUDGED_SCHEMA) of blocks."""
     keys, parts = gathered(batches)
     topics, partitions = zip(*keys, strict=True)
-    return profile_file.judged(pa.array(topics), pa.array(partitions, pa.int32()), parts, span)
+    return load_profile_file.judged(pa.array(topics), pa.array(partitions, pa.int32()), parts, span)

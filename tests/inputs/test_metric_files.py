@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from planner.inputs.load import metric_files
-from planner.inputs.load.metric_files import Measurement
+from planner.inputs import metric_files
+from planner.inputs.metric_files import Measurement
 from planner.model.errors import PlannerError
 
 # 20 November 2026, 10:00 UTC.

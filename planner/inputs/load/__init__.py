@@ -1,1 +1,0 @@
-"""A cluster's load over weeks: samples and counters of metrics come in, a profile of each partition goes out."""

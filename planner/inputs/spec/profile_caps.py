@@ -1,0 +1,47 @@
+"""The caps and defaults of each `cluster.profile`, and what brokers and their classes state they can carry.
+
+A profile is the default of `max_replicas`, for every broker whose capacity states none; nothing else has a default.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.inputs.yaml_source import Document
+from planner.model.amounts import parse_bytes, parse_bytes_per_sec
+from planner.model.spec import BrokerClass
+
+# Caps by broker that platforms publish (docs/caps.md has the pages); MSK's are those above which it refuses updates.
+_MSK_SIZES = {"large": 1500, "xlarge": 1500, "2xlarge": 3000, "4xlarge": 6000, "8xlarge": 6000, "12xlarge": 6000}
+PROFILES: Mapping[str, int] = {
+    "msk.t3.small": 300,
+    **{f"msk.{family}.{size}": cap for family in ("m5", "m7g") for size, cap in _MSK_SIZES.items()},
+    "msk.m5.16xlarge": 6000,
+    "msk.m5.24xlarge": 6000,
+    "msk.m7g.16xlarge": 6000,
+    "confluent-platform": 4000,
+    "strimzi": 10_000,
+}
+# Platforms that place replicas themselves, by how their names begin.
+REFUSED = {
+    "msk.express": "Amazon MSK places the replicas of Express brokers itself",
+    "confluent-cloud": "Confluent Cloud places replicas itself",
+}
+
+
+def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """The most replicas, leaders and bytes of a broker: as its capacity says, else by `cluster.profile`; None: any."""
+    profile = PROFILES.get(document.get("cluster", "profile") or "")
+    room = stated.get("max_disk")
+    return stated.get("max_replicas", profile), stated.get("max_leaders"), None if room is None else parse_bytes(room)
+
+
+def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The bytes of a broker's disk and the bytes/s of its network; None where not stated."""
+    disk, network = stated.get("disk"), stated.get("network")
+    return None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
+
+
+def broker_classes(document: Document) -> tuple[BrokerClass, ...]:
+    """`cluster.broker_classes`, in the file's order."""
+    classes = (document.get("cluster", "broker_classes") or {}).items()
+    return tuple(BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
