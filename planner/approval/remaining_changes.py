@@ -8,7 +8,7 @@ from msgspec import structs
 from msgspec.structs import asdict
 
 from planner.approval.cluster_now import Now
-from planner.approval.staleness import PlanOnCluster, Standing, path_of, standing_of_new
+from planner.approval.staleness import PlanOnCluster, Standing, broker_differences, path_of, standing_of_new
 from planner.export.folder_check import digest
 from planner.inputs.cluster_load import of_means, with_rates
 from planner.model import cluster
@@ -62,7 +62,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     With `leave_moved` those stay where they are and count as dropped.
     """
     held = PlanOnCluster(plan, now)
-    _require_known(plan, now)
+    _require_known(held)
     strangers = dict(_strangers(held))
     new_strangers = [name for name, new in held.made.items() if standing_of_new(new, now.topics.get(name)) is None]
     foreign = [cluster.partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
@@ -100,17 +100,19 @@ def _refuse(lines: Sequence[str]) -> None:
     )
 
 
-def _require_known(plan: Plan, now: Now) -> None:
-    """StalePlanError if sizes or log dirs that the plan relies on are unknown, or a broker of its target isn't live."""
+def _require_known(held: PlanOnCluster) -> None:
+    """StalePlanError if sizes or log dirs that the plan needs are unknown, or a broker isn't live or in its rack."""
+    plan, now = held.plan, held.now
     allowed = "allowed: one more --state, with the output of kafka-log-dirs --describe"
     if plan.cluster.sizes_known and now.sizes is None:
         raise StalePlanError(f"the plan counts bytes, but the state has no sizes; {allowed}")
     if any(row.log_dirs for row in plan.partitions) and not now.log_dirs.brokers:
         raise StalePlanError(f"the plan names log dirs, but the state doesn't say which replica is in which; {allowed}")
     needed = {broker for row in plan.partitions for broker in row.replicas}
-    absent = needed - now.racks.keys() if now.racks is not None else ()
-    if absent:
+    if now.racks is not None and (absent := needed - now.racks.keys()):
         raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan again")
+    if elsewhere := [str(each) for each in broker_differences(held) if each.kind == "rack"]:
+        raise StalePlanError(f"{'; '.join(elsewhere)}; plan again")
 
 
 def _strangers(held: PlanOnCluster) -> Iterator[tuple[cluster.PartitionKey, str]]:

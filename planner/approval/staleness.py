@@ -86,7 +86,9 @@ def fit(plan: Plan, now: Now) -> Fit:
     """Compares a plan with the cluster as it is now."""
     held = PlanOnCluster(plan, now)
     apart = (Difference("sources", "the state", each, refuses=False) for each in now.disagreements)
-    found = chain(apart, _brokers(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held))
+    found = chain(
+        apart, broker_differences(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
+    )
     differences = sorted(found, key=lambda each: not each.refuses)
     return Fit(tuple(differences), held.standings, held.moving, now.racks is not None)
 
@@ -169,7 +171,7 @@ def path_of(states: Iterable[tuple[int, ...]]) -> str:
     return " → ".join(dict.fromkeys(map(replica_list, states)))
 
 
-def _brokers(held: PlanOnCluster) -> Iterator[Difference]:
+def broker_differences(held: PlanOnCluster) -> Iterator[Difference]:
     """Brokers of the plan that aren't live or are in another rack, and brokers that the plan doesn't know."""
     racks = held.now.racks
     if racks is None:

@@ -340,6 +340,15 @@ def test_brokers_of_the_target_have_to_be_live() -> None:
         resumed(plan_of(spec), found(spec, racks=dict.fromkeys((1, 2, 3, 4))))
 
 
+def test_brokers_have_to_be_in_the_racks_of_the_plan() -> None:
+    """The playbook of such a rest would refuse to begin, and its report would tell of racks that aren't so."""
+    racks = {1: "a", 2: "b", 3: "a", 4: "b"}
+    spec = spec_of(racks, {"t": [(1, 2)] * 4})
+
+    with pytest.raises(StalePlanError, match="broker 4: is in rack a; the plan counts on rack b; plan again"):
+        resumed(plan_of(spec), found(spec, racks=racks | {4: "a"}))
+
+
 def test_a_disk_limit_is_the_one_that_was_approved() -> None:
     """A gate of plan.json is bytes of one broker; the share that it came from counts for all of them."""
     disks = tuple(Broker(number, disk_bytes=10_000_000_019 + number) for number in (1, 2, 3))
