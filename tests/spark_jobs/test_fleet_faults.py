@@ -80,11 +80,19 @@ def assert_whole(folder: Path, made: dict[str, bytes]) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("options", [WORKERS, ""])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", ["java starts", "some are read", "all are read"])
+@pytest.mark.parametrize(
+    ("options", "moment", "number"),
+    [
+        (WORKERS, "java starts", signal.SIGINT),
+        (WORKERS, "some are read", signal.SIGTERM),
+        (WORKERS, "all are read", signal.SIGINT),
+        ("", "java starts", signal.SIGTERM),
+        ("", "some are read", signal.SIGINT),
+        ("", "all are read", signal.SIGTERM),
+    ],
+)
 def test_a_signal_ends_all(
-    number: signal.Signals, moment: str, options: str, clusters: Path, made_here: dict[str, bytes], tmp_path: Path
+    options: str, moment: str, number: signal.Signals, clusters: Path, made_here: dict[str, bytes], tmp_path: Path
 ) -> None:
     """Whoever reads and plans then, the driver or the workers: one line, and nothing is left."""
     phases: dict[str, Callable[[Tree], bool]] = {
