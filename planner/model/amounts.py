@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import pint
 
@@ -105,6 +105,11 @@ def parse_bytes_per_sec(value: int | str) -> int:
 def parse_seconds(value: int | str) -> int:
     """A duration in seconds; see `parse_amount`."""
     return parse_amount(value, "seconds")
+
+
+def unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:
+    """What `parse` reads in a value of the YAML; None for one that isn't stated, and for `none`."""
+    return None if value is None or value == "none" else parse(value)
 
 
 def _magnitude(value: str, number: Fraction, unit: str, kind: AmountKind) -> Fraction:

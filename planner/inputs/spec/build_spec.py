@@ -75,7 +75,7 @@ def build_spec(
         sizing=sections.sizing(document),
         consumers=sections.groups(document, described),
         report=sections.report_sections(document),
-        captured_at=sections.captured_at(document),
+        captured_at=document.get("cluster", "captured_at"),
         valid_for_seconds=sections.valid_for_seconds(document),
         inputs=inputs,
     )
@@ -89,6 +89,12 @@ def brokers_today(document: Document) -> tuple[Broker, ...]:
 def added_brokers(document: Document) -> tuple[Broker, ...]:
     """`changes.add_brokers`, in the file's order."""
     return tuple(_broker(document, item) for item in document.get("changes", "add_brokers") or ())
+
+
+def written_brokers(document: Document) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The items of `cluster.brokers` and of `changes.add_brokers`, each behind its path."""
+    yield from document.items("cluster", "brokers")
+    yield from document.items("changes", "add_brokers")
 
 
 def replacements(document: Document) -> tuple[tuple[int, int], ...]:
@@ -145,8 +151,7 @@ def broker_set(document: Document, name: str) -> tuple[int, ...]:
         case {"rack": rack}:
             return tuple(broker.id for broker in target_brokers(document) if broker.rack == rack)
         case {"class": wanted}:
-            written = (*(document.get("cluster", "brokers") or ()), *(document.get("changes", "add_brokers") or ()))
-            classes = {item["id"]: item.get("class") for item in written}
+            classes = {item["id"]: item.get("class") for _, item in written_brokers(document)}
             # A replacement that is named nowhere else has the class of the broker that it replaces.
             classes = {new: classes.get(old) for old, new in replacements(document)} | classes
             return tuple(broker for broker, of_class in classes.items() if of_class == wanted)

@@ -20,6 +20,7 @@ from planner.inputs.spec.build_spec import (
     replacements,
     target_brokers,
     topic_filter,
+    written_brokers,
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
@@ -204,11 +205,10 @@ def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
     """What is stated of each class, each broker and each of its log dirs, behind its path."""
     for name, each in (document.get(*_CLASSES) or {}).items():
         yield (*_CLASSES, name), each
-    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
-        for path, item in document.items(*prefix):
-            yield (*path, "capacity"), item.get("capacity") or {}
-            for place, log_dir in document.items(*path, "log_dirs"):
-                yield place, log_dir if isinstance(log_dir, dict) else {}
+    for path, item in written_brokers(document):
+        yield (*path, "capacity"), item.get("capacity") or {}
+        for place, log_dir in document.items(*path, "log_dirs"):
+            yield place, log_dir if isinstance(log_dir, dict) else {}
 
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "changes.add_partitions", "rack_aware")
@@ -274,9 +274,8 @@ _FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("p
 def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> PathFinding:
     """A finding where a broker's cap is written: at itself or whom it replaces, in its class, or in the profile."""
     names = {broker, *(old for old, new in replacements(document) if new == broker)}
-    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
-        for path, item in document.items(*prefix):
-            for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
-                if item["id"] in names and key in (document.get(*place) or {}):
-                    return (*place, key), f"{message}; allowed: {allowed}"
+    for path, item in written_brokers(document):
+        for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
+            if item["id"] in names and key in (document.get(*place) or {}):
+                return (*place, key), f"{message}; allowed: {allowed}"
     return ("cluster", "profile"), f"{message}; allowed: {allowed}"

@@ -17,6 +17,7 @@ from planner.inputs.spec.build_spec import (
     replacements,
     set_racks,
     target_brokers,
+    written_brokers,
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
@@ -31,8 +32,6 @@ _reads = DOCUMENT_RULES.reads
 
 _REMOVED, _REPLACED = "changes.remove_brokers", "changes.replace_brokers"
 _LOADS = ("cluster.state", "cluster.topics", "cluster.rates", "cluster.load")
-# Where brokers are listed with what they can hold.
-_LISTS = (("cluster", "brokers"), ("changes", "add_brokers"))
 _SIZES = "sizes for every partition (cluster.state.sizes, or size in cluster.topics)"
 _RATES = "rates (cluster.rates, cluster.load, or bytes_in and bytes_out in cluster.topics)"
 _LONGEST_DAYS = 3650
@@ -149,8 +148,7 @@ def _capacities_for_all(document: Document) -> Iterator[PathFinding]:
 
 def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
     """Where each of these target brokers is written, its id, and whom it replaces where it is named only there."""
-    for prefix in _LISTS:
-        yield from ((path, item["id"], None) for path, item in document.items(*prefix) if item["id"] in ids)
+    yield from ((path, item["id"], None) for path, item in written_brokers(document) if item["id"] in ids)
     inherited = {broker.id for broker in joining_brokers(document)} - {each.id for each in added_brokers(document)}
     for old, new in replacements(document):
         if new in inherited & ids and old in _ids(document):
@@ -167,7 +165,7 @@ def _someone_stays(document: Document) -> Iterator[PathFinding]:
 def _classes_known(document: Document) -> Iterator[PathFinding]:
     """A broker says what it can hold once: by its class, or by itself."""
     classes = document.get("cluster", "broker_classes") or {}
-    for item_path, item in (each for prefix in _LISTS for each in document.items(*prefix) if "class" in each[1]):
+    for item_path, item in (each for each in written_brokers(document) if "class" in each[1]):
         path = (*item_path, "class")
         if "capacity" in item:
             yield path, "both class and capacity say what the broker can hold; allowed: one of them"
@@ -256,7 +254,7 @@ def _log_dirs_once(document: Document) -> Iterator[PathFinding]:
 @_reads(BROKERS, ADDED)
 def _sizes_of_all_log_dirs(document: Document) -> Iterator[PathFinding]:
     """Shares by size need the size of each of a broker's log dirs."""
-    for path, item in (each for prefix in _LISTS for each in document.items(*prefix)):
+    for path, item in written_brokers(document):
         sized = [log_dir.disk_bytes is not None for log_dir in sections.broker_log_dirs(item)]
         if any(sized) and not all(sized):
             message = f"broker {item['id']} states a size for {sized.count(True)} of {len(sized)} log dirs"
@@ -282,7 +280,7 @@ def _replicas_in_log_dirs(document: Document) -> Iterator[PathFinding]:
 
 def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
     """Each list of log dirs: where it is written, its paths, and whose it is."""
-    for path, item in (each for prefix in _LISTS for each in document.items(*prefix)):
+    for path, item in written_brokers(document):
         if "log_dirs" in item:
             yield (*path, "log_dirs"), [log_dir.path for log_dir in sections.broker_log_dirs(item)], item["id"]
 
@@ -357,7 +355,7 @@ def _groups_declared(document: Document) -> Iterator[PathFinding]:
 
 @_reads("cluster.captured_at")
 def _captured_at_a_moment(document: Document) -> Iterator[PathFinding]:
-    text = sections.captured_at(document)
+    text = document.get("cluster", "captured_at")
     if text is None:
         return
     try:
@@ -369,7 +367,7 @@ def _captured_at_a_moment(document: Document) -> Iterator[PathFinding]:
 @_reads("valid_for", "cluster.captured_at")
 def _valid_from_a_moment(document: Document) -> Iterator[PathFinding]:
     written, seconds = document.get("valid_for"), sections.valid_for_seconds(document)
-    if seconds is not None and sections.captured_at(document) is None:
+    if seconds is not None and document.get("cluster", "captured_at") is None:
         message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
         yield ("valid_for",), message
     if seconds is not None and seconds > _LONGEST_DAYS * 86_400:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.inputs.yaml_source import Document
-from planner.model.amounts import parse_bytes, parse_bytes_per_sec
+from planner.model.amounts import parse_bytes, parse_bytes_per_sec, unless_none
 from planner.model.spec import BrokerClass
 
 # Caps by broker that platforms publish (docs/caps.md has the pages); MSK's are those above which it refuses updates.
@@ -31,14 +31,13 @@ REFUSED = {
 def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
     """The most replicas, leaders and bytes of a broker: as its capacity says, else by `cluster.profile`; None: any."""
     profile = PROFILES.get(document.get("cluster", "profile") or "")
-    room = stated.get("max_disk")
-    return stated.get("max_replicas", profile), stated.get("max_leaders"), None if room is None else parse_bytes(room)
+    most_bytes = unless_none(stated.get("max_disk"), parse_bytes)
+    return stated.get("max_replicas", profile), stated.get("max_leaders"), most_bytes
 
 
 def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """The bytes of a broker's disk and the bytes/s of its network; None where not stated."""
-    disk, network = stated.get("disk"), stated.get("network")
-    return None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
+    return unless_none(stated.get("disk"), parse_bytes), unless_none(stated.get("network"), parse_bytes_per_sec)
 
 
 def broker_classes(document: Document) -> tuple[BrokerClass, ...]:

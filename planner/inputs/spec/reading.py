@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
 
 from planner.inputs import cluster_load, load_profile_file
 from planner.inputs.importers import consumer_groups, log_dirs_describe
@@ -22,12 +21,12 @@ from planner.inputs.spec.leader_checks import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.new_topic_checks import NEW_TOPIC_RULES
 from planner.inputs.spec.placement_checks import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.schema_errors import schema_findings
-from planner.inputs.spec.sections import Described, state_files_of_groups
+from planner.inputs.spec.sections import Described
 from planner.inputs.spec.topic_checks import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.state.merge import Merged, merge
 from planner.inputs.state.state_files import Expected, files_in, read_file, read_text
 from planner.inputs.state.state_notes import broker_notes
-from planner.inputs.yaml_source import Document, decode, read_yaml
+from planner.inputs.yaml_source import Document, decode, key_text, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
 from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
@@ -65,39 +64,13 @@ class _Source:
     """A file that `cluster.state` names: where, as what, and the topic that it is about where it doesn't say itself."""
 
     keys: Keys
-    written: str
+    path: Path
     expected: Expected
     topic: str | None = None
 
-
-@dataclass(frozen=True)
-class _Parts:
-    """What was read of all state files, and what was wrong with them."""
-
-    parts: tuple[StatePart, ...]
-    inputs: tuple[InputRow, ...]
-    findings: tuple[Finding, ...]
-
-    @classmethod
-    def of(cls, document: Document, folder: Path) -> Self:
-        """The state files; all are read, so that the faults of all are found."""
-        parts: list[StatePart] = []
-        inputs: list[InputRow] = []
-        findings: list[Finding] = []
-        for source in _sources(document):
-            written = folder / source.written
-            try:
-                for path in files_in(written) if source.expected == "state" else (written,):
-                    name = path.relative_to(folder).as_posix()
-                    found = read_file(path, name, source.topic, expected=source.expected)
-                    parts.append(found.part)
-                    inputs.append(found.input)
-            except file_reading.UnreadableError as error:
-                findings.append(document.finding(source.keys, str(error)))
-            except SpecError as error:
-                key = document.finding(source.keys, "").key
-                findings += (replace(each, key=each.key or key) for each in error.findings)
-        return cls(tuple(parts), tuple(inputs), tuple(findings))
+    def files(self) -> tuple[Path, ...]:
+        """The file, or those of the folder; UnreadableError where there is none."""
+        return files_in(self.path) if self.expected == "state" else (self.path,)
 
 
 def files_read(path: Path, spec: Spec) -> tuple[Path, ...]:
@@ -154,16 +127,14 @@ def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
         return _Topics(document)
     if document.get("cluster", "topics"):
         return _Topics(document, build_spec.inline_assignment(document), build_spec.inline_sizes(document))
-    if not document.get("cluster", "state"):
-        return _Topics(document)
-    return _merged(document, _Parts.of(document, folder), bad_keys)
+    return _from_files(document, folder, bad_keys)
 
 
 def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     """The topics with what the profile that `cluster.load` names knows of them and nothing else states."""
     document, keys = topics.document, ("cluster", "load")
     name = document.get(*keys)
-    if topics.assignment is None or any(finding.key in ("cluster", "cluster.load") for finding in broken) or not name:
+    if topics.assignment is None or not name or any(finding.key == "cluster.load" for finding in broken):
         return topics
     found, sized = document.finding(keys, ""), topics.sizes.known
     try:
@@ -207,7 +178,11 @@ def _group_files(
     described, inputs, findings = dict[str, tuple[DescribedGroup, ...]](), list[InputRow](), list[Finding]()
     if any(finding.key.startswith("consumers") for finding in broken):
         return described, inputs, findings
-    for keys, written in state_files_of_groups(document):
+    named: dict[str, Keys] = {}
+    for path, item in document.items("consumers"):
+        if "state" in item:
+            named.setdefault(item["state"], (*path, "state"))
+    for written, keys in named.items():
         try:
             text, read = read_text(folder / written, written)
             described[written] = consumer_groups.parse(text, (folder / written).as_posix())
@@ -232,9 +207,8 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
         known = sections.inline_log_dirs(document)
     else:
         described = []
-        for source in _sources(document):
-            written = folder / source.written
-            for path in files_in(written) if source.expected == "state" else (written,):
+        for source in _sources(document, folder):
+            for path in source.files():
                 text = decode(_read(path, document.finding(source.keys, ""), file_reading.STATE_LINES), path.as_posix())
                 if log_dirs_describe.recognizes(text):
                     described.append(log_dirs_describe.places(text, path.as_posix()))
@@ -244,36 +218,42 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
     return known
 
 
-def _sources(document: Document) -> Iterator[_Source]:
+def _sources(document: Document, folder: Path) -> Iterator[_Source]:
     """The files that `cluster.state` names, in the order in which they count: the assignment, the sizes, the others."""
     state = document.get("cluster", "state")
     at: Keys = ("cluster", "state")
     if "assignment" in state:
-        yield _Source((*at, "assignment"), state["assignment"], "assignment")
+        yield _Source((*at, "assignment"), folder / state["assignment"], "assignment")
     if "sizes" in state:
-        yield _Source((*at, "sizes"), state["sizes"], "sizes")
+        yield _Source((*at, "sizes"), folder / state["sizes"], "sizes")
     for number, item in enumerate(state.get("files", ())):
         file, topic = (item, None) if isinstance(item, str) else (item["file"], item.get("topic"))
-        yield _Source((*at, "files", number), file, "state", topic)
+        yield _Source((*at, "files", number), folder / file, "state", topic)
 
 
-def _merged(document: Document, read: _Parts, bad_keys: tuple[str, ...]) -> _Topics:
-    """All that the files say as one state; where some couldn't be read, what the rest says, for the rules."""
-    to_targets = document.get("cluster", "state", "reassigning") == "target"
-    if read.findings and not any(part.entries for part in read.parts):
-        return _Topics(_with_state(document, None), findings=read.findings)
-    try:
-        merged = merge(read.parts, to_targets=to_targets)
-    except ImportStateError as error:
-        return _Topics(_with_state(document, None), findings=(*read.findings, *error.findings))
-    document = _with_state(document, None if read.findings else merged)
-    notes = _notes(document, merged, bad_keys)
-    found = (
-        _Topics(document, merged.assignment, build_spec.Sizes(), read.inputs, read.findings, notes)
-        if read.findings or merged.sizes is None
-        else _sized(document, merged, read.inputs, notes)
-    )
-    return replace(found, cordoned=merged.cordoned)
+def _from_files(document: Document, folder: Path, bad_keys: tuple[str, ...]) -> _Topics:
+    """All that the state files say as one state; where some can't be read, what the rest says, for the rules."""
+    parts, inputs, findings = list[StatePart](), list[InputRow](), list[Finding]()
+    for source in _sources(document, folder):
+        try:
+            for path in source.files():
+                found = read_file(path, path.relative_to(folder).as_posix(), source.topic, expected=source.expected)
+                parts.append(found.part)
+                inputs.append(found.input)
+        except file_reading.UnreadableError as error:
+            findings.append(document.finding(source.keys, str(error)))
+        except SpecError as error:
+            findings += (replace(each, key=each.key or key_text(source.keys)) for each in error.findings)
+    merged = None
+    if not findings or any(part.entries for part in parts):
+        try:
+            merged = merge(parts, to_targets=document.get("cluster", "state", "reassigning") == "target")
+        except ImportStateError as error:
+            findings += error.findings
+    document = _with_state(document, None if findings else merged)
+    if findings or merged is None:
+        return _Topics(document, merged.assignment if merged else None, findings=tuple(findings))
+    return _sized(document, merged, tuple(inputs), _notes(document, merged, bad_keys))
 
 
 def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -347,18 +327,20 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
 
 def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...], notes: tuple[str, ...]) -> _Topics:
     """The assignment with its sizes; files without any of its partitions are of another cluster."""
-    findings: tuple[Finding, ...] = ()
-    assignment, sizes = merged.assignment, merged.sizes or {}
-    unsized = sum((entry.topic, entry.partition.id) not in sizes for entry in assignment.entries)
-    if unsized == len(assignment.entries):
-        keys: Keys = ("cluster", "state", "sizes")
-        who = repr(document.get(*keys)) if keys in document.places else "none of the files"
-        verb = "has none" if keys in document.places else "has any"
-        message = f"{who} {verb} of the assignment's partitions"
-        findings = (document.finding(keys, f"{message}; allowed: the sizes of the same cluster"),)
-    return _Topics(
-        document, build_spec.with_sizes(assignment, sizes), build_spec.Sizes(True, unsized), inputs, findings, notes
-    )
+    known = _Topics(document, merged.assignment, inputs=inputs, notes=notes, cordoned=merged.cordoned)
+    if (sizes := merged.sizes) is None:
+        return known
+    entries = merged.assignment.entries
+    unsized = sum((entry.topic, entry.partition.id) not in sizes for entry in entries)
+    sized = build_spec.with_sizes(merged.assignment, sizes)
+    known = replace(known, assignment=sized, sizes=build_spec.Sizes(True, unsized))
+    if unsized < len(entries):
+        return known
+    keys: Keys = ("cluster", "state", "sizes")
+    stated = keys in document.places
+    who = f"{document.get(*keys)!r} has none" if stated else "none of the files has any"
+    message = f"{who} of the assignment's partitions; allowed: the sizes of the same cluster"
+    return replace(known, findings=(document.finding(keys, message),))
 
 
 def _read(path: Path, where: Finding, kind: file_reading.FileKind) -> bytes:

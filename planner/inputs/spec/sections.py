@@ -7,7 +7,7 @@ from typing import Any
 from planner.inputs.spec.profile_caps import broker_classes
 from planner.inputs.yaml_source import Document, Path
 from planner.model import spec
-from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
+from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds, unless_none
 from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
 from planner.model.growth_forecast import MONTHS
@@ -15,10 +15,6 @@ from planner.model.recorded import SpecLimits
 
 # The groups of each state file that `consumers` names, by its path.
 Described = Mapping[str, Sequence[spec.DescribedGroup]]
-
-# The limits on the traffic of a broker in the hours of the week.
-_RATES_OF_HOURS = ("worst_hour", "p99_hour")
-
 
 # Without a window on bytes the fewest are moved by moving the smallest partitions: new brokers stay empty of data.
 _DISK_WHERE_SIZES_ARE_KNOWN = "10%"
@@ -36,7 +32,7 @@ def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
         yield ("balance", "at"), "mean"
     if (found := choice(document)).of_hours:
         yield ("sweep", "choose", found.rule), "another rule"
-    for limit in ("hours_above_capacity", *_RATES_OF_HOURS):
+    for limit in ("hours_above_capacity", "worst_hour", "p99_hour"):
         if document.get("limits", limit) is not None:
             yield ("limits", limit), "no such limit"
 
@@ -51,19 +47,11 @@ def of_months(document: Document) -> Iterator[Path]:
 
 def limits(document: Document) -> SpecLimits:
     """`limits`; nothing is limited where it isn't there."""
-    asked = document.get("limits") or {}
-    counts = {*SpecLimits.__struct_fields__} - {"bytes_moved", "cross_rack_bytes"}
-    sizes = {key: parse_bytes(asked[key]) for key in ("bytes_moved", "cross_rack_bytes") if key in asked}
-    shares = {f"{key}_ppm": share_ppm(asked[key]) for key in ("disk_used", "gap") if key in asked}
-    rates = {f"{key}_bytes_per_sec": parse_bytes_per_sec(asked[key]) for key in _RATES_OF_HOURS if key in asked}
-    eta = asked.get("eta")
-    return SpecLimits(
-        **{key: asked[key] for key in counts if key in asked},
-        **sizes,
-        **shares,
-        **rates,
-        eta_seconds=None if eta is None else parse_seconds(eta),
-    )
+    found: dict[str, int] = {}
+    for key, stated in (document.get("limits") or {}).items():
+        unit, parse = _UNITS_OF_LIMITS.get(key, ("", int))
+        found[key + unit] = parse(stated)
+    return SpecLimits(**found)
 
 
 def at_busiest_hours(document: Document) -> bool:
@@ -80,10 +68,8 @@ def grid(document: Document) -> BalanceGrid:
 def budget(document: Document) -> spec.Budget:
     """`budget`; nothing is limited where it isn't there."""
     asked = document.get("budget") or {}
-    size = asked.get("bytes_moved")
-    return spec.Budget(
-        None if size is None else parse_bytes(size), asked.get("replicas_moved"), asked.get("leaders_changed")
-    )
+    size_bytes = unless_none(asked.get("bytes_moved"), parse_bytes)
+    return spec.Budget(size_bytes, asked.get("replicas_moved"), asked.get("leaders_changed"))
 
 
 def choice(document: Document) -> spec.Choice:
@@ -100,6 +86,16 @@ def share_ppm(percentage: str) -> int:
     return int(Fraction(percentage.removesuffix("%")) * 10_000)
 
 
+# The units of limits that aren't counts, as fields of `SpecLimits` end, and how they are read.
+_UNITS_OF_LIMITS: Mapping[str, tuple[str, Callable[[Any], int]]] = {
+    "bytes_moved": ("", parse_bytes),
+    "cross_rack_bytes": ("", parse_bytes),
+    "disk_used": ("_ppm", share_ppm),
+    "gap": ("_ppm", share_ppm),
+    "worst_hour": ("_bytes_per_sec", parse_bytes_per_sec),
+    "p99_hour": ("_bytes_per_sec", parse_bytes_per_sec),
+    "eta": ("_seconds", parse_seconds),
+}
 # How the amount of each rule of `sweep.choose` is read.
 _AMOUNTS: Mapping[spec.ChoiceRule, Callable[[Any], int]] = {
     "most_even_within_bytes": parse_bytes,
@@ -169,16 +165,9 @@ def knows_traffic(document: Document, window: str) -> bool:
     return written or (window == "network_out" and _inline(document, "bytes_out"))
 
 
-def captured_at(document: Document) -> str | None:
-    """`cluster.captured_at` as written."""
-    found: str | None = document.get("cluster", "captured_at")
-    return found
-
-
 def valid_for_seconds(document: Document) -> int | None:
     """`valid_for` in seconds."""
-    value = document.get("valid_for")
-    return None if value is None else parse_seconds(value)
+    return unless_none(document.get("valid_for"), parse_seconds)
 
 
 def log_dirs_tolerance(document: Document) -> Tolerance:
@@ -190,7 +179,7 @@ def log_dirs_tolerance(document: Document) -> Tolerance:
 def broker_log_dirs(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
     """A broker's `log_dirs`, each a path or a mapping of path and size, in the file's order."""
     listed = ({"path": each} if isinstance(each, str) else each for each in item.get("log_dirs", ()))
-    return tuple(LogDir(each["path"], parse_bytes(each["size"]) if "size" in each else None) for each in listed)
+    return tuple(LogDir(each["path"], unless_none(each.get("size"), parse_bytes)) for each in listed)
 
 
 def inline_log_dirs(document: Document) -> LogDirs:
@@ -250,18 +239,6 @@ def groups(document: Document, described: Described) -> tuple[spec.ConsumerGroup
     return tuple(found)
 
 
-def state_files_of_groups(document: Document) -> Iterator[tuple[Path, str]]:
-    """The state files that groups name, each once, with the key that names it first."""
-    seen: set[str] = set()
-    for path, item in document.items("consumers"):
-        if (file := item.get("state")) is not None and file not in seen:
-            seen.add(file)
-            yield (*path, "state"), file
-
-
-NONE = "none"
-
-
 def execution(document: Document) -> spec.Execution:
     """The settings that are stated; the keys that are left out and have a default are in `unset`.
 
@@ -271,28 +248,24 @@ def execution(document: Document) -> spec.Execution:
     stated: Mapping[str, Any] = document.get("execution") or {}
     throttle, batches = stated.get("throttle"), stated.get("batches") or {}
     unset = ["throttle"] if throttle is None else []
-    limits: Mapping[str, Any] = dict.fromkeys(spec.LIMITS, NONE) if batches == NONE else batches
+    limits: Mapping[str, Any] = dict.fromkeys(spec.LIMITS, "none") if batches == "none" else batches
     # Replicas are counted only in place of bytes that aren't known.
-    of_bytes, of_replicas = (limits.get(key, NONE) != NONE for key in ("bytes", "moves_per_broker"))
-    timed = limits.get("duration", NONE if of_bytes or of_replicas else None) != NONE
+    of_bytes, of_replicas = (limits.get(key, "none") != "none" for key in ("bytes", "moves_per_broker"))
+    timed = limits.get("duration", "none" if of_bytes or of_replicas else None) != "none"
     has_default = {"duration": timed, "moves_per_broker": timed or of_bytes}
     unset += [f"batches.{key}" for key in spec.LIMITS if key not in limits and has_default.get(key, True)]
     return spec.Execution(
-        throttle_bytes_per_sec=_unless_none(throttle, parse_bytes_per_sec),
+        throttle_bytes_per_sec=unless_none(throttle, parse_bytes_per_sec),
         batches=spec.BatchRules(
-            bytes=_unless_none(limits.get("bytes"), parse_bytes),
-            moves_per_broker=_unless_none(limits.get("moves_per_broker"), int),
-            replicas_per_partition=_unless_none(limits.get("replicas_per_partition"), int),
-            seconds=_unless_none(limits.get("duration"), parse_seconds),
-            elections=_unless_none(limits.get("elections"), int),
+            bytes=unless_none(limits.get("bytes"), parse_bytes),
+            moves_per_broker=unless_none(limits.get("moves_per_broker"), int),
+            replicas_per_partition=unless_none(limits.get("replicas_per_partition"), int),
+            seconds=unless_none(limits.get("duration"), parse_seconds),
+            elections=unless_none(limits.get("elections"), int),
         ),
         kafka_bin_dir=stated.get("kafka_bin_dir", spec.Execution.kafka_bin_dir),
         unset=tuple(unset),
     )
-
-
-def _unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:
-    return None if value is None or value == NONE else parse(value)
 
 
 def _inline(document: Document, key: str) -> bool:
