@@ -47,25 +47,19 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         {"prices": _case_document(other.prices), **_parts_document(other.parts), **_lows_document(other.lows)}
         for other in certificate.others
     ]
-    names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
+    names = ["broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs"]
+    names += ["kinds"] if facts.forbidden is not None or (facts.kinds != facts.factors).any() else []
     loads = zip(facts.load_names, facts.loads.tolist(), tables, strict=True)
-    placed: dict[str, Any] = {}
-    if facts.forbidden is not None:
-        # Where no replica of a topic may come.
-        placed["forbidden"] = facts.forbidden.astype(int).tolist()
-    if facts.forbidden is not None or (facts.kinds != facts.factors).any():
-        # Which partitions have which rack rule.
-        placed["kinds"] = facts.kinds.tolist()
     return {
         "measure": facts.measure,
         "grain": grain,
         **{name: getattr(facts, name).tolist() for name in names},
-        **placed,
+        **({} if facts.forbidden is None else {"forbidden": facts.forbidden.astype(int).tolist()}),
         "loads": [{"window": name, "of": of, "prices": table} for name, of, table in loads],
         "prices": prices,
         **_parts_document(certificate.parts),
         **({"others": others} if others else {}),
-        **({"outside": _outside_document(certificate)} if certificate.outside else {}),
+        **({"outside": _outside_document(certificate.outside)} if certificate.outside else {}),
         **_lows_document(certificate.lows),
     }
 
@@ -77,15 +71,12 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
     rows, loads = len(document["factors"]), document["loads"]
     facts = BoundFacts(
         measure=str(document["measure"]),
-        **{name: _vector(document[name]) for name in ("broker_ids", "racks", "topics", "factors", "costs")},
-        **{name: np.array(document[name], dtype=np.int64) for name in ("least", "most")},
-        **{
-            name: np.array(document[name], dtype=np.int64).reshape(rows, -1 if rows else 0)
-            for name in ("home", "home_costs")
-        },
-        loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
+        **{name: _array(document[name]) for name in ("broker_ids", "racks", "least", "most")},
+        **{name: _array(document[name]) for name in ("topics", "factors", "costs")},
+        **{name: _array(document[name], rows, -1 if rows else 0) for name in ("home", "home_costs")},
+        loads=_array([load["of"] for load in loads], len(loads), rows),
         load_names=tuple(str(load["window"]) for load in loads),
-        kinds=_vector(document.get("kinds", document["factors"])),
+        kinds=_array(document.get("kinds", document["factors"])),
         forbidden=None,
     )
     facts = replace(facts, forbidden=_forbidden(document, facts))
@@ -171,9 +162,7 @@ def _case_document(case: Case) -> dict[str, Any]:
     }
 
 
-def _outside_document(certificate: Certificate) -> dict[str, Any]:
-    outside = certificate.outside
-    assert outside is not None
+def _outside_document(outside: Outside) -> dict[str, Any]:
     allowed, furthest = outside.allowed, outside.allowed.furthest
     return {
         "replicas": allowed.replicas,
@@ -202,12 +191,10 @@ def _outside(facts: BoundFacts, document: Mapping[str, Any]) -> Outside:
     allowed = Allowed(
         _windows(document["topic_windows"], TOPIC_PRICE, brokers),
         _windows(document["broker_windows"], BROKER_PRICE, brokers),
-        Loads(
-            np.array(document["load_windows"], dtype=np.int64).reshape(kinds, 2, brokers), _vector(document["scales"])
-        ),
+        Loads(_array(document["load_windows"], kinds, 2, brokers), _array(document["scales"])),
         int(document["replicas"]),
         int(document["loads"]),
-        _vector(document["furthest"]),
+        _array(document["furthest"]),
     )
     of_replicas, of_loads = (
         tuple(Starting(_case(facts, case, racks), _lows(case)) for case in least[name])
@@ -217,19 +204,19 @@ def _outside(facts: BoundFacts, document: Mapping[str, Any]) -> Outside:
         if any(getattr(prices, f"of_{what}s") != prices.grain for each in cases for prices in leaves(each.case)):
             raise ValueError(f"a {what} outside has another price than 1")
     names = tuple(str(name) for name in document["topic_names"])
-    return Outside(allowed, of_replicas, of_loads, names, _vector(document["partitions"]))
+    return Outside(allowed, of_replicas, of_loads, names, _array(document["partitions"]))
 
 
 def _windows(document: Mapping[str, Any], price: int, brokers: int) -> CountWindows:
-    movable = _vector(document["movable"])
+    movable = _array(document["movable"])
     return CountWindows(
-        bounds=np.array(document["bounds"], dtype=np.int64).reshape(2, len(movable), brokers),
-        fixed=np.array(document["fixed"], dtype=np.int64).reshape(len(movable), brokers),
+        bounds=_array(document["bounds"], 2, len(movable), brokers),
+        fixed=_array(document["fixed"], len(movable), brokers),
         movable=movable,
         price=price,
         open=np.array(document["open"], dtype=bool),
-        first=_vector(document["first"]),
-        last=_vector(document["last"]),
+        first=_array(document["first"]),
+        last=_array(document["last"]),
         spread=int(document["spread"]),
     )
 
@@ -261,12 +248,13 @@ def _prices(facts: BoundFacts, document: Mapping[str, Any]) -> Prices:
     return Prices(_table(document["topic_replicas"], 4), _table(document["replicas"], 3), loads, grain, *excess)
 
 
-def _vector(values: Sequence[int]) -> LongArray:
-    return np.array(values, dtype=np.int64)
+def _array(values: Sequence[Any], *shape: int) -> LongArray:
+    found = np.array(values, dtype=np.int64)
+    return found.reshape(shape) if shape else found
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
-    return np.array(rows, dtype=np.int64).reshape(-1, columns).T
+    return _array(rows, -1, columns).T
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,7 @@ def unfinished(
     undone, limits = budget.undone, {term: getattr(budget.limits, term) for term in TERMS}
     needed = _least_needed(problem, asked)
     steps = [-(-int(needed[term].sum()) // limit) for term, limit in limits.items() if limit]
-    too_large = np.zeros(problem.rows, dtype=bool)
-    for term, limit in limits.items():
-        too_large |= (needed[term] > limit) if limit is not None else False
+    too_large = np.any([needed[term] > limit for term, limit in limits.items() if limit is not None], axis=0)
     held = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
     return request_types.UnfinishedSection(
         limits=budget.limits,

@@ -7,6 +7,7 @@ looks unchanged; the digest of the whole state misses no change.
 """
 
 import hashlib
+import string
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from zlib import crc32
@@ -27,8 +28,7 @@ from planner.plan.document.request_types import AddBrokerRow, AddPartitionsRow, 
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 
-_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_NOBODY = "-"
+_ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 
 
 def state(topics: Iterable[Topic], *, sizes_known: bool) -> StateSection:
@@ -59,24 +59,23 @@ def state_digest(topics: Sequence[Topic]) -> str:
 
 def of_replicas(partition: Partition) -> str:
     """Two characters: a checksum of a replica list, in its order."""
-    number = crc32(replica_list(partition.replicas).encode()) % len(_ALPHABET) ** 2
-    return _ALPHABET[number // len(_ALPHABET)] + _ALPHABET[number % len(_ALPHABET)]
+    first, second = divmod(crc32(replica_list(partition.replicas).encode()) % len(_ALPHABET) ** 2, len(_ALPHABET))
+    return _ALPHABET[first] + _ALPHABET[second]
 
 
 def of_leader(partition: Partition) -> str:
     """One character: the position of the leader in the replica list."""
     if partition.leader not in partition.replicas:
-        return _NOBODY
+        return "-"
     return _ALPHABET[partition.replicas.index(partition.leader) % len(_ALPHABET)]
 
 
 def unlike_state(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
     """The numbers of a topic's earlier partitions whose replicas changed, and of those with another leader only."""
-    replicas, leaders = before.replicas, before.leaders
-    rows = topic.partitions[: len(leaders)]
-    changed = [at for at, each in enumerate(rows) if of_replicas(each) != replicas[2 * at : 2 * at + 2]]
-    moved = set(changed)
-    return changed, [at for at, each in enumerate(rows) if at not in moved and of_leader(each) != leaders[at]]
+    rows = list(enumerate(topic.partitions[: len(before.leaders)]))
+    changed = {at for at, each in rows if of_replicas(each) != before.replicas[2 * at : 2 * at + 2]}
+    led = [at for at, each in rows if at not in changed and of_leader(each) != before.leaders[at]]
+    return sorted(changed), led
 
 
 def changes(asked: Changes) -> ChangesSection:

@@ -30,7 +30,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     deleting = sum(topic.deleting for topic in spec.cluster.topics)
     kept = [topic.name for topic in spec.cluster.topics if not topic.deleting and not may_move(spec.topics, topic.name)]
-    targets = set(problem.broker_ids[problem.targets].tolist())
+    targets = _staying(problem)
     stay = [broker for broker in spec.all_brokers if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
     found = [
@@ -62,8 +62,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
-    yield from (*_cordoned(problem), *_in_log_dirs_of_kafkas_choice(spec, changed))
-    yield from _replaced_by_others(spec, changed)
+    yield from _receiving_brokers(spec, problem, changed)
     yield from _under_replicated(spec, problem, changed)
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)
@@ -71,18 +70,18 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     yield from (*spec.cluster.notes, *spec.cluster.outgrown)
 
 
-def _cordoned(problem: Problem) -> Iterator[str]:
-    """Brokers that stay and that this plan copies nothing to."""
+def _staying(problem: Problem) -> set[int]:
+    return set(problem.broker_ids[problem.targets].tolist())
+
+
+def _receiving_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    """Brokers that get nothing new, that get replicas in log dirs of Kafka's choice, or less than they replace."""
     cordoned = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     if cordoned:
         yield (
             f"{brokers(cordoned)} {'is' if len(cordoned) == 1 else 'are'} cordoned (cordoned.log.dirs): "
             "no new replica goes there, and the other brokers share the rest"
         )
-
-
-def _in_log_dirs_of_kafkas_choice(spec: Spec, changed: Sequence[PartitionChange]) -> Iterator[str]:
-    """Brokers with several log dirs that get replicas, where nobody asked for the log dirs to be planned."""
     arriving = {broker for change in changed for broker in change.adding}
     several = [each.id for each in spec.all_brokers if each.id in arriving and len(each.log_dirs) > 1]
     if several and spec.log_dirs.kind == "none":
@@ -90,10 +89,7 @@ def _in_log_dirs_of_kafkas_choice(spec: Spec, changed: Sequence[PartitionChange]
             f"log_dirs of {brokers(several)} aren't planned (no balance.log_dirs): Kafka puts each new replica into "
             "the log dir with the fewest partitions, however full it is"
         )
-
-
-def _replaced_by_others(spec: Spec, changed: Sequence[PartitionChange]) -> Iterator[str]:
-    """What a replacement can't take over. With other moves allowed, replicas go where balance wants them."""
+    # With other moves allowed, replicas go where balance wants them.
     for old, new in spec.changes.replace_brokers if spec.changes.rebalance == "none" else ():
         left = [each for each in changed if old in each.before and old not in each.after]
         if others := sum(new in each.before or new not in each.after for each in left):
@@ -109,7 +105,7 @@ def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionC
             f"{counted(waits, 'partition')} under-replicated: apply.yml starts only once all their replicas are in "
             "sync, or with -e kafka_reassign_allow_under_replicated=true"
         )
-    stays = set(problem.broker_ids[problem.targets].tolist())
+    stays = _staying(problem)
     led = [part for topic in spec.cluster.topics for part in topic.partitions if part.leader is not None]
     behind = [{*part.replicas}.difference(part.isr) for part in led if part.isr is not None]
     if emptied := sum(bool(brokers) and brokers.isdisjoint(stays) for brokers in behind):
@@ -123,8 +119,7 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
     Not those that lack only replicas on brokers that leave, nor those without a leader that wait in batches of their
     own.
     """
-    waiting = {each.key for each in changed}
-    stays = set(problem.broker_ids[problem.targets].tolist())
+    waiting, stays = {each.key for each in changed}, _staying(problem)
     return sum(
         part.isr is not None
         and bool({*part.replicas}.intersection(stays).difference(part.isr))
@@ -139,21 +134,21 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     yield from crowded(problem, assignment)
     yield from led_by_demoted(spec, problem, assignment)
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
-        keys = _named([problem.partition_keys[row] for row in np.flatnonzero(stay).tolist()])
-        yield f"{keys} on brokers that placement or apart forbids: topics.on_brokers keeps them there"
+        told = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
+        yield f"{_named_rows(problem, stay)} {told}"
 
 
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
     """Partitions that brokers of `changes.demote_brokers` lead even after an assignment (P, W)."""
     demoted = np.isin(problem.broker_ids, spec.changes.demote_brokers)
     alone = np.where(assignment >= 0, demoted[assignment], True).all(axis=1)
-    leaders, keys = broker_loads.leaders_after(problem, assignment), problem.partition_keys
+    leaders = broker_loads.leaders_after(problem, assignment)
     who = f"demoted {some(list(map(str, spec.changes.demote_brokers)), 'broker')}"
     only = f"with replicas only on {who}: still led there, and offline while that is down"
     other = f"still led by {who}: they stay as they are, or no other of their replicas is in sync"
     for rows, text in ((alone, only), (~alone & (leaders >= 0) & demoted[leaders], other)):
         if rows.any():
-            yield f"{_named([keys[row] for row in np.flatnonzero(rows).tolist()])} {text}"
+            yield f"{_named_rows(problem, rows)} {text}"
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:
@@ -215,12 +210,11 @@ _TIERED = ("remote.storage.enable", "true")
 def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """A sentence for each unusual condition of today's cluster, with the first few names."""
     topics = spec.cluster.topics
-    leaves = {broker.id for broker in spec.cluster.brokers} - set(problem.broker_ids[problem.targets].tolist())
+    leaves = {broker.id for broker in spec.cluster.brokers} - _staying(problem)
     for broker, sentence in down(part for topic in topics for part in topic.partitions):
-        needs = "; apply.yml starts only once it is live: start it, or remove or replace it in changes"
-        yield sentence + (
-            "; the plan empties it, and rollback.yml starts only once it is live again" if broker in leaves else needs
-        )
+        needs = "apply.yml starts only once it is live: start it, or remove or replace it in changes"
+        emptied = "the plan empties it, and rollback.yml starts only once it is live again"
+        yield f"{sentence}; {emptied if broker in leaves else needs}"
     if behind := _led_out_of_sync(spec, problem, changed):
         only_then = "wait until it is, or it isn't elected"
         yield f"{_named(behind)} with a new preferred leader that isn't in sync today: {only_then}"
@@ -262,6 +256,10 @@ def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionCh
         and (leader := leads.get((topic.name, part.id))) in part.replicas
         and leader not in (*part.isr, *off)
     ]
+
+
+def _named_rows(problem: Problem, rows: BoolArray | np.bool) -> str:
+    return _named([problem.partition_keys[row] for row in np.flatnonzero(rows).tolist()])
 
 
 def _named(partitions: Sequence[PartitionKey]) -> str:

@@ -6,6 +6,8 @@ to move the proven minimum, nor that the balance is as asked.
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from planner.model.formats import brokers, counted, first_lines, number, printable, size, stated, words
 from planner.plan import bound_and_proof
 from planner.plan.document.plan_types import Plan
@@ -77,11 +79,8 @@ def balance_missed(plan: Plan) -> str:
     """Which balance targets aren't met, and whether the mode is why; empty where all are met."""
     missed, relaxed = plan.balance.missed, len(plan.balance.relaxed)
     if plan.unfinished:
-        return (
-            f"not balanced yet: {_windows(missed)}; whether later steps can meet all targets is unknown"
-            if missed
-            else ""
-        )
+        later = "whether later steps can meet all targets is unknown"
+        return f"not balanced yet: {_windows(missed)}; {later}" if missed else ""
     if relaxed and plan.changes.rebalance == "none":
         return "nothing moves for balance alone (rebalance: none)"
     if bound_and_proof.looser(plan):
@@ -92,19 +91,14 @@ def balance_missed(plan: Plan) -> str:
     if plan.resumes:
         return of
     if plan.changes.rebalance == "all":
-        return f"{of}: {_none_meets_all(plan)}"
+        excess = plan.bound.excess
+        if excess and (excess.least_replicas or excess.least_loads):
+            return f"{of}: no plan meets all targets (proven)"
+        return f"{of}: no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
     moves = "no replica moves"
     if plan.changes.rebalance == "racks":
         moves = "only replicas that must move or that break the rack rule are moved"
     return f"{of}, because {moves} (rebalance: {plan.changes.rebalance})"
-
-
-def _none_meets_all(plan: Plan) -> str:
-    """Whether it is proven that no plan meets all targets, or only that none did that was tried."""
-    excess = plan.bound.excess
-    if excess and (excess.least_replicas or excess.least_loads):
-        return "no plan meets all targets (proven)"
-    return f"no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
 
 
 _SURVIVES = {"none": "", **dict.fromkeys(("broker", "rack"), " and survives as much (resilience.survive)")}
@@ -166,11 +160,10 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
 
 def _more_steps(left: UnfinishedSection) -> str:
     """How many further steps are certain to be needed, or how many the rest fills where that is more."""
-    rest = [getattr(left, term) for term in ("bytes_moved", "replicas_moved", "leaders_changed")]
-    most = [getattr(left.limits, term) for term in ("bytes_moved", "replicas_moved", "leaders_changed")]
-    fills = max((-(-much // of) for much, of in zip(rest, most, strict=True) if much is not None and of), default=0)
-    if fills > left.steps_at_least:
-        return f"about {counted(fills, 'more step')}"
+    limits = structs.asdict(left.limits)
+    fills = [-(-much // most) for term, most in limits.items() if most and (much := getattr(left, term)) is not None]
+    if fills and max(fills) > left.steps_at_least:
+        return f"about {counted(max(fills), 'more step')}"
     return f"at least {counted(left.steps_at_least, 'more step')}"
 
 
@@ -191,8 +184,7 @@ def _made(plan: Plan) -> str:
         return ""
     lists = [replicas for topic in topics for replicas in topic.replicas]
     created = sum(not topic.partitions_before for topic in topics)
-    exist = len(topics) - created
-    kinds = [(created, "new topic"), (exist, "existing topic")]
+    kinds = [(created, "new topic"), (len(topics) - created, "existing topic")]
     of = " and ".join(counted(count, kind) for count, kind in kinds if count)
     return f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {of}."
 
@@ -239,10 +231,8 @@ def _moved(plan: Plan) -> str:
     removed, removes = _removed(plan)
     joined = "; " if _compared(plan) or removed else " and "
     if not any(moves):
-        reordered = sum(
-            row.replicas != row.replicas_before and len(row.replicas) == len(row.replicas_before)
-            for row in plan.partitions
-        )
+        lists = ((row.replicas_before, row.replicas) for row in plan.partitions)
+        reordered = sum(before != after and len(before) == len(after) for before, after in lists)
         does = [removes] if removed else []
         does += [f"reorders {counted(reordered, 'replica list')}"] if reordered else []
         none = "Copies nothing between brokers" if plan.log_dirs and plan.log_dirs.moves else "Copies no data"

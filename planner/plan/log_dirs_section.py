@@ -5,6 +5,7 @@ Also the terms, the missed windows and the warnings that log dirs add to the pla
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from planner.execution.batch_cutting import Batch
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
@@ -64,9 +65,7 @@ def relaxed(planned: DirPlan | None) -> Iterator[RelaxedRow]:
     """A row of `balance.relaxed` for each broker with a log dir outside its window: the one farthest from its share."""
     if planned is None:
         return
-    for each in planned.brokers:
-        if not each.packed.outside_bytes:
-            continue
+    for each in (broker for broker in planned.brokers if broker.packed.outside_bytes):
         shares = _shares(each)
         total = sum(state.after.size_bytes for state, _ in shares)
         percent, state, (least, most) = max(
@@ -92,7 +91,7 @@ def with_terms(terms: Sequence[TermRow], planned: DirPlan | None) -> tuple[TermR
     """The plan's terms; if log dirs are planned, each group also has its term on log dirs, at its end."""
     if planned is None:
         return tuple(terms)
-    now, then = _fullest_above_share(planned, after=False), _fullest_above_share(planned, after=True)
+    now, then = _fullest_above_share(planned, "before"), _fullest_above_share(planned, "after")
     moved = sum(each.packed.bytes_moved for each in planned.brokers)
     of_dirs = (
         term("fairness", "fullest_log_dir", "% above share", (now, now, then)),
@@ -106,18 +105,16 @@ def warnings(planned: DirPlan | None) -> Iterator[str]:
     """Brokers and replicas that aren't part of the packing, with the reason."""
     if planned is None:
         return
-    for why, count in Counter(why for _, why in planned.left_out).items():
+    for why in dict.fromkeys(why for _, why in planned.left_out):
         ids = [broker for broker, each in planned.left_out if each == why]
-        more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+        more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
         yield f"log dirs of {brokers(ids[:_SHOWN])}{more} aren't planned: {why}; Kafka chooses there"
-    unplaced = {each.broker: each.unplaced for each in planned.brokers if each.unplaced}
-    if unplaced:
+    if unplaced := {each.broker: each.unplaced for each in planned.brokers if each.unplaced}:
         yield (
             f"{counted(sum(unplaced.values()), 'replica')} on {brokers(unplaced)}: in no log dir that answered, or "
             "with too long a name to move between log dirs; counted in no log dir"
         )
-    moving = sum(each.moving for each in planned.brokers)
-    if moving:
+    if moving := sum(each.moving for each in planned.brokers):
         yield (
             f"{counted(moving, 'replica')} already moving between log dirs: counted in the new log dir, and left alone"
         )
@@ -162,12 +159,11 @@ def _shares(each: BrokerDirs) -> list[tuple[DirState, float]]:
     return [(state, weight / sum(weights)) for state, weight in zip(usable, weights, strict=True)]
 
 
-def _fullest_above_share(planned: DirPlan, *, after: bool) -> float:
+def _fullest_above_share(planned: DirPlan, side: Literal["before", "after"]) -> float:
     """How far the fullest log dir of any broker is above its share, in percent of the share."""
-    most = 0.0
+    above = [0.0]
     for each in planned.brokers:
-        shares = _shares(each)
-        held = [(state.after if after else state.before).size_bytes for state, _ in shares]
-        fair = [share * sum(held) for _, share in shares]
-        most = max([most, *(100 * (size / share - 1) for size, share in zip(held, fair, strict=True) if share)])
-    return round(most, 2)
+        held = [(getattr(state, side).size_bytes, share) for state, share in _shares(each)]
+        total = sum(size for size, _ in held)
+        above += [100 * (size / (share * total) - 1) for size, share in held if share * total]
+    return round(max(above), 2)

@@ -37,7 +37,10 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
         for topic in spec.cluster.topics
         if topic.name in concerned
     }
-    placed = _placed(problem, assignment)
+    ids, placed = problem.broker_ids, dict[str, TopicLists]()
+    for row in np.flatnonzero(problem.is_new).tolist():
+        replicas = tuple(ids[[at for at in assignment[row] if at >= 0]].tolist())
+        placed.setdefault(problem.topic_names[problem.topic_of[row]], []).append(replicas)
     return NewPartitionsSection(
         topics=tuple(
             NewPartitionsRow(
@@ -54,16 +57,6 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
         ),
         compared=_compared(Board.of(problem, assignment, asked), placed, today),
     )
-
-
-def _placed(problem: Problem, assignment: IntArray) -> dict[str, TopicLists]:
-    """The replica lists that an assignment (P, W) has for new partitions, as broker ids: by topic, then partition."""
-    ids = problem.broker_ids.tolist()
-    found: dict[str, TopicLists] = {}
-    for row in np.flatnonzero(problem.is_new).tolist():
-        replicas = tuple(ids[broker] for broker in assignment[row].tolist() if broker >= 0)
-        found.setdefault(problem.topic_names[problem.topic_of[row]], []).append(replicas)
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """The sections of the plan document that compare: the plan beside its alternatives, and the Pareto front."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -20,11 +21,9 @@ from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import candidates_file
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, generated
 from planner.sweep.candidates import candidates as candidates_of
-from planner.sweep.choice import Chosen, Swept, rule_of, rule_text, scores
+from planner.sweep.choice import Chosen, Row, Swept, rule_of, rule_text, scores
 from planner.sweep.evaluate import evaluated
 from planner.sweep.sweep_result import best, ranking_of, sampled
-
-Row = Mapping[str, Any]
 
 _COMPARED = (
     "candidate",
@@ -163,12 +162,10 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
 
 def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.CandidatesSection:
     """How many candidates were tried of each strategy, and the one that the plan can be made from again."""
-    counts: dict[str, int] = {}
-    problem = tried[chosen.at].problem
+    counts = Counter[str]()
     for each in tried:
-        for strategy, count in each.result.by_strategy.items():
-            counts[strategy] = counts.get(strategy, 0) + count
-    return searched(problem, counts, chosen.row, candidates_file.digest(scores(tried)))
+        counts.update(each.result.by_strategy)
+    return searched(tried[chosen.at].problem, dict(counts), chosen.row, candidates_file.digest(scores(tried)))
 
 
 def searched(

@@ -10,7 +10,6 @@ from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.comparison_types import THIS_PLAN
-from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 
 
@@ -45,7 +44,12 @@ def _contradictions(plan: Plan) -> Iterator[str]:
         yield from _distinct(f"$.topics[{at}].replication_factor_before", row.replication_factor_before)
     yield from _partitions(plan)
     yield from _batches(plan)
-    yield from _new_partitions(plan)
+    for at, new in enumerate(plan.new_topics):
+        path, made = f"$.new_partitions.topics[{at}].replicas", new.partitions - new.partitions_before
+        for number, replicas in enumerate(new.replicas):
+            yield from _distinct(f"{path}[{number}]", replicas)
+        if len(new.replicas) != made:
+            yield f"{path} has {len(new.replicas)} items; allowed: {made}, one a new partition"
 
 
 def _brokers(plan: Plan) -> Iterator[str]:
@@ -58,8 +62,8 @@ def _brokers(plan: Plan) -> Iterator[str]:
     # The traffic of one broker or rack, before or after, is known if that of all others is.
     tables: tuple[tuple[str, Sequence[BrokerRow | RackRow]], ...] = (("brokers", plan.brokers), ("racks", plan.racks))
     for name, table in tables:
-        rows = [(f"$.{name}[{at}].before", row.before) for at, row in enumerate(table)]
-        rows += [(f"$.{name}[{at}].after", row.after) for at, row in enumerate(table)]
+        sides = ("before", "after")
+        rows = [(f"$.{name}[{at}].{side}", getattr(row, side)) for side in sides for at, row in enumerate(table)]
         for key in ("network_in", "network_out"):
             unknown = [path for path, each in rows if getattr(each, key) is None]
             if unknown and len(unknown) < len(rows):
@@ -67,7 +71,7 @@ def _brokers(plan: Plan) -> Iterator[str]:
 
 
 def _partitions(plan: Plan) -> Iterator[str]:
-    """Each partition once, of a topic of the plan, its replicas on distinct brokers of the plan."""
+    """Each once, of a topic of the plan; on distinct brokers of the plan, as many log dirs as replicas; led by one."""
     yield from _once("$.partitions", "partition", [row.key for row in plan.partitions])
     brokers = {row.id for row in plan.brokers}
     counts = {row.name: row.partitions for row in plan.topics}
@@ -77,21 +81,16 @@ def _partitions(plan: Plan) -> Iterator[str]:
             yield f"{path}.topic is {row.topic!r}, which isn't in $.topics; allowed: {_some(counts)}"
         elif row.partition >= counts[row.topic]:
             yield f"{path}.partition is {row.partition}; allowed: below {counts[row.topic]}, as $.topics says"
-        yield from _replicas(path, row, brokers)
-
-
-def _replicas(path: str, row: PartitionRow, brokers: set[int]) -> Iterator[str]:
-    """Brokers that the plan has, each once; as many log dirs as replicas; today's leader is one of them."""
-    sides = (("_before", row.replicas_before, row.log_dirs_before), ("", row.replicas, row.log_dirs))
-    for side, replicas, dirs in sides:
-        strange = [broker for broker in replicas if broker not in brokers]
-        if strange:
-            yield f"{path}.replicas{side} has broker {strange[0]}, which isn't in $.brokers; allowed: {_some(brokers)}"
-        yield from _distinct(f"{path}.replicas{side}", replicas)
-        if dirs is not None and len(dirs) != len(replicas):
-            yield f"{path}.log_dirs{side} has {len(dirs)} items; allowed: {len(replicas)}, one a replica"
-    if row.leader_before is not None and row.leader_before not in row.replicas_before:
-        yield f"{path}.leader_before is {row.leader_before}; allowed: null, {_some(row.replicas_before)}"
+        sides = (("_before", row.replicas_before, row.log_dirs_before), ("", row.replicas, row.log_dirs))
+        for side, replicas, dirs in sides:
+            to = f"{path}.replicas{side}"
+            if strange := [broker for broker in replicas if broker not in brokers]:
+                yield f"{to} has broker {strange[0]}, which isn't in $.brokers; allowed: {_some(brokers)}"
+            yield from _distinct(to, replicas)
+            if dirs is not None and len(dirs) != len(replicas):
+                yield f"{path}.log_dirs{side} has {len(dirs)} items; allowed: {len(replicas)}, one a replica"
+        if row.leader_before is not None and row.leader_before not in row.replicas_before:
+            yield f"{path}.leader_before is {row.leader_before}; allowed: null, {_some(row.replicas_before)}"
 
 
 def _batches(plan: Plan) -> Iterator[str]:
@@ -114,17 +113,6 @@ def _batches(plan: Plan) -> Iterator[str]:
     for at, (key, row) in enumerate(rows.items()):
         if batches and key not in moved and set(row.replicas) != set(row.replicas_before):
             yield f"$.partitions[{at}] ({key[0]}-{key[1]}) moves in no batch; allowed: in one or more of $.batches"
-
-
-def _new_partitions(plan: Plan) -> Iterator[str]:
-    """As many lists of replicas as partitions are made."""
-    for at, row in enumerate(plan.new_partitions.topics if plan.new_partitions else ()):
-        for number, replicas in enumerate(row.replicas):
-            yield from _distinct(f"$.new_partitions.topics[{at}].replicas[{number}]", replicas)
-        made = row.partitions - row.partitions_before
-        if len(row.replicas) != made:
-            path = f"$.new_partitions.topics[{at}].replicas"
-            yield f"{path} has {len(row.replicas)} items; allowed: {made}, one a new partition"
 
 
 def _distinct(path: str, numbers: Sequence[int]) -> Iterator[str]:

@@ -58,18 +58,17 @@ class _WeekJudge:
         problem, loads = self.week.problem, self.week.loads(assignment, leaders)
         first = np.flatnonzero(above_in > 0)
         moved = adding(problem, assignment).sum(axis=1) * problem.size_bytes
-        worst = []
-        for way, of_way in enumerate(loads):
-            broker, hour = (int(at) for at in np.unravel_index(of_way.argmax(), of_way.shape))
-            worst.append(
-                WorstHourRow(
-                    broker=int(problem.broker_ids[broker]),
-                    hour=hour,
-                    name=hour_name(hour, self.zone),
-                    bytes_per_sec=int(of_way[broker, hour]),
-                    topics=self.topics(way, assignment, leaders, (broker, hour)),
-                )
+        at_worst = [[int(at) for at in np.unravel_index(of_way.argmax(), of_way.shape)] for of_way in loads]
+        worst = [
+            WorstHourRow(
+                broker=int(problem.broker_ids[broker]),
+                hour=hour,
+                name=hour_name(hour, self.zone),
+                bytes_per_sec=int(loads[way][broker, hour]),
+                topics=self.topics(way, assignment, leaders, (broker, hour)),
             )
+            for way, (broker, hour) in enumerate(at_worst)
+        ]
         return HoursState(
             bytes_moved=int(moved.sum()),
             network_in=worst[0],
@@ -107,7 +106,7 @@ def stated(spec: Spec) -> dict[str, Any]:
         fetch_from="nearest replica" if of.nearest else "leader",
         cross_rack_per_gib_millionths=of.per_gib,
     )
-    growth: dict[str, int] = {}
+    growth = dict[str, int]()
     if spec.week is not None or spec.limits.months_until_full is not None:
         names = [topic.name for topic in build_problem.topics_after(spec)]
         growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
@@ -217,10 +216,9 @@ def _known(above: int) -> int | None:
 
 def _of_mean(problem: Problem, swept: SweepResult) -> IntArray | None:
     # A valid optimum at the problem's balance, made for no scenario.
-    wanted = {knob: str(getattr(problem.balance, knob)) for knob in WINDOWS}
-    wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS}
-    rows = (each for each in swept.scores.to_pylist() if wanted.items() <= each.items() and not each["violations"])
-    row = next(rows, None)
+    wanted: dict[str, str | int] = {knob: str(getattr(problem.balance, knob)) for knob in WINDOWS}
+    wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS, "violations": 0}
+    row = next((each for each in swept.scores.to_pylist() if wanted.items() <= each.items()), None)
     if row is None:
         return None
     try:

@@ -248,16 +248,19 @@ class WorstHourRow(Section, frozen=True, kw_only=True):
     ]
 
 
+HoursAbove = Annotated[
+    Count | None,
+    doc("Hours of brokers with more traffic, in or out, than capacity.network; null where no broker states it."),
+]
+
+
 class HoursState(Section, frozen=True, kw_only=True):
     """All 168 hours of the week under one assignment."""
 
     bytes_moved: Annotated[Count, doc("Bytes that are copied to get there.")]
     network_in: Annotated[WorstHourRow, doc("The worst hour of traffic in.")]
     network_out: Annotated[WorstHourRow, doc("The worst hour of traffic out.")]
-    above_capacity: Annotated[
-        Count | None,
-        doc("Hours of brokers with more traffic, in or out, than capacity.network; null where no broker states it."),
-    ]
+    above_capacity: HoursAbove
     months_until_above_capacity: Annotated[
         Count | None,
         doc(
@@ -288,10 +291,7 @@ class StateOfMonth(Section, frozen=True, kw_only=True):
     """The hours of the week under one assignment, so many months from now."""
 
     bytes_per_sec: Annotated[Count, doc("The highest traffic of any broker in any hour, in or out, in bytes a second.")]
-    above_capacity: Annotated[
-        Count | None,
-        doc("Hours of brokers with more traffic, in or out, than capacity.network; null where no broker states it."),
-    ]
+    above_capacity: HoursAbove
 
 
 class MonthOfGrowthRow(Section, frozen=True, kw_only=True):
