@@ -1,6 +1,5 @@
 """What was asked and chosen: tables of gates, windows, terms, the front, variants, alternatives; the proof in words."""
 
-from operator import attrgetter
 from typing import Any
 
 from planner.execution.limits_and_safety import LimitRow, gate_cells
@@ -110,11 +109,7 @@ def terms(plan: Plan) -> Table[TermRow]:
         column("Group", lambda row: Strong(row.group), numeric=False, narrow="\nTerms", grouped=True),
         column("Term", lambda row: formats.term_name(row.name), numeric=False, narrow=""),
         column("\nToday", lambda row: Quantity(row.today, row.unit)),
-        column(
-            "If nothing\nmoves",
-            lambda row: Quantity(row.if_nothing_moves, row.unit),
-            wide=not still,
-        ),
+        column("If nothing\nmoves", lambda row: Quantity(row.if_nothing_moves, row.unit), wide=not still),
         column("\nPlan", reached),
         column("\nLimit", limit),
         column("\nUnit", lambda row: formats.unit_of(row.unit), numeric=False),
@@ -128,8 +123,7 @@ def _figures(plan: Plan) -> tuple[Column[Any], ...]:
     column = Column[FrontFigures]
 
     def stood(row: FrontFigures) -> str:
-        scenarios = len(plan.scenarios)
-        return f"{formats.number(scenarios - row.scenarios_missed)} of {formats.number(scenarios)}"
+        return f"{number(len(plan.scenarios) - row.scenarios_missed)} of {number(len(plan.scenarios))}"
 
     def above_least(row: FrontFigures) -> Value:
         known = plan.cluster.sizes_known
@@ -224,19 +218,17 @@ def compared(plan: Plan) -> Table[ComparedRow]:
 
 def placed_new(plan: Plan) -> Table[PlacementRow]:
     """How even the cluster is with the new partitions, beside Kafka's own placements of them."""
-    keys = zip(sentences.EVENNESS, ("Spread: replicas", "leaders", "Within a topic: replicas", "leaders"), strict=True)
-    narrow = ("spread:\nreplicas", "\nleaders", "in a topic:\nreplicas", "\nleaders")
+    column = Column[PlacementRow]
     columns = (
-        Column[PlacementRow]("Placed by", lambda row: row.label, numeric=False, narrow="\nNew partitions"),
-        *(
-            Column[PlacementRow](heading, attrgetter(key), narrow=short)
-            for (key, heading), short in zip(keys, narrow, strict=True)
-        ),
+        column("Placed by", lambda row: row.label, numeric=False, narrow="\nNew partitions"),
+        column("Spread: replicas", lambda row: row.replica_spread, narrow="spread:\nreplicas"),
+        column("leaders", lambda row: row.leader_spread, narrow="\nleaders"),
+        column("Within a topic: replicas", lambda row: row.topic_replica_spread, narrow="in a topic:\nreplicas"),
+        column("leaders", lambda row: row.topic_leader_spread, narrow="\nleaders"),
     )
-    rows = sentences.placed_new(plan)
     return Table(
         "placement",
-        rows,
+        sentences.placed_new(plan),
         columns,
         "placed-new",
         "New partitions, compared with Kafka's own placement",
@@ -295,8 +287,7 @@ def kafkas_tool(plan: Plan) -> str:
         falls_short = f", and {counted(best.left_to_change, 'partition')} would not be as asked"
     elif best.moves_unforced:
         falls_short = f"{whole} and also move replicas that can stay"
-    runs = best.label.rpartition(" ")[2].replace(",", "")
-    simulated = f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
+    simulated = f"{best.label.removeprefix('Kafka --generate, ')} simulated runs"
     does = "--generate would copy"
     if plan.changes.set_replication_factor:
         does = "--generate can't change replication factors; its placement with the new factors would copy"
@@ -305,10 +296,9 @@ def kafkas_tool(plan: Plan) -> str:
 
 def _less_or_more_even(plan: Plan, best: ComparedRow) -> str:
     """How even another plan is beside this one: by the targets; by the worst broker where both miss some."""
-    this = "this step" if plan.unfinished else THIS_PLAN
-    own = next((row for row in plan.compared if row.label == THIS_PLAN), None)
+    this, own = "this step" if plan.unfinished else THIS_PLAN, plan.own_row
     if best.balance_kept:
-        return "" if own is None or own.balance_kept else f" and be more even than {this}"
-    if own is None or own.balance_kept or best.imbalance_percent > own.imbalance_percent:
+        return "" if own.balance_kept else f" and be more even than {this}"
+    if own.balance_kept or best.imbalance_percent > own.imbalance_percent:
         return f" and be less even than {this}"
     return f" and be more even than {this}" if best.imbalance_percent < own.imbalance_percent else ""

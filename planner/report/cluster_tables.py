@@ -201,17 +201,8 @@ def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
 def largest_log_dir_moves(plan: Plan, at_most: int) -> list[Value]:
     """The largest of those, as `orders-3 /d1 → /d2 on broker 4`."""
     moves = sorted(plan.log_dirs.moves if plan.log_dirs else (), key=lambda row: -(row.size_bytes or 0))
-    return [
-        Joined(
-            (
-                Name(row.name, 60),
-                " ",
-                Change(Name(row.log_dir_before, 60), Name(row.log_dir, 60)),
-                f" on broker {row.broker}",
-            )
-        )
-        for row in moves[:at_most]
-    ]
+    shown = ((row, Change(Name(row.log_dir_before, 60), Name(row.log_dir, 60))) for row in moves[:at_most])
+    return [Joined((Name(row.name, 60), " ", path, f" on broker {row.broker}")) for row, path in shown]
 
 
 def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
@@ -326,8 +317,7 @@ def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
     column = Column[tuple[str, str, WorstHourRow]]
 
     def topics(row: WorstHourRow) -> str:
-        each = (f"{printable(part.topic, _LONGEST_NAMED)} {_rate(part.bytes_per_sec)}" for part in row.topics)
-        return ", ".join(each)
+        return ", ".join(f"{printable(each.topic, _LONGEST_NAMED)} {_rate(each.bytes_per_sec)}" for each in row.topics)
 
     columns = (
         column("Worst hour", lambda row: f"{row[0]}, {row[1]}", numeric=False),
@@ -351,9 +341,8 @@ def months_of_hours(plan: Plan) -> Table[MonthOfGrowthRow]:
         ),
     ]
     if rows and rows[0].plan.above_capacity is not None:
-        columns.append(
-            column("Hours above capacity", lambda row: Change(row.today.above_capacity, row.plan.above_capacity))
-        )
+        above = column("Hours above capacity", lambda row: Change(row.today.above_capacity, row.plan.above_capacity))
+        columns.append(above)
     return Table("month", rows, tuple(columns), "months-of-hours", "Worst hours with each month's growth")
 
 

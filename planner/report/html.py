@@ -24,7 +24,7 @@ from planner.plan.document.plan_types import Plan
 from planner.report import cluster_tables, plan_view, plot_movement, plots, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
-from planner.report.view import Lines, Table, Value, View, ViewSection, Writer, left_out_here, sort_key, written
+from planner.report.view import Lines, Table, Value, View, Writer, left_out_here, sort_key, written
 
 # A page opens at once with that many rows; whoever needs all of them has their source.
 MOST_ROWS = 500
@@ -65,19 +65,13 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
 
     `pages` are those of other commands that the plan tells.
     """
-    moved = plot_movement.movement(plan)
+    moved, script = plot_movement.movement(plan), _shipped("report.js")
     drawn = plots.draw(plan, moved)
-    page = _page(plan_view.sections(plan, moved), plan, {plot.name: plot for plot in drawn}, pages).encode()
-    return {"report.html": page, **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
-
-
-def _page(sections: Sequence[ViewSection], plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[View]) -> str:
-    script = _shipped("report.js")
     searched: list[tuple[str, str, Table[Any], int]] = [("topics", "Topics", cluster_tables.topics(plan), MOST_TOPICS)]
     if plan.partitions:
         moves = cluster_tables.partitions(plan)
         searched.insert(0, ("moves", "Every change, partition by partition", moves, MOST_MOVES))
-    return _template("report.html.j2").render(
+    page = _template("report.html.j2").render(
         # Everything above the first plot.
         cluster=printable(plan.cluster.name),
         first_step=headline.first_step(plan),
@@ -87,8 +81,8 @@ def _page(sections: Sequence[ViewSection], plan: Plan, drawn: Mapping[str, Plot]
         figures=_figures(plan),
         plan_id=plan.plan_id,
         inputs=[(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]],
-        sections=sections,
-        drawn=drawn,
+        sections=plan_view.sections(plan, moved),
+        drawn={plot.name: plot for plot in drawn},
         source=SOURCE,
         pages=pages,
         searched=searched,
@@ -97,6 +91,7 @@ def _page(sections: Sequence[ViewSection], plan: Plan, drawn: Mapping[str, Plot]
         # No other script runs, whatever a name from the cluster might have smuggled in.
         script_digest=b64encode(sha256(script.encode()).digest()).decode(),
     )
+    return {"report.html": page.encode(), **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
 
 
 def view_page(view: View, drawn: Mapping[str, Plot]) -> bytes:

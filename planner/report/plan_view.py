@@ -90,32 +90,26 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
         where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
     if not plan.has_something_to_do:
         return Lines((Joined(written),))
-    again = ("Then capture the state again and plan the next step: ", Name("planner whatif"), ".")
-    throttle = plan.execution.throttle_bytes_per_sec
-    limited: tuple[tuple[Value, ...], ...] = ()
-    if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
-        told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the"
-        limited = ((f"{told} end, even if the run fails.",),)
-    log_dirs = ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
-    back = verdict.copied_back(plan)
-    no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
-    first = headline.before_anything(plan)
-    lines: tuple[tuple[Value, ...], ...] = (
-        written,
-        *no_addresses,
-        *(((f"First: {first}.",),) if first else ()),
+    lines = [written]
+    if not plan.cluster.bootstrap_servers:
+        lines.append((f"Addresses: {NO_ADDRESSES}.",))
+    if first := headline.before_anything(plan):
+        lines.append((f"First: {first}.",))
+    lines += [
         (f"Dry run{where}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
-        *limited,
-        *((again,) if plan.unfinished else ()),
-        (
-            "Roll back: ",
-            Name("ansible-playbook rollback.yml"),
-            f" restores every partition's old replica list and leader{log_dirs}"
-            f"; it copies {back}"
-            f"{'; new topics and partitions stay' if plan.new_topics else ''}.",
-        ),
-    )
+    ]
+    throttle = plan.execution.throttle_bytes_per_sec
+    if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
+        told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the"
+        lines.append((f"{told} end, even if the run fails.",))
+    if plan.unfinished:
+        lines.append(("Then capture the state again and plan the next step: ", Name("planner whatif"), "."))
+    back = " restores every partition's old replica list and leader"
+    back += ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
+    back += f"; it copies {verdict.copied_back(plan)}"
+    back += "; new topics and partitions stay" if plan.new_topics else ""
+    lines.append(("Roll back: ", Name("ansible-playbook rollback.yml"), f"{back}."))
     return Lines(tuple(map(Joined, lines)), "command")
 
 

@@ -47,9 +47,8 @@ def asked_for(plan: Plan, at_most: int) -> str:
     asked = changes(plan.changes, at_most)
     if plan.changes.rebalance != "all" or bound_and_proof.asks_for_balance(plan):
         return asked
-    return (
-        asked.removesuffix("rebalance: all") + f"keep {'the caps' if caps(plan) else 'the rules'} (no balance targets)"
-    )
+    kept = "the caps" if caps(plan) else "the rules"
+    return f"{asked.removesuffix('rebalance: all')}keep {kept} (no balance targets)"
 
 
 def rules(plan: Plan, longest: int) -> Iterator[tuple[str, Sentence]]:
@@ -74,8 +73,7 @@ def caps(plan: Plan) -> str:
         stated = (broker.max_replicas, "replica"), (broker.max_leaders, "leader")
         named = [counted(cap, what) for cap, what in stated if cap is not None]
         named += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
-        said = " and ".join(named)
-        by_caps.setdefault(said, []).append(broker.id)
+        by_caps.setdefault(" and ".join(named), []).append(broker.id)
 
     def where(ids: Sequence[int]) -> str:
         if len(ids) == len(stays):
@@ -108,26 +106,21 @@ def apart(plan: Plan) -> str:
     """Topics that share no broker, or no rack, with what each has: `orders on brokers 1, 2; payments on brokers 3, 4`;
     what the choice of these is worth, and how far a first step is from it.
     """
-    racks = {row.id: row.rack for row in plan.brokers}
+    racks = {row.id: row.rack or "" for row in plan.brokers}
     # No split of who leads copies less than the least of all plans.
     least = plan.bound.bytes_moved <= plan.bound.least_bytes_moved and plan.bound.method != "none"
 
     def held(by: ApartBy, ids: Sequence[int]) -> str:
-        names = sorted({racks[each] or "" for each in ids})
+        names = sorted({racks[each] for each in ids})
         return f"rack{'s' if len(names) > 1 else ''} {', '.join(names)}" if "rack" in by else brokers(sorted(ids))
 
-    groups = [
-        "; ".join(
-            f"{topics} {_HAVE[rule.by]} {held(rule.by, ids)}"
-            for topics, ids in zip(rule.topics, rule.sides, strict=True)
-        )
-        + (
-            ""
-            if rule.proven or (least and rule.by.endswith(LEADERS))
-            else f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)"
-        )
-        for rule in plan.spec.apart or ()
-    ]
+    groups = []
+    for rule in plan.spec.apart or ():
+        sides = zip(rule.topics, rule.sides, strict=True)
+        told = "; ".join(f"{topics} {_HAVE[rule.by]} {held(rule.by, ids)}" for topics, ids in sides)
+        if not rule.proven and not (least and rule.by.endswith(LEADERS)):
+            told += f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)"
+        groups.append(told)
     return _groups(plan, groups)
 
 
@@ -150,14 +143,13 @@ def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def terraform_news(plan: Plan) -> str:
     """What the folder's tfvars say that Terraform doesn't know yet, and what they leave out; empty without news."""
-    grown = {topic.topic for topic in plan.new_topics}
-    told = plan.declared_topics
-    changed = sum(topic.name in told and (_resized(topic) or topic.name in grown) for topic in plan.topics)
-    left_out = len(plan.topics) - len(told)
-    if not changed:
+    grown, told = {topic.topic for topic in plan.new_topics}, plan.declared_topics
+    sized = {topic.name for topic in plan.topics if _resized(topic)}
+    if told.keys().isdisjoint(sized | grown):
         return ""
+    left_out = len(plan.topics) - len(told)
     new = sum(not topic.partitions_before for topic in plan.new_topics)
-    resized = sum(topic.name in told and _resized(topic) and topic.name not in grown for topic in plan.topics)
+    resized = len(told.keys() & sized - grown)
     kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
     said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
     missing = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"

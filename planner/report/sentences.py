@@ -61,20 +61,11 @@ def completes(plan: Plan, row: CandidateFigures) -> str:
         return f"{number(left)} left"
     if not row.balance_kept:
         return "not even"
-    # Of the changes that the plan makes, not of another variant's.
-    match row:
-        case ParetoRow():
-            as_planned = row.variant == plan.choice.variant
-        case VariantRow():
-            as_planned = row.name == plan.choice.variant
-        case _:
-            as_planned = True
-    return "nearest" if as_planned and over_brokers(plan) else "yes"
-
-
-def over_brokers(plan: Plan) -> list[RelaxedRow]:
-    """The windows over brokers that are not met; those of log dirs are each of one broker."""
-    return [each for each in plan.balance.relaxed if each.window != "log_dirs"]
+    # Of the changes that the plan makes, not of another variant's; windows of log dirs are each of one broker.
+    planned = plan.choice.variant
+    variant = row.variant if isinstance(row, ParetoRow) else row.name if isinstance(row, VariantRow) else planned
+    relaxed = any(each.window != "log_dirs" for each in plan.balance.relaxed)
+    return "nearest" if variant == planned and relaxed else "yes"
 
 
 def above(row: CandidateFigures) -> str:
@@ -115,17 +106,13 @@ def hours(plan: Plan) -> tuple[str, ...]:
     planned = ", ".join(row.name for row in of.planned)
     if not max(row.bytes_per_sec for row in (of.today.network_in, of.today.network_out)):
         return ("no partition has traffic in any hour",)
-    ways = ((of.today.network_in, of.plan.network_in), (of.today.network_out, of.plan.network_out))
+    ways = (("in", of.today.network_in, of.plan.network_in), ("out", of.today.network_out, of.plan.network_out))
     worst = ", ".join(
         f"{way} {_worst_hour(before, other=(after.broker, after.name))} → {_worst_hour(after)}"
-        for way, (before, after) in zip(("in", "out"), ways, strict=True)
+        for way, before, after in ways
     )
-    above = (
-        ""
-        if not (of.today.above_capacity or of.plan.above_capacity)
-        else f"; hours of brokers above capacity: {number(of.today.above_capacity or 0)} → "
-        f"{number(of.plan.above_capacity or 0)}"
-    )
+    now, then = of.today.above_capacity or 0, of.plan.above_capacity or 0
+    above = f"; hours of brokers above capacity: {number(now)} → {number(then)}" if now or then else ""
     return (
         *((f"planned for the mean and for {planned}",) if planned else ()),
         f"worst broker in the worst of 168 hours, today → plan: {worst}{above}",
@@ -263,12 +250,8 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != getattr(wanted, name)]
     if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
         unlike.append(f"scenarios {point.scenarios}")
-    return printable(
-        of + (", ".join(unlike) or bound_and_proof.targets(plan).replace("the targets", "the same targets"))
-    )
-
-
-EVENNESS = ("replica_spread", "leader_spread", "topic_replica_spread", "topic_leader_spread")
+    same = bound_and_proof.targets(plan).replace("the targets", "the same targets")
+    return printable(of + (", ".join(unlike) or same))
 
 
 def placed_new(plan: Plan) -> Sequence[PlacementRow]:
@@ -305,7 +288,6 @@ def spread_out(points: Sequence[ParetoRow], at_most: int) -> list[ParetoRow]:
 def pace(plan: Plan) -> str:
     """How many batches, and the least time they take at the throttle."""
     batches, throttle = plan.batches, plan.execution.throttle_bytes_per_sec
-    times = [batch.seconds_at_throttle for batch in batches]
     waiting = sum(batch.leaderless for batch in batches)
     last = "the last is" if waiting == 1 else f"the last {number(waiting)} are"
     shown = counted(len(batches), "batch") + (f" ({last} skipped without leaders)" if waiting else "")
@@ -315,13 +297,13 @@ def pace(plan: Plan) -> str:
         return f"{shown}{each}, nothing to copy"
     if throttle is None:
         return f"{shown}, not throttled"
-    known = [seconds for seconds in times if seconds is not None]
-    least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
-    if least is None and plan.cluster.sizes_known:
-        return f"{shown}; never complete at {stated(throttle)}/s per broker"
-    if least is None:
-        return f"{shown}, time unknown without sizes; throttled to {stated(throttle)}/s per broker"
-    return f"{shown}, at least {duration(least)} at {stated(throttle)}/s per broker"
+    rate = f"{stated(throttle)}/s per broker"
+    if not plan.cluster.sizes_known:
+        return f"{shown}, time unknown without sizes; throttled to {rate}"
+    known = [batch.seconds_at_throttle for batch in batches if batch.seconds_at_throttle is not None]
+    if len(known) < len(batches):
+        return f"{shown}; never complete at {rate}"
+    return f"{shown}, at least {duration(sum(known))} at {rate}"
 
 
 def derived(plan: Plan) -> str:
@@ -370,8 +352,6 @@ def _why_elected(row: PartitionRow) -> str:
         return "because the leader's replica moves away"
     if row.reason in ("leader_rule", "together"):
         return _REASONS[row.reason]
-    return (
-        "to balance leaders"
-        if row.leader_before == row.replicas_before[0]
-        else "because today's leader isn't the preferred one"
-    )
+    if row.leader_before == row.replicas_before[0]:
+        return "to balance leaders"
+    return "because today's leader isn't the preferred one"

@@ -50,7 +50,12 @@ _LIMITED = {
     "capacity.max_disk": "bytes on a capped broker",
 }
 _OF_LEADERS = ("leaders", "network_out")
-_MEASURED = ("bytes_moved", "cross_rack_bytes", "replicas_moved", "leaders_changed")
+_MOVED = {
+    "bytes_moved": "copied",
+    "cross_rack_bytes": "copied between racks",
+    "replicas_moved": "replicas copied",
+    "leaders_changed": "leaders changed",
+}
 # Name in the YAML, what it is called, what a broker holds of it, and the unit.
 _LOADS: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
     ("replicas", "replicas per broker", lambda held: held.replicas, "replicas"),
@@ -83,6 +88,10 @@ def facts(plan: Plan) -> Facts:
     does = bool(plan.partitions)
     # More to choose from than the balance asked for.
     had_a_choice = bool(plan.variants) or (does and plan.choice.rule != "asked")
+    chosen = headline.chosen(plan)
+    if plan.unfinished and plan.choice.rule == "within_budget":
+        # Without the figures, which the headline has.
+        chosen = chosen.partition(": copies ")[0] if does else ""
     duration = sentences.pace(plan)
     if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
         default = next((row.why for row in plan.execution.derived if row.key == "execution.throttle"), None)
@@ -100,7 +109,7 @@ def facts(plan: Plan) -> Facts:
         ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),
         ("Leaders", sentences.elections(plan) if verdict.replicas_copied(plan) or dirs_move else ""),
-        ("Chosen", _chosen(plan) if had_a_choice else ""),
+        ("Chosen", chosen if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Alternative", _needed(plan) if does else ""),
         ("Proof", choice_tables.proof(plan) if verdict.replicas_copied(plan) else choice_tables.proof_in_brokers(plan)),
@@ -119,10 +128,10 @@ def _cluster(plan: Plan) -> Value:
         there = [broker for broker in plan.brokers if broker.role != absent]
         return len(there), len({broker.rack for broker in there if broker.rack is not None})
 
-    today, after = brokers_and_racks("added"), brokers_and_racks("removed")
-    (brokers, racks), (brokers_after, racks_after) = today, after
+    brokers, racks = brokers_and_racks("added")
+    brokers_after, racks_after = brokers_and_racks("removed")
     then = ""
-    if today != after:
+    if (brokers, racks) != (brokers_after, racks_after):
         # Racks are named again only where their number changes.
         in_racks = f" in {counted(racks_after, 'rack')}" if racks_after != racks else ""
         then = f" ({number(brokers_after)}{in_racks} afterwards)"
@@ -135,13 +144,6 @@ def _cluster(plan: Plan) -> Value:
         f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown: no expiry",
     )
     return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
-
-
-def _chosen(plan: Plan) -> str:
-    """By which rule; of a first step without the figures, which the headline has."""
-    if plan.unfinished and plan.choice.rule == "within_budget":
-        return headline.chosen(plan).partition(": copies ")[0] if plan.partitions else ""
-    return headline.chosen(plan)
 
 
 def _adopted(plan: Plan) -> Value:
@@ -175,16 +177,6 @@ def _changes(plan: Plan) -> Value:
     def named(row: PartitionRow, before: str, after: str) -> Value:
         return Joined((Name(row.name, 60), " ", Change(before, after)))
 
-    moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
-    examples, kind = list[Value](), "largest" if not moved else "most copied" if plan.cluster.sizes_known else "first"
-    for row in moved[:_MOVES_NAMED]:
-        examples.append(named(row, replica_list(row.replicas_before), replica_list(row.replicas)))
-    if not moved and not (examples := cluster_tables.largest_log_dir_moves(plan, _MOVES_NAMED)):
-        kind = "new leaders"
-        for row in [row for row in plan.partitions if row.leader_before != row.replicas[0]][:_MOVES_NAMED]:
-            before = "none" if row.leader_before is None else str(row.leader_before)
-            examples.append(named(row, before, str(row.replicas[0])))
-    reasons = sentences.reasons(plan)
     if not plan.partitions:
         # Where new partitions are placed, of each topic the first one.
         new = tuple(
@@ -192,6 +184,17 @@ def _changes(plan: Plan) -> Value:
             for topic in plan.new_topics[:_MOVES_NAMED]
         )
         return Joined(("the first new ones: ", Joined(new, "; "))) if new else ""
+    moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
+    kind = "most copied" if plan.cluster.sizes_known else "first"
+    examples = [named(row, *map(replica_list, (row.replicas_before, row.replicas))) for row in moved[:_MOVES_NAMED]]
+    if not moved:
+        kind, examples = "largest", cluster_tables.largest_log_dir_moves(plan, _MOVES_NAMED)
+    if not examples:
+        kind = "new leaders"
+        for row in [row for row in plan.partitions if row.leader_before != row.replicas[0]][:_MOVES_NAMED]:
+            before = "none" if row.leader_before is None else str(row.leader_before)
+            examples.append(named(row, before, str(row.replicas[0])))
+    reasons = sentences.reasons(plan)
     return Joined((reasons, f"; {kind}: ", Joined(tuple(examples), "; "))) if examples else reasons
 
 
@@ -222,14 +225,14 @@ def measures(plan: Plan) -> Table[Measure]:
             _, most = choice_tables.disk_used(plan, gate)
             at_most = f"at most {most}{' (default)' if plan.spec.limits.disk_used_ppm is None else ''}"
             rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, exceeded))
-        elif key not in _MEASURED:
+        elif key not in _MOVED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
             if key.endswith(("_offline", "_refused")):
                 limit = formats.counted(gate.limit, "partition")
             name = _LIMITED.get(key, formats.words(key))
             if key == "capacity.max_disk":
-                held = [each.before.size_bytes for each in plan.brokers if each.id == gate.broker]
-                today[key] = Quantity(held[0] if held else None, "bytes")
+                held = next((each.before.size_bytes for each in plan.brokers if each.id == gate.broker), None)
+                today[key] = Quantity(held, "bytes")
             rows.append(Measure(name, today.get(key, ""), value, f"{bound_of(gate.key)} {limit}", exceeded))
     return Table("measure", rows, columns, "measures", "Today and with the plan")
 
@@ -317,41 +320,27 @@ def _changed(plan: Plan) -> Iterator[Measure]:
         "rack_spread_broken": "breaking the rack rule",
         **{name: _LIMITED[name] for name in ("broker_offline", "rack_offline")},
     }
-    limited = {row.key.removeprefix("limits.") for row in plan.limits}
     terms = plan.terms_by_name
     rule, asked = terms.get("rack_spread_broken"), terms.get("left_to_change")
     if rule and asked and not rule.plan and asked.today:
         # Those partitions aren't as asked either: two counts of one thing are a riddle.
         del names["rack_spread_broken"]
+    limited = {row.key.removeprefix("limits.") for row in plan.limits}
     for term in plan.terms:
-        if (
-            term.name in names
-            and term.name not in limited
-            and (term.today, term.plan) != (0, 0)
-            and term.today != term.plan
-        ):
+        if term.name in names.keys() - limited and term.today != term.plan:
             before, after = (Quantity(value, term.unit) for value in (term.today, term.plan))
             waiting = sum(row.leader_before is None for row in plan.partitions) * (term.name == "left_to_change")
-            yield Measure(
-                names[term.name], before, after, _limit(term), f"{waiting} without a leader wait" if waiting else ""
-            )
+            but = f"{waiting} without a leader wait" if waiting else ""
+            yield Measure(names[term.name], before, after, _limit(term), but)
 
 
 def _movement(plan: Plan) -> Iterator[Measure]:
-    names = {
-        "bytes_moved": "copied",
-        "cross_rack_bytes": "copied between racks",
-        "replicas_moved": "replicas copied",
-        "leaders_changed": "leaders changed",
-    }
-    if not plan.partitions:
-        return
     crossed = {row.key for row in plan.limits if row.crossed}
-    for term in plan.terms:
-        if term.name in names and (term.limit is not None or (term.plan and term.name == "cross_rack_bytes")):
+    for term in plan.terms if plan.partitions else ():
+        if term.name in _MOVED and (term.limit is not None or (term.plan and term.name == "cross_rack_bytes")):
             but = _EXCEEDED if f"limits.{term.name}" in crossed else ""
             allowed = "" if term.limit is None else Joined(("at most ", _limit(term)))
-            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), allowed, but)
+            yield Measure(_MOVED[term.name], "", Quantity(term.plan, term.unit), allowed, but)
 
 
 def _limit(term: TermRow) -> Value:

@@ -51,8 +51,12 @@ def verdict(plan: Plan) -> str:
     ]
     # What a plan leaves as it is gets a sentence of its own: it is no reason not to apply the plan.
     missed = [headline.balance_missed(plan), *headline.racks(plan), headline.dearer(plan)]
-    lead += "; " if waiting else ": "
-    return " ".join([f"{lead}{'; '.join(parts)}.", *(f"{each[0].upper()}{each[1:]}." for each in missed if each)])
+    return " ".join(
+        [
+            f"{lead}{'; ' if waiting else ': '}{'; '.join(parts)}.",
+            *(f"{each[0].upper()}{each[1:]}." for each in missed if each),
+        ]
+    )
 
 
 def _limits(plan: Plan) -> Iterator[str]:
@@ -77,11 +81,10 @@ def risks(plan: Plan) -> Iterator[str]:
     """A sentence for each thing that may hurt while the plan runs or after it, good news included."""
     if plan.partitions:
         yield f"Writes: {writes(plan)}."
-        crossing = next((term.plan for term in plan.terms if term.name == "cross_rack_bytes"), None)
-        moved = plan.bound.bytes_moved
-        if plan.racks and moved and crossing is not None and plan.cluster.sizes_known:
-            share = percent(100 * crossing / moved)
-            yield f"Copied between racks: {size(int(crossing))} of {size(moved)} ({share})."
+        crossing, moved = plan.terms_by_name.get("cross_rack_bytes"), plan.bound.bytes_moved
+        if plan.racks and moved and crossing and crossing.plan is not None and plan.cluster.sizes_known:
+            share = percent(100 * crossing.plan / moved)
+            yield f"Copied between racks: {size(int(crossing.plan))} of {size(moved)} ({share})."
         yield from _groups(plan)
     yield from failures(plan)
 
@@ -95,9 +98,9 @@ def writes(plan: Plan) -> str:
     waiting = sum(count for batch, count in refused if batch.leaderless)
     without = plan.terms_by_name.get("without_leader")
     already = max(waiting, round(without.plan or 0) if without else 0)
-    refuses = "refuses" if already == 1 else "refuse"
-    too = f"; {counted(already, 'partition')} without a leader already {refuses} all writes"
-    unknown += too if already else ""
+    if already:
+        refuses = "refuses" if already == 1 else "refuse"
+        unknown += f"; {counted(already, 'partition')} without a leader already {refuses} all writes"
     batches = [batch.number for batch, _ in refused if not batch.leaderless]
     if batches:
         where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
@@ -116,9 +119,8 @@ def failures(plan: Plan) -> Iterator[str]:
     """A sentence on the failure of the worst broker, and one on that of the worst rack, after the plan."""
     terms = plan.terms_by_name
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
-    down = plan.brokers_down
     after = "After the plan," if plan.has_something_to_do else "Today,"
-    if down:
+    if down := plan.brokers_down:
         after += f" with {formats.brokers(down)} live again,"
     racks = any(row.rack is not None for row in plan.brokers)
     worse = {of: found for of, found in of_each if any(term.today or term.plan for term in found)}
@@ -143,13 +145,13 @@ def _failed(found: Sequence[TermRow]) -> str:
 
 def _groups(plan: Plan) -> Iterator[str]:
     """Consumer groups that read topics whose leaders change, where the plan tells of groups."""
-    section = plan.consumers
-    if section is None:
+    if plan.consumers is None:
         return
+    groups = plan.consumers.groups
     moved = {row.topic for row in plan.partitions if row.leader_before != row.replicas[0]}
-    found = [group.group for group in section.groups if moved & group.topics.keys()]
-    told = f": {formats.first_names([formats.printable(name, 60) for name in found], _GROUPS_NAMED)}" if found else ""
-    of = f"{number(len(found))} of {counted(len(section.groups), 'group')}"
+    found = [formats.printable(group.group, 60) for group in groups if moved & group.topics.keys()]
+    told = f": {formats.first_names(found, _GROUPS_NAMED)}" if found else ""
+    of = f"{number(len(found))} of {counted(len(groups), 'group')}"
     yield f"Consumers: {of} read topics whose leaders change{told}."
 
 

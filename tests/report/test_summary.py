@@ -120,7 +120,7 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     """Its best placement of those tried; nothing where none was tried."""
     plan = small()
     assert "Kafka's tool" not in facts(plan | {"compared": plan["compared"][:2]})
-    plan["compared"][2]["label"] = "Kafka --generate, best of 4900"
+    plan["compared"][2]["label"] = "Kafka --generate, best of 4,900"
     tried, copied, seeds = plan, "--generate would copy 70.0 GB", " (best of 4,900 simulated runs)"
     assert facts(tried)["Kafka's tool"] == f"{copied}, and 1 partition would not be as asked{seeds}"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
