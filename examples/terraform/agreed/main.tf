@@ -19,7 +19,7 @@ variable "kafka_topics" {
 }
 
 locals {
-  planned = var.plan == null ? {} : jsondecode(var.plan["kafka_topics"])
+  planned = jsondecode(var.plan == null ? "{}" : var.plan["kafka_topics"])
   unlike = sort([
     for name, topic in var.kafka_topics : name
     if try(

@@ -18,6 +18,26 @@ run "topics_as_the_plan_leaves_them_are_handed_on" {
   }
 }
 
+run "topics_whose_configs_have_other_keys_are_handed_on" {
+  command = apply
+
+  variables {
+    plan = {
+      plan_id      = "0123456789abcdef"
+      kafka_topics = "{\"a\":{\"config\":null,\"partitions\":6,\"replication_factor\":3},\"b\":{\"config\":{\"retention.ms\":\"1\"},\"partitions\":1,\"replication_factor\":3}}"
+    }
+    kafka_topics = {
+      a = { partitions = 6, replication_factor = 3, config = {} }
+      b = { partitions = 1, replication_factor = 3, config = { "retention.ms" = "1" } }
+    }
+  }
+
+  assert {
+    condition     = length(output.kafka_topics) == 2
+    error_message = "A topic of the plan was lost."
+  }
+}
+
 run "old_replication_factors_are_refused" {
   command = plan
 
