@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.execution.batch_filling import BatchFilling, within
+from planner.execution.batch_filling import Amounts, BatchFilling, allowed
 from planner.model.problem import BoolArray, FloatArray, LongArray
 
 CLOSE_ENOUGH = 1.02
@@ -72,23 +72,22 @@ def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchF
 class _LoadTable:
     """The loads and batches as dense arrays: n loads, K batches, one column for each lane.
 
-    sizes (n, lanes) bytes of loads, scaled as parts of the busiest lane's; moves (n, lanes) their replicas;
-    bytes_moved, elections (n,);
+    loads what each adds; scaled (n, lanes) their bytes as parts of the busiest lane's;
     batches (K, lanes) bytes as such parts; lengths (K,) what is made smaller; at (n,) the batch of each load; bounds
     (n, 2) the batches that it must stay between, for the order of its partition's loads; rows the row of each load.
     """
 
     def __init__(self, filling: BatchFilling, members: Sequence[int], first: int) -> None:
         self.filling, self.members, self.first, self.work = filling, members, first, 0
-        self.sizes, self.moves = filling.loads.dense(members)
-        self.least = max(int(self.sizes.sum(axis=0).max()), 1)
-        self.scaled = self.sizes / self.least
-        self.bytes_moved, self.elections = (
+        sizes, moves = filling.loads.dense(members)
+        bytes_moved, elections = (
             np.array([each[load] for load in members], dtype=np.int64)
             for each in (filling.loads.bytes_moved, filling.loads.elections)
         )
+        self.loads = Amounts(bytes_moved, elections, sizes.T, moves.T)
+        self.scaled = sizes / max(int(sizes.sum(axis=0).max()), 1)
         self.at = filling.places(members) - first
-        self.batches = np.zeros((filling.count - first, self.sizes.shape[1]))
+        self.batches = np.zeros((filling.count - first, sizes.shape[1]))
         np.add.at(self.batches, self.at, self.scaled)
         self.lengths = _length(self.batches)
         self.rows = {load: row for row, load in enumerate(members)}
@@ -154,7 +153,8 @@ class _LoadTable:
 
     def pull(self, batch: int) -> bool:
         """Put one more load of later batches into one, the one that makes batches longest least; False for none."""
-        rows = np.flatnonzero((self.at > batch) & (self.bounds[:, 0] < batch) & self._fits(batch))
+        fits = allowed(self.filling.rules, self._held(np.array([batch])), self.loads)
+        rows = np.flatnonzero((self.at > batch) & (self.bounds[:, 0] < batch) & fits)
         if not len(rows):
             return False
         there = self.at[rows]
@@ -163,43 +163,16 @@ class _LoadTable:
         self._apply(int(rows[changes.argmin()]), batch, -1)
         return True
 
-    def _fits(self, batch: int) -> BoolArray:
-        """(n,) True for the loads that a batch has room for."""
-        filling, here = self.filling, batch + self.first
-        fits = np.ones(len(self.members), dtype=bool)
-        if filling.rules.bytes is not None:
-            fits &= within(filling.bytes_moved[here], self.bytes_moved, filling.rules.bytes)
-        if filling.rules.moves_per_broker is not None:
-            fits &= (filling.moves[:, here] + self.moves).max(axis=1) <= filling.rules.moves_per_broker
-        if filling.rules.bytes_per_broker is not None:
-            fits &= within(filling.sizes[:, here], self.sizes, filling.rules.bytes_per_broker).all(axis=1)
-        if filling.rules.elections is not None:
-            fits &= filling.elections[here] + self.elections <= filling.rules.elections
-        return fits
+    def _held(self, batches: LongArray) -> Amounts:
+        """What these batches (n,) hold."""
+        filling, at = self.filling, batches + self.first
+        return Amounts(filling.bytes_moved[at], filling.elections[at], filling.sizes[:, at], filling.moves[:, at])
 
     def _fits_exchanged(self, row: int) -> BoolArray:
         """(n,) True for the loads that the rules let take the place of this one, and this one theirs."""
-        filling, here = self.filling, int(self.at[row]) + self.first
-        there = self.at + self.first
-        fits = np.ones(len(self.members), dtype=bool)
-        limit, most = filling.rules.bytes, filling.rules.moves_per_broker
-        if limit is not None:
-            own, others = self.bytes_moved[row], self.bytes_moved
-            fits &= within(filling.bytes_moved[here] - own, others, limit)
-            fits &= within(filling.bytes_moved[there] - others, own, limit)
-        if most is not None:
-            own_moves, moves = self.moves[row], filling.moves.T
-            fits &= (moves[here] - own_moves + self.moves).max(axis=1) <= most
-            fits &= (moves[there] - self.moves + own_moves).max(axis=1) <= most
-        if filling.rules.bytes_per_broker is not None:
-            sizes, of_broker = filling.sizes.T, filling.rules.bytes_per_broker
-            fits &= within(sizes[here] - self.sizes[row], self.sizes, of_broker).all(axis=1)
-            fits &= within(sizes[there] - self.sizes, self.sizes[row], of_broker).all(axis=1)
-        if filling.rules.elections is not None:
-            more = self.elections - self.elections[row]
-            fits &= filling.elections[here] + more <= filling.rules.elections
-            fits &= filling.elections[there] - more <= filling.rules.elections
-        return fits
+        rules, loads, own = self.filling.rules, self.loads, Amounts(*(each[..., row : row + 1] for each in self.loads))
+        here, there = self._held(self.at[row : row + 1]), self._held(self.at)
+        return allowed(rules, here.without(own), loads) & allowed(rules, there.without(loads), own)
 
     def _in_order(self, row: int, batches: LongArray) -> BoolArray:
         """True for the batches that come after the loads before this one, and before those after it."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -200,22 +201,11 @@ class BatchFilling:
         A partition larger than any batch may start one, and lets only what moves no byte in beside it; one that keeps
         a broker busy for longer than any batch may, lets nothing else of that broker in.
         """
-        size, limit, most = self.loads.bytes_moved[load], self.rules.bytes, self.rules.moves_per_broker
-        if limit is None or not size:
-            room = np.ones(end - first, dtype=bool)
-        else:
-            room = np.asarray(self.bytes_moved[first:end] <= max(limit - size, 0))
         lanes, sizes, moves = self.loads.entries(load)
-        if most is not None:
-            taken = self.moves.take(lanes, axis=0)[:, first:end]
-            room &= np.maximum.reduce(taken + moves[:, None], axis=0) <= most
-        if self.rules.bytes_per_broker is not None:
-            held = self.sizes.take(lanes, axis=0)[:, first:end]
-            room &= within(held, sizes[:, None], self.rules.bytes_per_broker).all(axis=0)
-        elected = self.loads.elections[load]
-        if elected and self.rules.elections is not None:
-            room &= self.elections[first:end] + elected <= self.rules.elections
-        return room
+        bytes_moved, elections = (np.array([of[load]]) for of in (self.loads.bytes_moved, self.loads.elections))
+        held_sizes, held_moves = (each.take(lanes, axis=0)[:, first:end] for each in (self.sizes, self.moves))
+        held = Amounts(self.bytes_moved[first:end], self.elections[first:end], held_sizes, held_moves)
+        return allowed(self.rules, held, Amounts(bytes_moved, elections, sizes[:, None], moves[:, None]))
 
     def fits(self, load: int, batch: int) -> bool:
         """Whether the load may be added to one batch: `has_room` without arrays, which cost more than they save."""
@@ -248,6 +238,32 @@ class BatchFilling:
         return np.array([self.batch_of[load] for load in members], dtype=np.int64)
 
 
-def within(rest: LongArray, added: LongArray, limit: int) -> BoolArray:
-    """True where bytes may join the rest of a batch: within the limit, or one of them is nothing."""
+class Amounts(NamedTuple):
+    """What some batches hold, or some loads add: bytes_moved, elections (n,); sizes, moves (lanes, n)."""
+
+    bytes_moved: LongArray
+    elections: LongArray
+    sizes: LongArray
+    moves: LongArray
+
+    def without(self, others: Self) -> "Amounts":
+        """These less those of others."""
+        return Amounts(*(own - other for own, other in zip(self, others, strict=True)))
+
+
+def allowed(rules: BatchRules, held: Amounts, added: Amounts) -> BoolArray:
+    """(n,) True where the rules let what is added join what a batch holds: bytes also where one of them is nothing."""
+    room = np.ones_like(held.bytes_moved + added.bytes_moved, dtype=bool)
+    if rules.bytes is not None:
+        room &= _within(held.bytes_moved, added.bytes_moved, rules.bytes)
+    if rules.moves_per_broker is not None:
+        room &= np.maximum.reduce(held.moves + added.moves, axis=0) <= rules.moves_per_broker
+    if rules.bytes_per_broker is not None:
+        room &= _within(held.sizes, added.sizes, rules.bytes_per_broker).all(axis=0)
+    if rules.elections is not None:
+        room &= (added.elections == 0) | (held.elections + added.elections <= rules.elections)
+    return room
+
+
+def _within(rest: LongArray, added: LongArray, limit: int) -> BoolArray:
     return np.asarray((rest == 0) | (added == 0) | (rest + added <= limit))
