@@ -10,7 +10,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark, phases_shown
-from planner.cli.output import FILE, Format, echo_line, format_option, refuse_given, show_found
+from planner.cli.output import FILE, Format, format_option, refuse_given, say, show_found
 from planner.cli.workflow import require_beside, require_unchanged
 from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread, require_writable
 from planner.inputs import load_profile_file
@@ -74,7 +74,7 @@ def load(
     show_found(form, lambda: dataclasses.asdict(summary), lambda: load_view.view(summary))
     if out:
         made = counted(len(rows), "partition")
-        echo_line(f"{out}: {made}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML", err=True)
+        say(f"{out}: {made}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML")
     return 0
 
 
@@ -191,7 +191,7 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         raise SetupError(f"{path}: {error}") from None
     if row is not None and out is not None:
         _write_row(path, spec, wanted, row, out)
-        echo_line(f"{out}: next: planner whatif {out}", err=True)
+        say(f"{out}: next: planner whatif {out}")
         return 0
     if page:
         require_writable("--html", page)
@@ -208,5 +208,5 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
     show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))
     if found.chosen is not None:
         name = f"{path.stem}-{found.chosen}.yaml"
-        echo_line(f"next: planner size {path} --row {found.chosen} -o {path.parent / name}", err=True)
+        say(f"next: planner size {path} --row {found.chosen} -o {path.parent / name}")
     return 0

@@ -38,6 +38,11 @@ def engine_options(default: str | None = None) -> Callable[[Callable[..., int]],
     """
 
     def gathered(command: Callable[..., int]) -> Callable[..., int]:
+        @click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
+        @click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
+        @click.option(
+            "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
+        )
         @wraps(command)
         def given(
             master: str | None,
@@ -49,18 +54,7 @@ def engine_options(default: str | None = None) -> Callable[[Callable[..., int]],
             return command(engine=EngineOptions(engine, master, remote, partitions), **rest)
 
         where = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]")
-        options = (
-            click.option(
-                "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
-            ),
-            click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
-            click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
-            *((where,) if default else ()),
-        )
-        found: Callable[..., int] = given
-        for option in options:
-            found = option(found)
-        return found
+        return where(given) if default else given
 
     return gathered
 
@@ -70,8 +64,7 @@ IN_PROCESS = "local, or spark with one of the next options"
 
 def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
     """True where a command computes on Spark; `otherwise` decides where no option does. SetupError: conflicts."""
-    given: list[tuple[str, Any]] = [(name, getattr(options, name)) for name in ("master", "remote", "partitions")]
-    named = [name for name, value in given if value is not None]
+    named = [name for name in ("master", "remote", "partitions") if getattr(options, name) is not None]
     if options.engine == "local" and named:
         raise SetupError(f"--{named[0]} is Spark's; allowed: --engine spark, or leave it out")
     if options.master and options.remote:

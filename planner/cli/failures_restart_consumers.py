@@ -11,7 +11,7 @@ import click
 from msgspec import structs, to_builtins
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
-from planner.cli.output import FILE, FOLDER, PATH, Format, echo_line, format_option, refuse_given, say, show_found
+from planner.cli.output import FILE, FOLDER, PATH, SEED, Format, format_option, refuse_given, say, show_found
 from planner.export import folder_check, output_folder, templated_files
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError, StalePlanError, did_you_mean
@@ -71,18 +71,13 @@ def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     return Subject.of(spec, None, (note,))
 
 
-class _Kind(click.ParamType[str]):
+def _kind(text: str) -> str:
     """A value of `--of`: `brokers`, `racks`, `pairs`, or a number of brokers."""
-
-    name = "KIND"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = str(value)
-        if text in KINDS or (text.isdecimal() and text.isascii() and 1 <= int(text) <= 1000):
-            return text if text in KINDS else str(int(text))
-        return self.fail(
-            f"{text!r} isn't possible here; allowed: {', '.join(KINDS)}, or a number of brokers", param, ctx
-        )
+    if text in KINDS:
+        return text
+    if text.isdecimal() and text.isascii() and 1 <= int(text) <= 1000:
+        return str(int(text))
+    raise click.BadParameter(f"{text!r} isn't possible here; allowed: {', '.join(KINDS)}, or a number of brokers")
 
 
 @click.command()
@@ -91,7 +86,8 @@ class _Kind(click.ParamType[str]):
 @click.option(
     "--of",
     multiple=True,
-    type=_Kind(),
+    type=_kind,
+    metavar="KIND",
     help="brokers, racks, pairs, or how many brokers fail together. May be repeated. [default: the first three]",
 )
 @click.option(
@@ -101,9 +97,7 @@ class _Kind(click.ParamType[str]):
     show_default=True,
     help="With --of a number: the most sets to simulate; more are sampled.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="With --of a number: seed of the sample."
-)
+@click.option("--seed", type=SEED, default=0, help="With --of a number: seed of the sample.")
 @click.option("--rows", type=FILE, help="Parquet file to write every row to.")
 @engine_options(f"spark with --of a number, else {IN_PROCESS}")
 @format_option
@@ -193,7 +187,7 @@ def restart(path: Path, out: Path | None, at_most: int | None, form: Format, det
     show_found(form, lambda: codec.as_json(made), lambda: restart_steps.view(made))
     if out is not None:
         tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"
-        echo_line(f"next: cd {shlex.quote(str(out / 'ansible'))} && ansible-playbook restart.yml {tasks}", err=True)
+        say(f"next: cd {shlex.quote(str(out / 'ansible'))} && ansible-playbook restart.yml {tasks}")
     return 2 if detailed_exitcode and made.refusing else 0
 
 
@@ -259,7 +253,6 @@ def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> Co
     return consumers_sweep.summary(study, scores)
 
 
-_COUNTS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})", re.ASCII)
 _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)
 
 
@@ -275,13 +268,11 @@ def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
     return tuple(found)
 
 
-def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+def _range(text: str) -> tuple[int, int]:
     """The fewest and the most consumers, of `2-12`."""
-    if value is None:
-        return None
-    match = _COUNTS.fullmatch(value)
+    match = re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise click.BadParameter(f"{value!r} isn't a range of consumers; allowed: such as 2-12")
+        raise click.BadParameter(f"{text!r} isn't a range of consumers; allowed: such as 2-12")
     return int(match[1]), int(match[2])
 
 
@@ -299,7 +290,7 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 )
 @click.option("--key", "keys", multiple=True, help="Show which partition this key maps to, before and after.")
 @click.option("--sweep", is_flag=True, help="Try every number of consumers with every assignor.")
-@click.option("--consumers", callback=_range, metavar="2-12", help="The numbers of consumers that --sweep tries.")
+@click.option("--consumers", type=_range, metavar="2-12", help="The numbers of consumers that --sweep tries.")
 @engine_options(IN_PROCESS)
 @format_option
 def consumers(path: Path, form: Format, **options: Any) -> int:

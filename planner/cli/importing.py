@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options
+from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options, say
 from planner.cli.workflow import require_unchanged
 from planner.export import folder_swap
 from planner.export.output_folder import quiet, replace_file, require_unread
@@ -222,14 +222,14 @@ def import_(files: tuple[Path, ...], **options: Any) -> int:
     counts. Disagreements are reported on stderr.
     """
     result = import_state(files, ImportOptions(**options))
-    echo_line(f"found {result.found}", err=True)
+    say(f"found {result.found}")
     for note in result.notes:
-        echo_line(f"note: {printable(note, 2_000)}", err=True)
+        say(f"note: {printable(note, 2_000)}")
     for path in result.written:
         echo_line(str(path))
     if result.written:
         spec = shlex.quote(result.written[-1])
-        echo_line(f"next: write what to change under changes in {spec}, then planner validate {spec}", err=True)
+        say(f"next: write what to change under changes in {spec}, then planner validate {spec}")
     else:
         echo_page(result.yaml)
     return 0

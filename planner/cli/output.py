@@ -32,6 +32,7 @@ _UNWRAPPED = 1000
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+SEED = click.IntRange(min=0, max=2**31 - 1)
 
 format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
@@ -127,13 +128,13 @@ def echo_json(value: Mapping[str, Any]) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line about the progress, on stderr."""
-    echo_line(line, err=True)
+    """Print a line about the progress, on stderr; control characters are replaced as in `echo_line`."""
+    click.echo(printable(line, len(line)), err=True)
 
 
-def echo_line(text: str, *, err: bool = False) -> None:
+def echo_line(line: str) -> None:
     """Print one line; line breaks and control characters in the names of it are replaced."""
-    click.echo(printable(text, len(text)), err=err)
+    click.echo(printable(line, len(line)))
 
 
 def echo_page(text: str) -> None:

@@ -36,24 +36,20 @@ _INDEX = click.IntRange(min=0, max=LARGEST_ID)
 _ROWS_SHOWN = 10_000
 
 
-def _ids(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+def _ids(text: str) -> tuple[int, ...]:
     """The broker ids of `0,1,2`, in ascending order as Kafka sorts them; each may be there once."""
-    if value is None:
-        return None
-    ids = [_id(word) for word in value.split(",")]
+    ids = [_id(word) for word in text.split(",")]
     if None in ids or len(set(ids)) < len(ids):
-        raise click.BadParameter(f"{value!r} isn't a list of brokers; allowed: ids, each once, such as 0,1,2")
+        raise click.BadParameter(f"{text!r} isn't a list of brokers; allowed: ids, each once, such as 0,1,2")
     return tuple(sorted(each for each in ids if each is not None))
 
 
-def _racks(_: click.Context, __: click.Parameter, value: str | None) -> tuple[tuple[int | None, str], ...] | None:
+def _racks(text: str) -> tuple[tuple[int | None, str], ...]:
     """The rack of each broker, of `0=a,1=b`."""
-    if value is None:
-        return None
-    pairs = [word.partition("=") for word in value.split(",")]
+    pairs = [word.partition("=") for word in text.split(",")]
     racks = tuple((_id(broker), rack.strip()) for broker, _, rack in pairs)
     if any(broker is None or not rack for broker, rack in racks) or len(dict(racks)) < len(racks):
-        raise click.BadParameter(f"{value!r} isn't a list of racks; allowed: a rack a broker, such as 0=a,1=b")
+        raise click.BadParameter(f"{text!r} isn't a list of racks; allowed: a rack a broker, such as 0=a,1=b")
     return racks
 
 
@@ -64,13 +60,11 @@ def _id(word: str) -> int | None:
 
 def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options `--brokers`, `--racks` and `--disable-rack-aware`."""
-    for option in (
-        click.option("--disable-rack-aware", is_flag=True, help="Ignore racks."),
-        click.option("--racks", callback=_racks, metavar="0=a,1=b", help="Their racks."),
-        click.option("--brokers", callback=_ids, metavar="0,1,2", help="Broker ids, instead of those in a file."),
-    ):
-        command = option(command)
-    return command
+    command = click.option("--disable-rack-aware", is_flag=True, help="Ignore racks.")(command)
+    command = click.option("--racks", type=_racks, metavar="0=a,1=b", help="Their racks.")(command)
+    return click.option("--brokers", type=_ids, metavar="0,1,2", help="Broker ids, instead of those in a file.")(
+        command
+    )
 
 
 def given(brokers: tuple[int, ...] | None, racks: tuple[tuple[int, str], ...] | None) -> Brokers:

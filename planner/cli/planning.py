@@ -34,7 +34,7 @@ _specs = click.argument("specs", metavar="SPEC...", type=output.FILE, nargs=-1, 
 @click.option(
     "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
 )
-@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of all random choices.")
+@click.option("--seed", type=output.SEED, help="Seed of all random choices.")
 @engine_options("spark")
 @output.format_option
 @output.detail_options

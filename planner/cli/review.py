@@ -148,11 +148,10 @@ def check(
         proof = workflow.check_bound(plan)
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
-        output.echo_line(
+        (output.say if form == "json" else output.echo_line)(
             f"{plan}: no plan{bound_and_proof.covered(checked.made)} copies fewer than {proof.least:,} "
             f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
-            f"this one copies {proof.moved:,}: {above}",
-            err=form == "json",
+            f"this one copies {proof.moved:,}: {above}"
         )
     return 0
 
@@ -204,7 +203,7 @@ def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
 @click.option("--captured-at", metavar="MOMENT", help="When the state was captured; a plan with valid_for needs it.")
 @click.option(
     "--load",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=output.FILE,
     help="Load profile: the rates and the hours of the week; a plan with limits on these hours needs it.",
 )
 @click.option(
