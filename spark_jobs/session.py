@@ -117,7 +117,6 @@ def open_session(
     *,
     master: str | None = None,
     remote: str | None = None,
-    java_options: str | None = None,
     recording: Recording | None = None,
     frames: bool = False,
     many_rows: bool = False,
@@ -125,9 +124,8 @@ def open_session(
     """A session on `master` (default `local[*]`) or on the Spark Connect server `remote` (`sc://host:port`).
 
     With `frames` a SparkSession; else a SparkContext, which is there in half the time, but on a Connect server. With
-    `many_rows` both of Java's compilers work (ONE_COMPILER). `java_options` are given to the driver's JVM instead of
-    those for the archive of classes; where a local session has no archive yet, `recording` makes one at its end.
-    Stops the session and restores `os.environ` at the end of the block.
+    `many_rows` both of Java's compilers work (ONE_COMPILER). Where a local session has no archive of classes yet,
+    `recording` makes one at its end. Stops the session and restores `os.environ` at the end of the block.
     SetupError where there is no Java, no server, or Spark doesn't start.
     """
     if master and remote:
@@ -145,7 +143,7 @@ def open_session(
         try:
             with launch.launched() as jvm:
                 with launch.own_session(jvm, scratch):
-                    options = _classic_options(master or LOCAL, scratch, java_options, recording, many_rows)
+                    options = _classic_options(master or LOCAL, scratch, recording, many_rows)
                     spark = _classic(master or LOCAL, options, scratch, frames=frames)
                 jvm.stop = None if shared else spark.stop
                 jvm.output.pass_on()
@@ -201,9 +199,7 @@ def code_archives(folder: Path) -> tuple[str, ...]:
     return tuple(f"{folder / package}.zip#{package}" for package in packed)
 
 
-def _classic_options(
-    master: str, scratch: Path, java_options: str | None, recording: Recording | None, many_rows: bool
-) -> dict[str, str]:
+def _classic_options(master: str, scratch: Path, recording: Recording | None, many_rows: bool) -> dict[str, str]:
     if not _MASTER.fullmatch(master):
         raise SetupError(f"--master {master}: no Spark master; allowed: {_MASTERS}")
     if master.startswith("spark://"):
@@ -211,9 +207,8 @@ def _classic_options(
     found = java.find()
     cache = java.cache_folder()
     _set_environment(master, java.shim_home(found, cache))
-    archive, options = class_archive(found, spark_home(), cache), java_options
-    if options is None:
-        options = f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
+    archive = class_archive(found, spark_home(), cache)
+    options = f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
     if recording is not None:
         if not options and is_local(master):
             options = recording.begin(found, archive)
