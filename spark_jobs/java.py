@@ -215,7 +215,10 @@ class Recording:
         if self.made is None or self._archive is None or self.java is None:
             return False
         try:
-            return not self.java.wait(max(0, until - time.monotonic())) and self._keep(self.made, self._archive)
+            if self.java.wait(max(0, until - time.monotonic())) or interrupts.pending() or not self.made.is_file():
+                return False
+            self.made.replace(self._archive)
+            return True
         except subprocess.TimeoutExpired:
             # It alone: another session of this process may be at work.
             self.java.kill()
@@ -224,10 +227,3 @@ class Recording:
         finally:
             with suppress(OSError):
                 self.made.unlink(missing_ok=True)
-
-    @staticmethod
-    def _keep(made: Path, archive: Path) -> bool:
-        if interrupts.pending() or not made.is_file():
-            return False
-        made.replace(archive)
-        return True

@@ -185,7 +185,8 @@ def own_session(launch: Launch, scratch: Path) -> Iterator[None]:
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  mypy: a method
 
-    gateway, spark_context = _names(java_gateway), _names(context)
+    gateway: dict[str, Any] = vars(java_gateway)
+    spark_context: dict[str, Any] = vars(context)
     popen, signals = gateway["Popen"], spark_context["signal"]
 
     def started(command: Any, **options: Any) -> Any:
@@ -205,11 +206,6 @@ def own_session(launch: Launch, scratch: Path) -> Iterator[None]:
         yield
     finally:
         gateway["Popen"], spark_context["signal"], gateway["tempfile"] = popen, signals, tempfiles
-
-
-def _names(module: Any) -> dict[str, Any]:
-    names: dict[str, Any] = vars(module)
-    return names
 
 
 Prepare = Callable[[Any], None]

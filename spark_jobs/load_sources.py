@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -82,16 +83,9 @@ def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) ->
     if twice := [file for file, count in opened.items() if count > 1]:
         raise PlannerError(f"{_local(twice[0])}: is given twice; allowed: each file once")
     measures = [_measures(spark, kind, paths) for kind, paths in texts.items()]
-    return LoadSources(_union(tables), _union(measures))
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame | None:
-    if not frames:
-        return None
-    first, *others = frames
-    for other in others:
-        first = first.unionByName(other)
-    return first
+    return LoadSources(
+        *(reduce(lambda one, other: one.unionByName(other), each) if each else None for each in (tables, measures))
+    )
 
 
 def _reader(spark: SparkSession) -> DataFrameReader:
@@ -310,18 +304,17 @@ def _measures(spark: SparkSession, kind: MetricsFormat, files: Sequence[str]) ->
 
 
 def _parsed(kind: MetricsFormat, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows: list[metric_files.Measurement] = []
-    for batch in batches:
+    def of_batch(batch: pa.RecordBatch) -> Iterator[metric_files.Measurement]:
         # A file that isn't UTF-8 would end as an error without its name.
         texts = map(_text, batch["value"].cast("binary").to_pylist())
         for file, text in zip(batch["file"].to_pylist(), texts, strict=True):
-            for measure in metric_files.measures(_kind_of(kind, text, file), text, file) if text.strip() else ():
-                rows.append(measure)
-                if len(rows) >= _BATCH_MEASURES:
-                    yield _batch(rows)
-                    rows = []
-    if rows:
-        yield _batch(rows)
+            if text.strip():
+                yield from metric_files.measures(_kind_of(kind, text, file), text, file)
+
+    measures = chain.from_iterable(map(of_batch, batches))
+    while rows := list(islice(measures, _BATCH_MEASURES)):
+        columns = zip(zip(*rows, strict=True), MEASURE_SCHEMA, strict=True)
+        yield pa.record_batch([pa.array(values, field.type) for values, field in columns], MEASURE_SCHEMA)
 
 
 def _kind_of(kind: MetricsFormat, text: str, file: str) -> MetricsFormat:
@@ -330,10 +323,3 @@ def _kind_of(kind: MetricsFormat, text: str, file: str) -> MetricsFormat:
     if found is None or (found == "export") != (kind == "export"):
         raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")
     return found
-
-
-def _batch(rows: Sequence[metric_files.Measurement]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.record_batch(
-        [pa.array(values, field.type) for values, field in zip(columns, MEASURE_SCHEMA, strict=True)], MEASURE_SCHEMA
-    )
