@@ -33,7 +33,7 @@ from planner.whatif import growth_cases, growth_report, load_view, sizing, sizin
 @click.option("--show", is_flag=True, help="Show FILE, a profile, instead of making one.")
 @click.option("--html", "page", type=FILE, help="Also write a page with plots.")
 @click.option("--column", "columns", multiple=True, help="NAME=COLUMN: a table's column for time, topic, size_bytes, …")
-@click.option("--time-zone", help="The cluster's time zone, such as Europe/Berlin. [default: UTC]")
+@click.option("--time-zone", default="UTC", help="The cluster's time zone, such as Europe/Berlin. [default: UTC]")
 @engine_options()
 @format_option
 def load(
@@ -42,7 +42,7 @@ def load(
     show: bool,
     page: Path | None,
     columns: tuple[str, ...],
-    time_zone: str | None,
+    time_zone: str,
     engine: EngineOptions,
     form: Format,
 ) -> int:
@@ -65,7 +65,7 @@ def load(
         rows, about = load_profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
         on_spark(engine, otherwise=True)
-        rows, about = _made(files, _names(columns), _zone("UTC" if time_zone is None else time_zone), engine)
+        rows, about = _made(files, _names(columns), _zone(time_zone), engine)
         content = load_profile_file.encoded(rows, about)
         replace_file(out, content)
     if page:

@@ -46,7 +46,6 @@ def run(load: Callable[[], click.Command], name: str, arguments: list[str] | Non
             # After a signal, anything may fail while the command ends.
             if watch.signal:
                 watch.end()
-            _trace(error)
             code = _exit_code(error)
         if watch.signal:
             watch.end()
@@ -59,30 +58,23 @@ def _commands() -> click.Command:
     return commands
 
 
-def _trace(error: BaseException) -> None:
-    """With `--debug`, print where a refusal comes from, before its message."""
-    from planner.model.errors import DEBUG, PlannerError
-
-    if os.environ.get(DEBUG) and isinstance(error, PlannerError):
-        traceback.print_exception(error)
-
-
 def _exit_code(error: BaseException) -> int:
     """Print the message of an error, and return the exit code."""
     import click
 
-    from planner.model.errors import PlannerError, SpecError
+    from planner.model.errors import DEBUG, PlannerError, SpecError
     from planner.model.formats import printable
 
     if isinstance(error, SystemExit):  # click's own answer to a reader that has ended, and to nothing else
         error = BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
     if isinstance(error, OSError):
         return _unwritable(error)
-    if isinstance(error, SpecError):
-        _say(*error.lines)
-        return error.exit_code
     if isinstance(error, PlannerError):
-        _say(f"planner: {error.lines[0]}", *error.lines[1:])
+        if os.environ.get(DEBUG):
+            traceback.print_exception(error)
+        # Findings begin with the name of a file.
+        first = "" if isinstance(error, SpecError) else "planner: "
+        _say(f"{first}{error.lines[0]}", *error.lines[1:])
         return error.exit_code
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code

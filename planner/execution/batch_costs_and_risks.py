@@ -20,7 +20,7 @@ import numpy as np
 from planner.execution.batch_cutting import Batch, added_and_removed
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import brokers_after, min_insync_of
-from planner.model.problem import BoolArray, LongArray
+from planner.model.problem import BoolArray
 from planner.model.recorded import Count, Positive, Section, doc
 from planner.model.spec import Spec
 
@@ -123,37 +123,29 @@ def costs(
     throttle = throttle_bytes_per_sec if sizes_known else None
     brokers = sorted(held_bytes)
     disks = np.array([disk_bytes.get(broker, 0) for broker in brokers], dtype=np.int64)
-    now = np.array([held_bytes[broker] for broker in brokers], dtype=np.int64)
-    most, when = now.copy(), np.zeros(len(brokers), dtype=np.int64)
+    held = np.array([held_bytes[broker] for broker in brokers], dtype=np.int64)
+    most, when = held.copy(), np.zeros(len(brokers), dtype=np.int64)
     fullest: list[Peak | None] = []
-    for batch, during in _held_during(batches, brokers, now):
+    for batch in batches:
+        added, removed = (
+            np.array([of[broker] for broker in brokers], dtype=np.int64) for of in added_and_removed(batch.steps)
+        )
+        # What it removes goes when it is complete.
+        during = held + added
+        held = during - removed
         fuller: BoolArray = during > most
         most, when = np.where(fuller, during, most), np.where(fuller, batch.number, when)
         # The largest share of a disk, or the most bytes where no disk is stated.
         full = np.where(disks > 0, during / np.maximum(disks, 1), -1.0) if disks.any() else during
         at = int(full.argmax())
-        fullest.append(_peak(brokers[at], int(during[at]), batch.number, disk_bytes) if sizes_known else None)
-    peaks = (_peak(*row, disk_bytes) for row in zip(brokers, most.tolist(), when.tolist(), strict=True))
+        peak = Peak(brokers[at], int(during[at]), batch.number, disk_bytes.get(brokers[at]))
+        fullest.append(peak if sizes_known else None)
+    disk_sizes = map(disk_bytes.get, brokers)
+    peaks = tuple(map(Peak, brokers, most.tolist(), when.tolist(), disk_sizes))
     seconds = tuple(seconds_at_throttle(batch, throttle) for batch in batches)
     known = [each for each in seconds if each is not None]
     total = sum(known) if throttle is not None and len(known) == len(seconds) else None
-    return Costs(tuple(batches), seconds, total, tuple(peaks), tuple(fullest))
-
-
-def _held_during(batches: Iterable[Batch], brokers: Sequence[int], now: LongArray) -> Iterator[tuple[Batch, LongArray]]:
-    """Each batch with the bytes (B,) that the brokers hold while it runs: what it removes goes when it is complete."""
-    index = {broker: at for at, broker in enumerate(brokers)}
-    held = now.copy()
-    for batch in batches:
-        added, removed = (np.zeros(len(brokers), dtype=np.int64) for _ in range(2))
-        for of, moved in zip((added, removed), added_and_removed(batch.steps), strict=True):
-            of[[index[broker] for broker in moved]] = list(moved.values())
-        yield batch, held + added
-        held += added - removed
-
-
-def _peak(broker: int, size_bytes: int, batch: int, disk_bytes: Mapping[int, int]) -> Peak:
-    return Peak(broker, size_bytes, batch, disk_bytes.get(broker))
+    return Costs(tuple(batches), seconds, total, peaks, tuple(fullest))
 
 
 class RisksSection(Section, frozen=True):

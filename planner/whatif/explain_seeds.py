@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -135,16 +135,6 @@ class _Observed(NamedTuple):
     ids: IntArray
     replicas: IntArray
 
-    @classmethod
-    def of(cls, topic: Topic, replicas: IntArray, brokers: BrokerList) -> Self:
-        """The topic in positions of a list."""
-        by_id = np.argsort(brokers.order)
-        ids = np.array(brokers.order, dtype=np.int64)[by_id]
-        at = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
-        positions = np.where(ids[at] == replicas, by_id[at], -1)
-        positions[(positions < 0).any(axis=1)] = -1
-        return cls(np.array([each.id for each in topic.partitions], dtype=np.int64), positions)
-
 
 def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
     """The brokers in Kafka's order: rack-aware where each has a rack, and without looking at racks."""
@@ -185,8 +175,12 @@ def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Exp
     """The topic as KRaft's placement where that can have given it, else what was found."""
     lists = [partition.replicas for partition in topic.partitions]
     used, racks = brokers_holding([topic]), dict(today)
-    for known in (name, f"brokers up to {max(used)}", "the brokers that the topic uses"):
-        ids = racks if known == name else [each for each in racks if each <= max(used)] if "up to" in known else used
+    up_to = [each for each in racks if each <= max(used)]
+    for known, ids in (
+        (name, racks),
+        (f"brokers up to {max(used)}", up_to),
+        ("the brokers that the topic uses", used),
+    ):
         brokers = [(broker, racks.get(broker)) for broker in sorted(ids)]
         if placement_origins.fits(brokers, lists):
             fitting = _lists(brokers, known, rack_aware=False)[0]
@@ -194,19 +188,13 @@ def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Exp
     return found
 
 
-def _lists_key(brokers: BrokerList) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return brokers.order, brokers.racks
-
-
 def _shared(found: Sequence[Explanation], tried: Sequence[BrokerList]) -> list[BrokerList]:
     """The lists that explain topics exactly, most topics first, without those that every topic has been tried on."""
-    known = {_lists_key(each) for each in tried}
-    exact = [each.brokers for each in found if each.verdict == "exact" and each.brokers is not None]
-    counts = Counter(
-        replace(each, name="the brokers of other topics") for each in exact if _lists_key(each) not in known
-    )
-    ordered = sorted(counts, key=lambda each: (-counts[each], -len(each.order), each.order))
-    return ordered[:_SHARED_LISTS]
+    name = "the brokers of other topics"
+    known = {replace(each, name=name) for each in tried}
+    counts = Counter(replace(each.brokers, name=name) for each in found if each.verdict == "exact" and each.brokers)
+    others = [each for each in counts if each not in known]
+    return sorted(others, key=lambda each: (-counts[each], -len(each.order), each.order))[:_SHARED_LISTS]
 
 
 def _better(one: Explanation, other: Explanation) -> Explanation:
@@ -218,22 +206,26 @@ def _best(topic: Topic, lists: Iterable[BrokerList]) -> Explanation:
     """The first list that explains all of the topic, else the one that explains most of it."""
     lengths = Counter(len(partition.replicas) for partition in topic.partitions)
     factor = max(lengths, key=lambda length: (lengths[length], length))
-    best = Explanation(topic.name, len(topic.partitions), factor, "none")
+    best = nothing = Explanation(topic.name, len(topic.partitions), factor, "none")
     # A list of another length, which no pair can give, becomes a row of -1.
     rows = [each.replicas if len(each.replicas) == factor else (-1,) * factor for each in topic.partitions]
     replicas = np.array(rows, dtype=np.int64).reshape(-1, factor)
     for brokers in lists:
         if len(brokers.order) >= factor:
-            best = _better(best, _explained(topic, factor, replicas, brokers))
+            best = _better(best, _explained(topic, nothing, replicas, brokers))
         if best.verdict == "exact":
             break
     return best
 
 
-def _explained(topic: Topic, factor: int, replicas: IntArray, brokers: BrokerList) -> Explanation:
-    """What explains a topic, its replicas (P, factor), on one list."""
-    seen = _Observed.of(topic, replicas, brokers)
-    nothing = Explanation(topic.name, len(topic.partitions), factor, "none")
+def _explained(topic: Topic, nothing: Explanation, replicas: IntArray, brokers: BrokerList) -> Explanation:
+    """What explains a topic, its replicas (P, R), on one list; `nothing` where that doesn't."""
+    by_id = np.argsort(brokers.order)
+    ids = np.array(brokers.order, dtype=np.int64)[by_id]
+    at = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
+    positions = np.where(ids[at] == replicas, by_id[at], -1)
+    positions[(positions < 0).any(axis=1)] = -1
+    seen = _Observed(np.array([each.id for each in topic.partitions], dtype=np.int64), positions)
     found = _nearest(nothing, seen, brokers)
     if found.verdict == "exact":
         return found

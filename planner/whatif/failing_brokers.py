@@ -123,16 +123,13 @@ class _OutcomeBlock:
         self.subsets = [each for size in range(min(order, width) + 1) for each in combinations(range(width), size)]
         self.facts: dict[tuple[int, ...], LongArray] = {}
         self.first: dict[tuple[int, ...], Outcome] = {}
+        there = self.here if part.second is part.first else _domains_of(part.second.replicas, domains)
         for subset in self.subsets:
-            self._judge(subset)
-
-    def _judge(self, subset: tuple[int, ...]) -> None:
-        part, columns = self.part, self.slots[:, list(subset)]
-        found = self.first[subset] = outcome(part.first, _among(self.here, columns))
-        self.facts[subset] = found.facts
-        if part.second is not part.first:
-            there = _domains_of(part.second.replicas, self.domains)
-            self.facts[subset] = worse(found.facts, outcome(part.second, _among(there, columns)).facts)
+            columns = self.slots[:, list(subset)]
+            found = self.first[subset] = outcome(part.first, _among(self.here, columns))
+            self.facts[subset] = found.facts
+            if part.second is not part.first:
+                self.facts[subset] = worse(found.facts, outcome(part.second, _among(there, columns)).facts)
 
     def pieces(self, measures: int) -> tuple[_KeyedValues, _KeyedValues]:
         """The facts by set, and the loads by set and broker."""

@@ -30,7 +30,6 @@ from planner.report.view import Column, Lines, Name, Quantity, Sentence, Table, 
 from planner.whatif.growth_cases import COPIED, MOST_TIMES, PLANNED, GrowthCase, Row, at_least, chosen, classes_of
 
 FORMAT_VERSION = "1.0"
-_NEVER = FirstLimit(month=None, broker=None, limit=None)
 _TOO_MANY = f"not planned: more than {MOST_TIMES} times today's brokers, or more brokers than replicas"
 _BROKERS_SHOWN = 24
 _TOPICS_SHOWN = 8
@@ -110,7 +109,7 @@ def _first_limit(case: GrowthCase, row: Row) -> FirstLimit:
         if month >= 0
     ]
     if not reached:
-        return _NEVER
+        return FirstLimit(month=None, broker=None, limit=None)
     month, at, limit = min(reached)
     return FirstLimit(month=month, broker=ids[at], limit=limit)
 

@@ -52,9 +52,6 @@ class _SeenRing:
         self.places: dict[int, int] | None = None
         self.epoch = self.offset = self.taken = 0
 
-    def shuffle(self) -> None:
-        self.places = {}
-
     def begin(self, epoch: int) -> bool:
         """Start or go on with an epoch; False where all brokers are taken in it."""
         if self.epoch != epoch:
@@ -81,7 +78,7 @@ class _SeenStripes:
         names = sorted({rack for _, rack in brokers}, key=lambda rack: (rack is not None, utf16_key(rack or "")))
         self._rack_of = {broker: names.index(rack) for broker, rack in brokers}
         self._rings = [_SeenRing([broker for broker, rack in brokers if rack == name]) for name in names]
-        self._racks: dict[int, int] = dict(enumerate(range(len(names))))
+        self._racks = {at: at for at in range(len(names))}
         self._offset: int | None = None
         self._round, self._epoch = len(brokers), 0
 
@@ -128,4 +125,4 @@ class _SeenStripes:
     def _shuffle(self) -> None:
         self._racks, self._epoch = {}, 0
         for ring in self._rings:
-            ring.shuffle()
+            ring.places = {}

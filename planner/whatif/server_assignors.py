@@ -47,14 +47,14 @@ class ServerGroup:
         # A subscription is a HashSet of names.
         self.topics = [*JavaHashMap.of(names, string_hash, 4 * len(names) // 3 + 1)]
         self.order = [*JavaHashMap.of(sorted(members, key=utf16_key), string_hash)]
-        self.owned = {member: self._as_held(owned.get(member, ()), counts) for member in self.order}
+        self.owned = {member: self._as_held(owned.get(member, ())) for member in self.order}
         self.alike = len({frozenset(topics) for topics in members.values()}) <= 1
 
-    def _as_held(self, owned: Iterable[PartitionKey], counts: Mapping[str, int]) -> dict[str, list[int]]:
+    def _as_held(self, owned: Iterable[PartitionKey]) -> dict[str, list[int]]:
         """A member's partitions by topic, both in the order of the coordinator's hash maps."""
         held: dict[str, list[int]] = {}
         for topic, partition in sorted(set(owned), key=lambda each: (utf16_key(each[0]), each[1])):
-            if 0 <= partition < counts.get(topic, 0):
+            if 0 <= partition < self.counts.get(topic, 0):
                 held.setdefault(topic, []).append(partition)
         topics = JavaHashMap.of(held, self.topic_hash)
         return {topic: [*JavaHashMap.of(held[topic], int, 4 * len(held[topic]) // 3 + 1)] for topic in topics}

@@ -8,7 +8,7 @@ a rack is down. What all brokers together can't hold even today isn't planned.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse  # sums of whole numbers, the same on every machine
@@ -18,7 +18,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, SetupError
 from planner.model.growth_forecast import at_history_end
-from planner.model.problem import UNCAPPED, IntArray, LongArray, Problem
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem
 from planner.model.recorded import SpecLimits
 from planner.model.spec import BrokerClass, Budget, Changes, Sizing, Spec
 from planner.scoring.broker_loads import leaders_after
@@ -269,7 +269,7 @@ class _SizingQuestion:
             self._held(f"network{words}", np.maximum(written, sent), self.case.network_limit, found, used)
         return min(found, key=lambda each: each.month, default=None), max(used, default=None)
 
-    def _failures(self) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[np.bool_]]]]:
+    def _failures(self) -> Iterator[tuple[str, BoolArray]]:
         """Nothing down, and each broker or rack that has to be survived: how it is said, and (B,) the brokers down."""
         problem = self.problem
         yield "", np.zeros(len(problem.broker_ids), dtype=bool)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import Any
 
 from msgspec import structs
 
@@ -260,13 +259,8 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
     for axes, (gid, heading, up, written) in zip(panels, heights, strict=True):
         for number_of, (x, y, row) in enumerate(zip(across, up, rows, strict=True)):
             color = COLOR["after" if row.on_front else "before"]
-            look: Any = {
-                "ms": 9 if row.number == document.chosen else 6,
-                "mec": color,
-                "mfc": color,
-                "clip_on": False,
-            }
-            (line,) = axes.plot([x], [y], "o", **look)
+            large = 9 if row.number == document.chosen else 6
+            (line,) = axes.plot([x], [y], "o", ms=large, mec=color, mfc=color, clip_on=False)
             line.set_gid(f"{gid}{number_of}")
             title = (
                 f"{row.number}: {_named(document, row)}, {number(x)} {'a month' if priced else 'brokers'}, {written(y)}"
