@@ -108,23 +108,23 @@ def without_hours(topics: Sequence[Topic], week: WeekOfLoad, asked: Sequence[tup
 
 def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignment:
     """The assignment with the profile's rates where a partition has none, and with its sizes unless it is `sized`."""
-    topics = tuple(
-        replace(topic, partitions=tuple(_loaded(topic.name, each, load, sized=sized) for each in topic.partitions))
+
+    def known(topic: str, partition: Partition) -> Partition:
+        found = load.partitions.get((topic, partition.id))
+        if found is None:
+            return partition
+        return replace(
+            partition,
+            size_bytes=partition.size_bytes if sized else found.size_bytes or 0,
+            bytes_in_per_sec=partition.bytes_in_per_sec or found.bytes_in_per_sec or 0,
+            bytes_out_per_sec=partition.bytes_out_per_sec or found.bytes_out_per_sec or 0,
+        )
+
+    topics = (
+        replace(topic, partitions=tuple(known(topic.name, each) for each in topic.partitions))
         for topic in assignment.topics
     )
-    return replace(assignment, topics=topics)
-
-
-def _loaded(topic: str, partition: Partition, load: ClusterLoad, *, sized: bool) -> Partition:
-    found = load.partitions.get((topic, partition.id))
-    if found is None:
-        return partition
-    return replace(
-        partition,
-        size_bytes=partition.size_bytes if sized else found.size_bytes or 0,
-        bytes_in_per_sec=partition.bytes_in_per_sec or found.bytes_in_per_sec or 0,
-        bytes_out_per_sec=partition.bytes_out_per_sec or found.bytes_out_per_sec or 0,
-    )
+    return replace(assignment, topics=tuple(topics))
 
 
 def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRateRow]) -> tuple[Topic, ...]:

@@ -157,25 +157,20 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
         lacking = [field.name for field in PROFILE_SCHEMA if field.name not in names]
         if lacking:
             raise PlannerError(f"{file}: lacks the columns {', '.join(lacking)}; {_ALLOWED}")
-        if not _small(parquet.metadata):
+        rows, groups = parquet.metadata.num_rows, map(parquet.metadata.row_group, range(parquet.num_row_groups))
+        values = (group.column(at).num_values for group in groups for at in range(group.num_columns))
+        if rows > MOST_ROWS or max(values, default=0) > max(1, rows) * HOURS_OF_WEEK:
             raise PlannerError(f"{file}: has more than {MOST_ROWS:,} partitions or more hours than theirs; {_ALLOWED}")
         table = parquet.read(PROFILE_SCHEMA.names, use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise PlannerError(f"{file}: can't be read as a load profile ({one_line(error)}); {_ALLOWED}") from None
     try:
-        rows = table.select(PROFILE_SCHEMA.names).cast(PROFILE_SCHEMA)
+        table = table.select(PROFILE_SCHEMA.names).cast(PROFILE_SCHEMA)
     except pa.ArrowException as error:
         raise PlannerError(f"{file}: has a column of another type ({one_line(error)}); {_ALLOWED}") from None
-    if fault := _fault(rows):
+    if fault := _fault(table):
         raise PlannerError(f"{file}: {fault}; {_ALLOWED}")
-    return rows, about
-
-
-def _small(metadata: pq.FileMetaData) -> bool:
-    groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
-    columns = (group.column(at) for group in groups for at in range(group.num_columns))
-    most = max((column.num_values for column in columns), default=0)
-    return metadata.num_rows <= MOST_ROWS and most <= max(1, metadata.num_rows) * HOURS_OF_WEEK
+    return table, about
 
 
 def _fault(rows: pa.Table) -> str | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import yaml
@@ -195,15 +196,6 @@ def _place(file: str, node: Node) -> Place:
     return Place(file, node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def _children(node: Node) -> Iterator[Node]:
-    if isinstance(node, SequenceNode):
-        yield from node.value
-    elif isinstance(node, MappingNode):
-        for key, value in node.value:
-            yield key
-            yield value
-
-
 class _NodeReader:
     """One pass over the nodes; collects places and findings while it goes."""
 
@@ -230,7 +222,10 @@ class _NodeReader:
         if len(above) > DEEPEST:
             raise SpecError([Finding(_place(self.file, node), "", f"nested too deeply; allowed: {DEEPEST} levels")])
         if id(node) not in self.sizes:
-            self.sizes[id(node)] = 1 + sum(self._size(child, (*above, id(node))) for child in _children(node))
+            inside: Iterable[Node] = node.value if isinstance(node, SequenceNode) else ()
+            if isinstance(node, MappingNode):
+                inside = chain.from_iterable(node.value)
+            self.sizes[id(node)] = 1 + sum(self._size(child, (*above, id(node))) for child in inside)
         return self.sizes[id(node)]
 
     def value(self, node: Node, path: Path) -> Any:

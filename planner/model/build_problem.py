@@ -31,17 +31,18 @@ def _without_hours(spec: Spec) -> Problem:
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas = _replica_matrix(rows, ids)
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
-    forced = _forced(replicas, targets, factors := _replication_factors(spec, topics, replicas))
+    held, factors = replicas >= 0, _replication_factors(spec, topics, replicas)
+    # A broker leaves, or the factor changes.
+    forced: BoolArray = (held & ~targets[replicas]).any(axis=1) | (held.sum(axis=1) != factors)
     problem = Problem(
         broker_ids=ids,
-        **_racks(spec, brokers),
+        **_of_brokers(spec, brokers, ids, targets),
         targets=targets,
         topic_names=tuple(topic.name for topic in topics),
         topic_of=topic_of,
         partition_ids=_ints(partition.id for partition in rows),
         replicas=replicas,
         leaders=_indices(ids, _ints(-1 if row.leader is None else row.leader for row in rows)),
-        replacements=_replacements(spec, ids),
         replication_factors=factors,
         min_insync=_ints(min_insync_of(spec, topic) for topic in topics)[topic_of],
         movable=_movable(spec, topics, topic_of, rows, forced),
@@ -49,7 +50,8 @@ def _without_hours(spec: Spec) -> Problem:
         size_bytes=_longs(row.size_bytes for row in rows),
         bytes_in_per_sec=_longs(row.bytes_in_per_sec for row in rows),
         bytes_out_per_sec=_longs(row.bytes_out_per_sec for row in rows),
-        **_capacities(spec, brokers, targets),
+        rack_aware=spec.rack_aware,
+        racks_as_today=spec.racks_as_today,
         rebalance=spec.changes.rebalance,
         balance=spec.balance,
         sizes_known=spec.cluster.sizes_known,
@@ -238,13 +240,6 @@ def network_limits(spec: Spec) -> LongArray:
     return _longs(-1 if (limit := each.network_bytes_per_sec) is None else limit for each in brokers_after(spec))
 
 
-def _racks(spec: Spec, brokers: Sequence[Broker]) -> dict[str, Any]:
-    """The brokers' racks, and how partitions are to be spread over them."""
-    names, racks = _rack_indices(brokers)
-    asked = {"rack_aware": spec.rack_aware, "racks_as_today": spec.racks_as_today}
-    return {"broker_racks": racks, "rack_names": names, **asked}
-
-
 def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
     names = tuple(sorted({broker.rack for broker in brokers if broker.rack is not None}))
     at = {name: index for index, name in enumerate(names)}
@@ -258,9 +253,13 @@ def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
     return _longs(value or 0 for value in stated)
 
 
-def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> dict[str, Any]:
-    """Weights by disk and network, the limit of `limits.disk_used`: of all of a disk where it isn't set, or less where
-    `max_disk` says so, -1 for a broker that states neither; and caps on replicas and leaders."""
+def _of_brokers(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets: BoolArray) -> dict[str, Any]:
+    """What a `Problem` has by broker and by rack, but for `broker_ids` and `targets`, which are given."""
+    names, racks = _rack_indices(brokers)
+    index = {broker: at for at, broker in enumerate(ids.tolist())}
+    replacements = np.full(len(ids), -1, dtype=np.int32)
+    for old, new in spec.changes.replace_brokers:
+        replacements[index[old]] = index[new]
     disks = [broker.disk_bytes for broker in brokers]
     rooms = [None if disk is None else spec.limits.on_disk(disk) for disk in disks]
     limits = [
@@ -270,6 +269,9 @@ def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> di
     stated = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
     caps = np.array([[UNCAPPED if cap is None else cap for cap in side] for side in stated], dtype=np.int64)
     return {
+        "broker_racks": racks,
+        "rack_names": names,
+        "replacements": replacements,
         "caps": None if (caps == UNCAPPED).all() else caps,
         "disk_bytes": _weights(targets, disks),
         "network_bytes_per_sec": _weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
@@ -289,15 +291,6 @@ def _scenario_ppm(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> Lo
     return ppm
 
 
-def _replacements(spec: Spec, ids: IntArray) -> IntArray:
-    """(B,): the broker that takes over each one's replicas, -1 without one."""
-    index = {broker: at for at, broker in enumerate(ids.tolist())}
-    replacements = np.full(len(ids), -1, dtype=np.int32)
-    for old, new in spec.changes.replace_brokers:
-        replacements[index[old]] = index[new]
-    return replacements
-
-
 def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray) -> IntArray:
     held = (replicas >= 0).sum(axis=1).astype(np.int32)
     counts = [len(topic.partitions) for topic in topics]
@@ -310,14 +303,6 @@ def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray
     per_row = np.repeat(wanted, counts)
     kept = np.where(per_row > 0, per_row, held)
     return np.where(held > 0, kept, asked).astype(np.int32)
-
-
-def _forced(replicas: IntArray, targets: BoolArray, factors: IntArray) -> BoolArray:
-    """Rows that can't stay as they are: a broker leaves, or the factor changes."""
-    held = replicas >= 0
-    leaving = (held & ~targets[replicas]).any(axis=1)
-    forced: BoolArray = leaving | (held.sum(axis=1) != factors)
-    return forced
 
 
 def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:

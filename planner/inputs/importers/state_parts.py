@@ -57,15 +57,8 @@ class RunningReassignment:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Led:
-    """A partition's leader, None without one, and its ISR."""
-
-    place: Place
-    topic: str
-    partition: int
-    leader: int | None
-    isr: tuple[int, ...] | None
+# A partition's leader, None without one, and its ISR, None where that isn't known.
+LeaderAndIsr = tuple[int | None, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +79,6 @@ class BrokerSeen:
 class TopicTarget:
     """What a topic is declared to be; None where that isn't known."""
 
-    place: Place
     topic: str
     partitions: int | None
     replication_factor: int | None
@@ -117,7 +109,7 @@ class StatePart:
     deleting: frozenset[str] = frozenset()
     leaders_known: bool = False
     whole: bool = False
-    led: tuple[Led, ...] = ()
+    led: Mapping[PartitionKey, LeaderAndIsr] = field(default_factory=dict)
     moving: tuple[RunningReassignment, ...] = ()
     brokers: tuple[BrokerSeen, ...] = ()
     sizes: Mapping[PartitionKey, int] | None = None
@@ -276,25 +268,21 @@ def begins_object(text: str) -> bool:
 
 def read_object(text: str, start: int, file: str, read: json.JSONDecoder = DECODER) -> tuple[dict[str, Any], int]:
     """The JSON object at `start`, and where it ends. ImportStateError where there is none."""
+    position = start
     try:
         value, end = read.raw_decode(text, start)
+        if isinstance(value, dict):
+            return value, end
+        told = "a JSON object is needed here"
     except json.JSONDecodeError as error:
-        raise ImportStateError(
-            [Finding(place_of(text, error.pos, file), "", f"not JSON: {error.msg}; {_ALLOWED}")]
-        ) from None
-    except (RecursionError, ValueError) as error:
-        reason = str(error)
-        # What Python itself says of its two limits is advice to programmers.
-        if isinstance(error, RecursionError):
-            reason = "it is nested too deeply"
-        elif reason.startswith("Exceeds the limit"):
-            reason = "a number has thousands of digits"
-        raise ImportStateError(
-            [Finding(place_of(text, start, file), "", f"not usable JSON: {reason}; {_ALLOWED}")]
-        ) from None
-    if not isinstance(value, dict):
-        raise ImportStateError([Finding(place_of(text, start, file), "", "a JSON object is needed here")])
-    return value, end
+        position, told = error.pos, f"not JSON: {error.msg}; {_ALLOWED}"
+    except RecursionError:
+        told = f"not usable JSON: it is nested too deeply; {_ALLOWED}"
+    except ValueError as error:
+        # What Python itself says of its limit is advice to programmers.
+        many_digits = str(error).startswith("Exceeds the limit")
+        told = f"not usable JSON: {'a number has thousands of digits' if many_digits else error}; {_ALLOWED}"
+    raise ImportStateError([Finding(place_of(text, position, file), "", told)])
 
 
 def refuse_rest(text: str, end: int, file: str, allowed: str) -> None:

@@ -252,7 +252,7 @@ def _target(resource: _TopicResource, place: Place) -> TopicTarget | Finding:
     config = _config(declared.get(keys.config))
     if config is None:
         return Finding(place, f"{address}.{keys.config}", "it isn't the JSON text of a map; allowed: jsonencode({…})")
-    return TopicTarget(place, name, counts[0], counts[1], config)
+    return TopicTarget(name, counts[0], counts[1], config)
 
 
 def _config(config: Any) -> Config | None:

@@ -205,12 +205,16 @@ def inline_assignment(document: Document) -> Assignment:
     """`cluster.topics` as topics by name, and an entry a partition in the file's order."""
     entries: list[AssignmentEntry] = []
     topics: list[Topic] = []
-    for at, item in enumerate(document.get("cluster", "topics") or ()):
-        rows = [_inline_entry(document, at, item["name"], number) for number in range(len(item["partitions"]))]
-        entries += rows
-        partitions = tuple(row.partition for row in rows)
+    for topic_path, item in document.items("cluster", "topics"):
+        partitions: list[Partition] = []
+        for number, (path, row) in enumerate(document.items(*topic_path, "partitions")):
+            replicas, isr = tuple(row["replicas"]), tuple(row["isr"]) if "isr" in row else None
+            leader = row.get("leader", replicas[0])
+            partitions.append(Partition(number, replicas, None if leader == "none" else leader, isr, *_load(row)))
+            entries.append(AssignmentEntry(document.place(path), key_text(path), item["name"], partitions[-1]))
         config, effective = (_config(item.get(key) or {}) for key in ("config", "effective_config"))
-        topics.append(Topic(item["name"], partitions, config, item.get("marked_for_deletion", False), effective))
+        deleting = item.get("marked_for_deletion", False)
+        topics.append(Topic(item["name"], tuple(partitions), config, deleting, effective))
     return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
 
 
@@ -256,16 +260,6 @@ def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     room, caps = profile_caps.capacity(capacity), profile_caps.caps(document, capacity)
     cordoned = tuple(item.get("cordoned_log_dirs", ()))
     return Broker(item["id"], item.get("rack"), *room, sections.broker_log_dirs(item), *caps, cordoned)
-
-
-def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> AssignmentEntry:
-    path = ("cluster", "topics", topic_at, "partitions", number)
-    item = document.get(*path)
-    replicas = tuple(item["replicas"])
-    leader, load = item.get("leader", replicas[0]), _load(item)
-    isr = tuple(item["isr"]) if "isr" in item else None
-    partition = Partition(number, replicas, None if leader == "none" else leader, isr, *load)
-    return AssignmentEntry(document.place(path), key_text(path), topic, partition)
 
 
 def config_defaults(document: Document) -> Config:

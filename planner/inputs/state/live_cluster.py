@@ -13,6 +13,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +27,6 @@ from planner.inputs.importers.state_parts import (
     StatePart,
     largest_sizes,
 )
-from planner.inputs.state.merge import Configs
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, Partition, PartitionKey, largest_min_insync
@@ -124,20 +124,16 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
     except too_old:
         notes.append("the brokers are too old to tell running reassignments: make sure that there are none")
     configs = _configs(client, resource, [topic["name"] for topic in topics], [broker.id for broker in live])
-    return StatePart(
-        TITLE,
-        where,
-        Rank.CLUSTER,
-        tuple(_entries(topics, place)),
-        configs.own,
+    return replace(
+        configs,
+        file=where,
+        entries=tuple(_entries(topics, place)),
         leaders_known=True,
         whole=True,
         moving=moving,
         brokers=live,
         sizes=sizes,
         notes=(*notes, *configs.notes),
-        config_defaults=configs.defaults,
-        cordoned=configs.cordoned,
     )
 
 
@@ -171,7 +167,7 @@ def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[PartitionKey, int]:
     )
 
 
-def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Sequence[int]) -> Configs:
+def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Sequence[int]) -> StatePart:
     """What each topic sets itself, and what topics inherit: as the broker that is asked for topics has it.
 
     `min.insync.replicas` is asked of every broker, since the leader's own counts.
@@ -193,7 +189,8 @@ def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Seq
     cordons: dict[int, tuple[str, ...]] = {}
     for broker, found in told.items():
         cordons |= cordoned(int(broker), found.get(CORDONED, {}).get("value") or "")
-    return Configs(own, {}, tuple(sorted((inherited | least).items())), notes, cordons)
+    defaults = tuple(sorted((inherited | least).items()))
+    return StatePart(TITLE, "", Rank.CLUSTER, configs=own, notes=notes, config_defaults=defaults, cordoned=cordons)
 
 
 def _described(client: Any, kind: str, asked: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -18,6 +18,7 @@ from planner.inputs.importers.state_parts import (
     Assignment,
     AssignmentEntry,
     BrokerSeen,
+    LeaderAndIsr,
     RunningReassignment,
     StatePart,
     TopicTarget,
@@ -64,23 +65,11 @@ class Merged:
     disagreements: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Configs:
-    """Topics' own configurations, what is in force beside them without a known origin, and what all topics inherit.
-
-    `cordoned` are the log dirs of each broker that get nothing new.
-    """
-
-    own: Mapping[str, Config]
-    effective: Mapping[str, Config]
-    defaults: Config
-    notes: tuple[str, ...]
-    cordoned: Mapping[int, tuple[str, ...]]
-
-
 @dataclass
-class _FoundConfigs:
-    """What is collected while topics go by: by topic, by inherited key, and the topics that sources disagree about."""
+class _Configs:
+    """Configurations by topic: its own, and what is in force beside them without a known origin; the values of each key
+    that topics inherit; and the topics that sources disagree about.
+    """
 
     own: dict[str, Config] = field(default_factory=dict)
     effective: dict[str, Config] = field(default_factory=dict)
@@ -93,7 +82,8 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
 
     A reassignment in progress is refused, naming each partition, unless `to_targets`: then its target is the state.
     """
-    ranked = sorted((part for part in parts if part.entries), key=lambda part: part.rank)
+    by_rank = sorted(parts, key=lambda part: part.rank)
+    ranked = [part for part in by_rank if part.entries]
     if not ranked:
         there = ", ".join(f"{part.file} ({part.title})" for part in parts[:3]) or "nothing"
         allowed = "at least one assignment, such as the output of kafka-topics --describe"
@@ -103,12 +93,15 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     if moving and not to_targets:
         raise ImportStateError(moving_finding(each) for each in moving.values())
     entries, of_entries, of_moving = _entries(parts, ranked, moving)
-    configs = _merged_configs(parts)
+    configs = _Configs()
+    for topic in dict.fromkeys(topic for part in by_rank for topic in part.configs):
+        _merge_topic(topic, [part for part in by_rank if topic in part.configs], configs)
+    config_defaults, of_configs = _inherited(by_rank, configs)
     deleting = frozenset().union(*(part.deleting for part in parts))
     merged = assignment(entries, configs.own, deleting, configs.effective)
     known = [part.sizes for part in parts if part.sizes is not None]
     sizes = largest_sizes(chain.from_iterable(each.items() for each in known)) if known else None
-    brokers, of_brokers = _brokers_seen(parts)
+    brokers, of_brokers = _brokers_seen(by_rank)
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
     of_sizes = _size_notes(merged, ranked[0].file, sizes or {})
     own_notes = (note for part in parts for note in part.notes)
@@ -120,10 +113,10 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
         only_topics,
         tuple(target for part in parts for target in part.targets),
         next((part.file for part in parts if part.targets), ""),
-        (*own_notes, *of_moving, *configs.notes, *of_topics, *apart),
-        configs.defaults,
-        bool(configs.own or configs.defaults),
-        configs.cordoned,
+        (*own_notes, *of_moving, *of_configs, *of_topics, *apart),
+        config_defaults,
+        bool(configs.own or config_defaults),
+        {broker: dirs for part in reversed(by_rank) for broker, dirs in part.cordoned.items()},
         next((part.platform for part in parts if part.platform), ""),
         apart,
     )
@@ -180,9 +173,9 @@ def _led(
 ) -> Iterator[AssignmentEntry]:
     """The chosen partitions, with leaders and ISRs from where they are known."""
     unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
-    leaders: dict[PartitionKey, tuple[int | None, tuple[int, ...] | None]] = {}
-    for led in (led for part in parts for led in part.led):
-        leaders.setdefault((led.topic, led.partition), (led.leader, led.isr))
+    leaders: dict[PartitionKey, LeaderAndIsr] = {}
+    for key, led in (each for part in parts for each in part.led.items()):
+        leaders.setdefault(key, led)
     for entry in (entry for part in ranked if part.leaders_known for entry in part.entries):
         leaders.setdefault((entry.topic, entry.partition.id), (entry.partition.leader, entry.partition.isr))
     for key, entry in chosen.items():
@@ -195,26 +188,21 @@ def _led(
             yield entry
 
 
-def _merged_configs(parts: Sequence[StatePart]) -> Configs:
-    """The configurations of all parts; where they differ, the first part of the highest rank counts."""
-    ranked = sorted(parts, key=lambda part: part.rank)
-    found = _FoundConfigs()
-    for topic in dict.fromkeys(topic for part in ranked for topic in part.configs):
-        _merge_topic(topic, [part for part in ranked if topic in part.configs], found)
-    stated = [dict(part.config_defaults) for part in ranked]
+def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, tuple[str, ...]]:
+    """What all topics inherit, by the first part of the highest rank, and notes on what sources disagree about."""
+    stated = [dict(part.config_defaults) for part in by_rank]
     defaults = {key: next(iter(values)) for key, values in found.inherited.items() if len(values) == 1}
     for each in reversed(stated):
         defaults |= each
-    unlike = found.unlike
-    disagree = f"sources disagree about the configuration of {counted(len(unlike), 'topic')} ({first_names(unlike)})"
     seen = [*(each.get(MIN_INSYNC) for each in stated), *found.inherited.get(MIN_INSYNC, ())]
     least, notes = largest_min_insync(seen)
-    all_notes = (*notes, disagree) if unlike else notes
-    cordoned = {broker: dirs for part in reversed(ranked) for broker, dirs in part.cordoned.items()}
-    return Configs(found.own, found.effective, tuple(sorted((defaults | least).items())), all_notes, cordoned)
+    if unlike := found.unlike:
+        what = f"{counted(len(unlike), 'topic')} ({first_names(unlike)})"
+        notes += (f"sources disagree about the configuration of {what}",)
+    return tuple(sorted((defaults | least).items())), notes
 
 
-def _merge_topic(topic: str, parts: Sequence[StatePart], found: _FoundConfigs) -> None:
+def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> None:
     """Add one topic's configuration, from the parts that know something of it."""
     first = parts[0]
     telling = next((part for part in parts if not part.effective_configs.get(topic)), None)
@@ -343,7 +331,7 @@ ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around the
 TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
 
 
-def _brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
+def _brokers_seen(by_rank: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
     """Each broker once, by id, as the source of the highest rank says; and what others say of its rack.
 
     ImportStateError for a rack that can't be written down: Kafka takes any text.
@@ -351,7 +339,7 @@ def _brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], t
     seen: dict[int, BrokerSeen] = {}
     notes: list[str] = []
     wrong: list[Finding] = []
-    for part in sorted(parts, key=lambda part: part.rank):
+    for part in by_rank:
         for broker in part.brokers:
             if broker.rack is not None and not TEXT.fullmatch(broker.rack):
                 wrong.append(

@@ -162,17 +162,13 @@ def read_part(text: str, file: str, topic: str | None = None, expected: Expected
     """
     for recognizes, read in _READERS:
         if recognizes(text):
-            return _require(read(text, file, topic), expected)
+            part = read(text, file, topic)
+            if (expected == "assignment" and not part.entries) or (expected == "sizes" and part.sizes is None):
+                has = "an assignment" if part.entries else "sizes" if part.sizes is not None else "neither"
+                raise _unknown(file, expected, f"has {has}")
+            return part
     begin = text.strip().split("\n")[0][:60]
     raise _unknown(file, expected, f"begins with {begin!r}" if begin else "is empty")
-
-
-def _require(part: StatePart, expected: Expected) -> StatePart:
-    """The part, where it says what is expected of it: an assignment, sizes, or anything. Else ImportStateError."""
-    if (expected == "assignment" and not part.entries) or (expected == "sizes" and part.sizes is None):
-        has = "an assignment" if part.entries else "sizes" if part.sizes is not None else "neither"
-        raise _unknown(part.file, expected, f"has {has}")
-    return part
 
 
 def _unknown(file: str, expected: Expected, what: str) -> ImportStateError:

@@ -141,7 +141,7 @@ AT = Place("p.json", 1, 1)
 
 def test_targets_are_what_has_to_change() -> None:
     """Factors, more partitions, new topics; fewer partitions nobody can have."""
-    rows = (TopicTarget(AT, "a", 4, 3), TopicTarget(AT, "b", 1, 1), TopicTarget(AT, "c", 2, 2))
+    rows = (TopicTarget("a", 4, 3), TopicTarget("b", 1, 1), TopicTarget("c", 2, 2))
     found = targets(read_topics(DESCRIBE, "d.txt"), rows)
     assert Targets((("a", 3),), (("a", 4),), (rows[2],), ("b",)) == found
     assert [
@@ -191,7 +191,7 @@ def test_a_spec_is_told_what_its_changes_leave_otherwise(changes: str, found: li
 
 def test_what_is_declared_as_it_is_or_not_known_yet_changes_nothing() -> None:
     """A plan leaves out what is only known after it was applied."""
-    rows = (TopicTarget(AT, "a", 1, 2), TopicTarget(AT, "b", None, None))
+    rows = (TopicTarget("a", 1, 2), TopicTarget("b", None, None))
     found = targets(read_topics(DESCRIBE, "d.txt"), rows)
     assert Targets() == found
     assert [] == list(target_notes(found, "p.json"))

@@ -20,7 +20,6 @@ from planner.inputs.state.cluster_yaml import (
     with_brokers,
 )
 from planner.model.cluster import Broker, Partition, Topic
-from planner.model.errors import Place
 from planner.model.generated_text import is_as_written
 
 TOPICS = (Topic("a", (Partition(0, (1, 2), 1), Partition(1, (2, 1), None, (1,)))),)
@@ -37,8 +36,7 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
 
 def test_what_terraform_declares_is_a_change() -> None:
     """A new topic whose numbers aren't known yet is left out."""
-    at = Place("p.json", 1, 1)
-    new = (TopicTarget(at, "n", 2, 3, (("x", "1"),)), TopicTarget(at, "m", None, 3))
+    new = (TopicTarget("n", 2, 3, (("x", "1"),)), TopicTarget("m", None, 3))
     declared = Targets((("a", 3),), (("a", 4),), new)
     assert {
         "set_replication_factor": [{"topics": "a", "replication_factor": 3}],
