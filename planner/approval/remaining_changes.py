@@ -101,7 +101,7 @@ def _refuse(lines: Sequence[str]) -> None:
 
 
 def _require_known(held: PlanOnCluster) -> None:
-    """StalePlanError if sizes or log dirs that the plan needs are unknown, or a broker isn't live or in its rack."""
+    """StalePlanError if sizes or log dirs that the plan needs are unknown, or brokers aren't as planned."""
     plan, now = held.plan, held.now
     allowed = "allowed: one more --state, with the output of kafka-log-dirs --describe"
     if plan.cluster.sizes_known and now.sizes is None:
@@ -111,7 +111,7 @@ def _require_known(held: PlanOnCluster) -> None:
     needed = {broker for row in plan.partitions for broker in row.replicas}
     if now.racks is not None and (absent := needed - now.racks.keys()):
         raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan again")
-    if elsewhere := [str(each) for each in broker_differences(held) if each.kind == "rack"]:
+    if elsewhere := [str(each) for each in broker_differences(held) if each.kind in ("rack", "log_dir")]:
         raise StalePlanError(f"{'; '.join(elsewhere)}; plan again")
 
 

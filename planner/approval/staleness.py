@@ -172,7 +172,11 @@ def path_of(states: Iterable[tuple[int, ...]]) -> str:
 
 
 def broker_differences(held: PlanOnCluster) -> Iterator[Difference]:
-    """Brokers of the plan that aren't live or are in another rack, and brokers that the plan doesn't know."""
+    """Brokers of the plan that lack a log dir, aren't live or are in another rack, and those that it doesn't know."""
+    usable = {broker: {each.path for each in dirs if each.error is None} for broker, dirs in held.now.log_dirs.brokers}
+    for broker, paths in ansible_vars.log_dirs(held.plan).get("apply", {}).items():
+        for path in sorted(set(paths) - usable.get(broker, set(paths))):
+            yield Difference("log_dir", f"broker {broker}", f"has no usable log dir {path}; the plan counts on it")
     racks = held.now.racks
     if racks is None:
         return

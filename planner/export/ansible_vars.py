@@ -120,7 +120,7 @@ def values(plan: Plan) -> dict[str, object]:
         "emptied": [row.id for row in plan.brokers if row.role == "removed" and not row.after.replicas],
         "racks_of_broker": racks(plan),
         "disk_limits": disk_limits(plan),
-        "log_dirs": _log_dirs(plan),
+        "log_dirs": log_dirs(plan),
         "derived": plan.execution.derived,
         "batches": _batches(plan),
     }
@@ -151,7 +151,7 @@ def disk_limits(plan: Plan) -> dict[int, int]:
     return {broker.id: on_disk(broker.disk_bytes) for broker in plan.brokers if broker.disk_bytes is not None}
 
 
-def _log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
+def log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
     """The log dirs that each direction uses, by broker; empty if none are planned."""
     ways = {
         "apply": [zip(row.replicas, row.log_dirs or (), strict=False) for row in plan.partitions],

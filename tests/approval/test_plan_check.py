@@ -111,6 +111,19 @@ def test_an_expired_plan_is_refused_with_both_moments(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_log_dirs_of_the_plan_are_looked_for_in_the_state(tmp_path: Path) -> None:
+    """A broker that is back with fewer of them: the playbook would not begin."""
+    row = change("b", 0, [1], [1]) | {"reason": "balance_log_dirs", "log_dirs": ["/d"], "log_dirs_before": ["/c"]}
+    file, topics, dirs = (tmp_path / name for name in ("plan.json", "topics.txt", "log-dirs.txt"))
+    file.write_bytes(codec.encode(codec.identified(typed(document([row])))))
+    head = "Topic: b\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
+    topics.write_text(f"{head}\tTopic: b\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n")
+    dirs.write_text('{"version":1,"brokers":[{"broker":1,"logDirs":[{"logDir":"/c","error":null,"partitions":[]}]}]}')
+
+    refusals = approval.check(file, Sources((topics, dirs)), lambda _: {}).refusals
+    assert "broker 1: has no usable log dir /d" in " ".join(map(str, refusals))
+
+
 def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) -> None:
     """Whatever reads it, and all of them at once."""
     plan = site / "expand.plan"

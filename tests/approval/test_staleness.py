@@ -11,7 +11,7 @@ from plan_documents import change, document, new_partitions, typed
 from planner.approval.cluster_now import Now, now_of
 from planner.approval.staleness import Fit, Standing, fit
 from planner.inputs.state.state_files import read_part
-from planner.model.cluster import Partition, Topic
+from planner.model.cluster import LogDir, LogDirs, Partition, Topic
 
 # a-0 takes two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.
 A0, A1 = change("a", 0, [1, 9], [3, 4]), change("a", 1, [2, 1], [1, 2])
@@ -186,6 +186,15 @@ def test_log_dirs_that_are_not_reached_yet_are_still_to_do() -> None:
     row = change("b", 0, [1], [1]) | {"reason": "balance_log_dirs", "log_dirs": ["/d"], "log_dirs_before": ["/c"]}
 
     assert {("b", 0): Standing.FOUND} == fitted(document([row]), now()).standings
+
+
+def test_log_dirs_of_the_plan_that_are_gone_or_broken_refuse_it() -> None:
+    """The playbook would not begin; of a broker that didn't answer nothing is known."""
+    row = change("b", 0, [1, 3], [1, 3]) | {"reason": "balance_log_dirs", "log_dirs": ["/d", "/d"]}
+    row |= {"log_dirs_before": ["/c", "/c"]}
+    for dirs in ((LogDir("/c"),), (LogDir("/c"), LogDir("/d", error="KAFKA_STORAGE_ERROR"))):
+        found = fitted(document([row]), replace(now(a=None, b=[[1, 3]]), log_dirs=LogDirs(((1, dirs),))))
+        assert ["log_dir: broker 1: has no usable log dir /d; the plan counts on it"] == stale(found)
 
 
 def test_the_state_is_read_from_what_kafkas_tools_print() -> None:

@@ -70,7 +70,7 @@ def test_log_dirs_are_there_and_have_no_error() -> None:
     assert {1: ["/a"]} == usable
     assert "" == checks.unusable_dirs({"1": ["/a"]}, usable)
     said = checks.unusable_dirs({"1": ["/b", "/a"], "2": ["/a"]}, usable)
-    assert said.endswith("Nothing was started. They are /b of broker 1, /a of broker 2")
+    assert said.endswith("give it to planner adopt. They are /b of broker 1, /a of broker 2")
 
 
 STATES = {"a-0": [[1, 2], [1, 4], [4, 2]], "a-1": [[1, 2], [4, 2]]}

@@ -96,7 +96,7 @@ def test_a_log_dir_that_is_not_there_stops_the_plan(operator: Operator) -> None:
     run = plan.playbooks.play("apply")
 
     assert 2 == run.code
-    assert "aren't there, or have an error. Nothing was started." in run.text
+    assert "aren't there, or have an error. Nothing was started; repair them" in run.text
     assert before == where(operator)
 
 

@@ -92,7 +92,12 @@ def unusable_dirs(planned, usable):
         for broker, paths in planned.items()
         for path in sorted(set(paths) - set(usable.get(int(broker), ())))
     ]
-    return _sentence("Log dirs of the plan aren't there, or have an error. Nothing was started. They are", rows)
+    return _sentence(
+        "Log dirs of the plan aren't there, or have an error. Nothing was started; repair them, or make a new plan "
+        "from the cluster as it is now; to go back, write any for them in rollback.json and give it to planner adopt. "
+        "They are",
+        rows,
+    )
 
 
 def foreign(running, states):
