@@ -353,14 +353,12 @@ def _require_budget(spec: Spec, row: Row) -> None:
 def _warnings(given: Given, spec: Spec, placed: AdoptedAssignment) -> Iterator[str]:
     """Partitions that have changed since the reassignment was made, and partitions that the plan leaves uneven."""
     today = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
-    moved = sum(today.get(key) != replicas for key, replicas in given.found.items())
-    if moved:
+    if moved := sum(today.get(key) != replicas for key, replicas in given.found.items()):
         yield (
             f"{given.name} was made from another state: {counted(moved, 'partition')} had other replicas then; the "
             "targets are the same, from where the partitions are now"
         )
-    held = int(placed.held.sum())
-    if held:
+    if held := int(placed.held.sum()):
         yield (
             f"{counted(held, 'partition')} that {given.name} doesn't name could be spread over racks more evenly or be "
             "led by the preferred replica; they stay as they are"

@@ -39,7 +39,7 @@ class Sources:
     @property
     def any(self) -> bool:
         """True if there is anything to read, or an option that wants something to read."""
-        return bool(self.files) or self.bootstrap_servers is not None or self.command_config is not None
+        return bool(self.files) or (self.bootstrap_servers, self.command_config) != (None, None)
 
 
 def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
@@ -189,26 +189,26 @@ class Since:
     @property
     def changed(self) -> bool:
         """True if anything outside the plan changed, apart from sizes, which change all the time."""
-        return self._replaced or bool(self.configs)
-
-    @property
-    def _replaced(self) -> bool:
-        return bool(self.partitions) or self.unnamed
+        return bool(self.partitions or self.unnamed or self.configs)
 
     def sentences(self) -> Iterator[str]:
         """What changed, then what that means; one sentence if nothing did."""
-        if not self._replaced:
-            yield "outside the plan no partition changed since it was made"
-        else:
+        replaced = self.partitions or self.unnamed
+        if replaced:
             yield f"outside the plan {counted(self.partitions, 'partition')} changed since it was made: {self._kinds()}"
+        else:
+            yield "outside the plan no partition changed since it was made"
         if self.resized:
             before, now = self.bytes_before or 0, self.bytes_now or 0
             change = f" ({100 * (now - before) / before:+.1f} %)" if before else ""
             yield f"one replica of every partition was {size(before)} when the plan was made, now {size(now)}{change}"
-        if self._replaced or self.resized:
+        if replaced or self.resized:
             yield MEANING
         if self.configs:
-            yield from (self._reconfigured(), CONFIG_MEANING)
+            keys = ", ".join(first_lines([*map(str, self.configs)], _SHOWN, "key"))
+            topics = counted(len({each.topic for each in self.configs}), "topic")
+            yield f"the configuration of {topics} changed since it was made: {keys}"
+            yield CONFIG_MEANING
 
     def _kinds(self) -> str:
         kinds = []
@@ -219,12 +219,6 @@ class Since:
         kinds += [f"{self.more:,} new"] if self.more else []
         kinds += [f"{self.fewer:,} gone"] if self.fewer else []
         return "; ".join([*kinds, *(["something that the plan's checksums can't name"] if self.unnamed else [])])
-
-    def _reconfigured(self) -> str:
-        """The number of topics, and the first keys."""
-        keys = first_lines([*map(str, self.configs)], _SHOWN, "key")
-        topics = counted(len({each.topic for each in self.configs}), "topic")
-        return f"the configuration of {topics} changed since it was made: {', '.join(keys)}"
 
 
 def since(plan: Plan, now: Now) -> Since:
@@ -237,6 +231,7 @@ def since(plan: Plan, now: Now) -> Since:
     counts = {name: len(topic.partitions) for name, topic in now.topics.items()}
     were = {name: len(row.leaders) for name, row in before.items()}
     sizes = now.sizes if all(before[name].size_bytes is not None for name in both) else None
+    keys = ((name, each.id) for name in both for each in now.topics[name].partitions)
     found = Since(
         replicas=tuple((name, at) for name in both for at in unlike[name][0] if (name, at) not in own),
         leaders=tuple((name, at) for name in both for at in unlike[name][1] if (name, at) not in own),
@@ -245,9 +240,7 @@ def since(plan: Plan, now: Now) -> Since:
         topics_new=tuple(sorted(counts.keys() - were.keys() - made.keys())),
         topics_gone=tuple(sorted(were.keys() - counts.keys())),
         bytes_before=None if sizes is None else sum(before[name].size_bytes or 0 for name in both),
-        bytes_now=None
-        if sizes is None
-        else sum(sizes.get((name, each.id), 0) for name in both for each in now.topics[name].partitions),
+        bytes_now=None if sizes is None else sum(sizes.get(key, 0) for key in keys),
         configs=tuple(reconfigured(plan, now)),
     )
     if any(key for pair in unlike.values() for key in pair) or found.partitions or made:

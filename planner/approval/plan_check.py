@@ -152,9 +152,6 @@ def _refusals(
             yield Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", outside)
 
 
-_MAKERS = {"plan": "planner render", "restart": "planner restart"}
-
-
 def _own_files(path: Path, found: FolderCheck) -> Refusal:
     """The refusal of files that --strict doesn't take."""
     return Refusal(
@@ -188,7 +185,7 @@ def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> 
     `name` is what it holds, such as "plan 1a2b".
     """
     kind = name.split(maxsplit=1)[0]
-    maker = _MAKERS[kind]
+    maker = {"plan": "planner render", "restart": "planner restart"}[kind]
     mend = f"{maker} writes the files of a {kind}.json again; another version of the planner may write other files"
     if made_by != __version__:
         # What can be said without rendering: which files aren't as the folder's own digests say.
@@ -198,14 +195,14 @@ def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> 
             tuple(map(str, folder_check.held_to_its_list(path).differences)),
             f"check with planner {made_by}, or write the files again with this one ({maker}) and review them",
         )
-    what = f"{path}: not as it was made ({name})"
     # What libraries write that need not write the same in another version.
     drawn = ("report.html", candidates_file.FILE, SUMS)
     only_drawn = all(
         each.what != folder_check.MISSING and (each.path in drawn or each.path.startswith("plots/"))
         for each in found.differences
     )
-    return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{mend}" if only_drawn else mend)
+    remedy = f"{_DRAWN}\n{mend}" if only_drawn else mend
+    return Refusal(f"{path}: not as it was made ({name})", tuple(map(str, found.differences)), remedy)
 
 
 _LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")

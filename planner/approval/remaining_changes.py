@@ -89,15 +89,12 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
 
 
 def _refuse(lines: Sequence[str]) -> None:
-    if not lines:
-        return
-    shown = [f"  {line}" for line in first_lines([*map(printable, lines)], SHOWN)]
-    remedy = "plan again, or leave partitions that others have moved where they are (--leave-moved)"
-    raise StalePlanError(
-        "nothing was written: these partitions are neither where the plan found them nor where it moves them:",
-        *shown,
-        remedy,
-    )
+    if lines:
+        raise StalePlanError(
+            "nothing was written: these partitions are neither where the plan found them nor where it moves them:",
+            *(f"  {line}" for line in first_lines([*map(printable, lines)], SHOWN)),
+            "plan again, or leave partitions that others have moved where they are (--leave-moved)",
+        )
 
 
 def _require_known(held: PlanOnCluster) -> None:
@@ -155,13 +152,9 @@ def _log_dirs(
     lies = {broker: path for broker in found.replicas if (path := held.lying.get((*row.key, broker)))}
     wanted = zip(row.replicas, row.log_dirs, strict=True)
     after = {broker: cluster.ANY if lies.get(broker) == path else path for broker, path in wanted}
-    return (
-        tuple(
-            cluster.ANY if after.get(broker) == cluster.ANY else lies.get(broker, cluster.ANY)
-            for broker in found.replicas
-        ),
-        tuple(after.values()),
-    )
+    stays = {broker for broker, path in after.items() if path == cluster.ANY}
+    before = (cluster.ANY if broker in stays else lies.get(broker, cluster.ANY) for broker in found.replicas)
+    return tuple(before), tuple(after.values())
 
 
 def _unmade(
@@ -286,18 +279,14 @@ def _topics(plan: Plan, now: Now) -> Iterator[cluster.Topic]:
         if row is not None and not now.tells_configs:
             own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
             topic = replace(topic, config=own, effective_config=effective)
-        yield replace(
-            topic,
-            partitions=tuple(
-                replace(
-                    each,
-                    size_bytes=sizes.get((name, each.id), 0),
-                    bytes_in_per_sec=rates.get((name, each.id), (0, 0))[0],
-                    bytes_out_per_sec=rates.get((name, each.id), (0, 0))[1],
-                )
-                for each in topic.partitions
-            ),
+        loads = (
+            (each, sizes.get((name, each.id), 0), *rates.get((name, each.id), (0, 0))) for each in topic.partitions
         )
+        partitions = (
+            replace(each, size_bytes=size, bytes_in_per_sec=received, bytes_out_per_sec=sent)
+            for each, size, received, sent in loads
+        )
+        yield replace(topic, partitions=tuple(partitions))
 
 
 def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[cluster.Broker, ...]:
@@ -308,21 +297,15 @@ def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[cluster.Broker, .
     racks = {row.id: row.rack for row in plan.brokers}
     for broker, rack in (plan.spec.racks_before or {}).items():
         racks[int(broker)] = (now.racks or {}).get(int(broker), rack)
-    there = (
-        *(
-            replace(_broker(row), rack=racks[row.id])
-            for row in plan.brokers
-            if row.role == "stays" or row.id in holding
-        ),
-        *(cluster.Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())),
-    )
+    kept = (row for row in plan.brokers if row.role == "stays" or row.id in holding)
+    there = [replace(_broker(row), rack=racks[row.id]) for row in kept]
+    there += [cluster.Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())]
     return tuple(replace(each, cordoned_log_dirs=now.cordoned.get(each.id, ())) for each in there)
 
 
 def _broker(row: BrokerRow) -> cluster.Broker:
-    room = row.disk_bytes, row.network_bytes_per_sec
     caps = row.max_replicas, row.max_leaders, row.max_disk_bytes
-    return cluster.Broker(row.id, row.rack, *room, (), *caps)
+    return cluster.Broker(row.id, row.rack, row.disk_bytes, row.network_bytes_per_sec, (), *caps)
 
 
 def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:

@@ -134,10 +134,9 @@ def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceS
         ]
         for windows in (was.wanted, was.asked)
     )
+    wanted += [row for row in was.relaxed if row.window in stays]
     missed = {row.window for row in asked} | {*was.missed}.intersection(stays)
-    return structs.replace(
-        was, relaxed=(*wanted, *(row for row in was.relaxed if row.window in stays)), missed=tuple(sorted(missed))
-    )
+    return structs.replace(was, relaxed=tuple(wanted), missed=tuple(sorted(missed)))
 
 
 def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
@@ -189,10 +188,9 @@ def _warnings(
         f"{row.topic if row.partition is None else partition_name(row.topic, row.partition)} is dropped: {row.why}"
         for row in rest.dropped
     ]
+    of_traffic = (approved.hours or approved.cross_rack) and not problem.bytes_in_per_sec.any()
     unjudged = (
-        ["the state has no rates: traffic isn't judged again, as the approved plan's was; --load takes a load profile"]
-        if (approved.hours or approved.cross_rack) and not problem.bytes_in_per_sec.any()
-        else []
+        "the state has no rates: traffic isn't judged again, as the approved plan's was; --load takes a load profile"
     )
     more = [f"{len(dropped) - SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > SHOWN else []
     return [
@@ -200,7 +198,7 @@ def _warnings(
         *dropped[:SHOWN],
         *more,
         *rest.notes,
-        *unjudged,
+        *([unjudged] if of_traffic else []),
         *cluster_warnings.warnings(spec, problem, rest.changes),
         *cluster_warnings.of_assignment(spec, problem, assignment),
         *limits_and_safety.overfull_today(spec, costs),

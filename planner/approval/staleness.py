@@ -195,10 +195,8 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
     """Partitions that others reassign; those of the plan that are elsewhere, or untouched and led by another broker."""
     for key in sorted(held.now.moving):
         if not held.own(key):
-            found = held.partition(key)
-            to = f" to {replica_list(found.replicas)}" if found else ""
-            why = f"is being reassigned{to}, but not by the plan"
-            yield Difference("reassignment", partition_name(*key), why)
+            to = f" to {replica_list(found.replicas)}" if (found := held.partition(key)) else ""
+            yield Difference("reassignment", partition_name(*key), f"is being reassigned{to}, but not by the plan")
     for key, standing in held.standings.items():
         found, name = held.partition(key), partition_name(*key)
         if found is None or (key in held.now.moving and not held.own(key)):
@@ -207,8 +205,8 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
         if standing is Standing.ELSEWHERE:
             yield Difference("replicas", name, f"has replicas {text}; the plan was made from {replica_list(states[0])}")
         elif standing is Standing.REORDERED:
-            why = f"has its replicas in the order {text}; the plan's lists are {path_of(states)}"
-            yield Difference("order", name, why)
+            lists = path_of(states)
+            yield Difference("order", name, f"has its replicas in the order {text}; the plan's lists are {lists}")
         elif standing is Standing.FOUND and found.leader != was:
             leads, led = ("nobody" if leader is None else f"broker {leader}" for leader in (found.leader, was))
             yield Difference("leader", name, f"is led by {leads}, not by {led}", refuses=False)
@@ -270,11 +268,8 @@ def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
 def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
     """A phrase on the partitions from `first` on that lie on brokers which the plan empties; empty if none do."""
     on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
-    return (
-        f"; it has replicas on {', '.join(f'broker {each}' for each in sorted(on))}, which the plan empties"
-        if on
-        else ""
-    )
+    named = ", ".join(f"broker {each}" for each in sorted(on))
+    return f"; it has replicas on {named}, which the plan empties" if on else ""
 
 
 def _behind(held: PlanOnCluster) -> Iterator[Difference]:

@@ -294,17 +294,13 @@ def replace_file(path: Path, content: bytes) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            Path(staged).chmod(_mode(goal))
+            if goal.exists():
+                mode = goal.stat().st_mode & 0o7777
+            else:
+                os.umask(mask := os.umask(0))
+                mode = 0o666 & ~mask
+            Path(staged).chmod(mode)
             Path(staged).replace(goal)
         except BaseException:
             Path(staged).unlink(missing_ok=True)
             raise
-
-
-def _mode(path: Path) -> int:
-    """The permissions of the file, or those that a new file gets."""
-    if path.exists():
-        return path.stat().st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

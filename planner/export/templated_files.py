@@ -46,7 +46,7 @@ def files(plan: Plan) -> Files:
             kafka[f"batches/{name}/preferred-replica.json"] = _elections(batch.elect)
     terraform = _from_template(f"{_TERRAFORM}.j2", topics=plan.declared_topics)
     rendered = kafka | _ansible(plan, kafka) | {_TERRAFORM: terraform}
-    return {path: rendered[path] for path in sorted(rendered)}
+    return dict(sorted(rendered.items()))
 
 
 def _whole_plan(plan: Plan) -> Files:
@@ -157,7 +157,7 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
     names = [("ansible", path) for path in template_paths("ansible") if path.startswith(_SHARED)]
     names += [("restart", path) for path in template_paths("restart")]
     written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, values) for folder, path in names}
-    of_role = {f"{ROLE}/files/{path}": copies[path] for path in copies}
+    of_role = {f"{ROLE}/files/{path}": content for path, content in copies.items()}
     every = {RESTART_FILE: copies[RESTART_FILE]} | written | _NO_BYTECODE | of_role
     return dict(sorted(every.items()))
 
@@ -190,14 +190,10 @@ def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
     if not partitions:
         return {}
     first = [
-        [broker for broker in row.replicas_before if broker == row.leader_before]
-        + [broker for broker in row.replicas_before if broker != row.leader_before]
-        for row in partitions
+        (row, sorted(row.replicas_before, key=lambda broker: broker != row.leader_before), None) for row in partitions
     ]
     return {
-        "unpreferred-first.json": _replica_lists(
-            (row, replicas, None) for row, replicas in zip(partitions, first, strict=True)
-        ),
+        "unpreferred-first.json": _replica_lists(first),
         "unpreferred-elect.json": _elections(partitions),
         "unpreferred-back.json": _replica_lists((row, row.replicas_before, None) for row in partitions),
     }
