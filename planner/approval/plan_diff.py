@@ -65,26 +65,23 @@ def _head(plan: Plan) -> PlanJson:
 def _figures(old: Plan, new: Plan) -> Iterator[PlanJson]:
     """The figures and terms of the plans, each with both values; None if a plan doesn't have it."""
     for name, unit, value in _FIGURES:
-        yield _figure(name, unit, *(_known(plan, name, unit, value(plan)) for plan in (old, new)))
+        yield _figure(name, unit, [(plan, value(plan)) for plan in (old, new)])
     before, after = old.terms_by_name, new.terms_by_name
     for name in [name for name in dict.fromkeys(chain(before, after)) if name not in _NAMED]:
         # One that is measured otherwise in each plan can't be compared: a row for each unit.
         for unit in dict.fromkeys(terms[name].unit for terms in (before, after) if name in terms):
-            values = (
-                _known(plan, name, unit, terms[name].plan) if name in terms and terms[name].unit == unit else None
+            values = [
+                (plan, terms[name].plan if name in terms and terms[name].unit == unit else None)
                 for plan, terms in ((old, before), (new, after))
-            )
-            yield _figure(name, unit, *values)
+            ]
+            yield _figure(name, unit, values)
 
 
-def _figure(name: str, unit: str, before: float | None, after: float | None) -> PlanJson:
-    return {"name": name, "unit": unit, "before": before, "after": after}
-
-
-def _known(plan: Plan, name: str, unit: str, value: float | None) -> float | None:
-    """A figure; None if it is bytes, or follows from them, and the plan knows no sizes."""
+def _figure(name: str, unit: str, values: Sequence[tuple[Plan, float | None]]) -> PlanJson:
+    """A figure of both plans; None if it is bytes, or follows from them, and the plan knows no sizes."""
     of_sizes = unit == "bytes" or name in ("time_at_throttle", "peak_disk", "gap")
-    return value if plan.cluster.sizes_known or not of_sizes else None
+    before, after = (value if plan.cluster.sizes_known or not of_sizes else None for plan, value in values)
+    return {"name": name, "unit": unit, "before": before, "after": after}
 
 
 _FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
@@ -203,11 +200,9 @@ def verdict(difference: PlanJson) -> str:
 
 def first_steps(difference: PlanJson) -> list[str]:
     """For each plan that is only a first step: that it is, and what is left; once if both are the same plan."""
-    plans = zip(("before", "after"), difference["plans"], strict=True)
+    plans = list(zip(("before", "after"), difference["plans"], strict=True))[1 if difference["equal"] else 0 :]
     told = [(which, plan) for which, plan in plans if plan["first_step"]]
-    return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in told][
-        -1 if difference["equal"] else 0 :
-    ]
+    return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in told]
 
 
 def figure_rows(difference: PlanJson) -> list[tuple[str, str, str, str]]:
@@ -319,10 +314,7 @@ def _broker(row: PlanJson) -> str:
         return f"only {'after' if old is None else 'before'} ({told})"
     differ = [key for key in old if old[key] != new.get(key)]
     sides = ((key, _unlike(_field(key, old), _field(key, new), old[key], new[key], " B")) for key in differ)
-    return ", ".join(f"{_BROKER_WORDS.get(key, key)} {before} → {after}" for key, (before, after) in sides)
-
-
-_BROKER_WORDS = {"disk_bytes": "disk"}
+    return ", ".join(f"{key.removesuffix('_bytes')} {before} → {after}" for key, (before, after) in sides)
 
 
 def _field(key: str, side: PlanJson) -> str:
@@ -333,15 +325,12 @@ def _field(key: str, side: PlanJson) -> str:
 def _partition(row: PlanJson, kind: str) -> str:
     named = f"{row['topic']}-{row['partition']}"
     old, new = row["before"], row["after"]
-    match kind:
-        case "only_before" | "only_after":
-            side = old or new
-            return f"{named}: {_list(side['replicas_before'])} → {_list(side['replicas'])}"
-        case "other_batches":
-            return f"{named}: batch {_list(old['batches'])} → {_list(new['batches'])}"
-        case _:
-            key = "replicas" if kind == "other_target" else "replicas_before"
-            return f"{named}: {_list(old[key])} → {_list(new[key])}"
+    if old is None or new is None:
+        side = old or new
+        return f"{named}: {_list(side['replicas_before'])} → {_list(side['replicas'])}"
+    key = {"other_target": "replicas", "other_origin": "replicas_before", "other_batches": "batches"}[kind]
+    batch = "batch " if key == "batches" else ""
+    return f"{named}: {batch}{_list(old[key])} → {_list(new[key])}"
 
 
 def _new_topic(row: PlanJson) -> str:

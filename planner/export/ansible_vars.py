@@ -5,8 +5,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 from planner.model.cluster import ANY, PartitionKey
@@ -157,12 +155,11 @@ def log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
         "apply": [zip(row.replicas, row.log_dirs or (), strict=False) for row in plan.partitions],
         "rollback": [zip(row.replicas_before, row.log_dirs_before or (), strict=False) for row in plan.partitions],
     }
-    named = {way: sorted({each for row in rows for each in row if each[1] != ANY}) for way, rows in ways.items()}
-    return {
-        way: {broker: [path for _, path in pairs] for broker, pairs in groupby(dirs, key=itemgetter(0))}
-        for way, dirs in named.items()
-        if dirs
-    }
+    found: dict[str, dict[int, list[str]]] = {}
+    for way, rows in ways.items():
+        for broker, path in sorted({each for row in rows for each in row if each[1] != ANY}):
+            found.setdefault(way, {}).setdefault(broker, []).append(path)
+    return found
 
 
 def _batches(plan: Plan) -> list[dict[str, object]]:

@@ -152,9 +152,7 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
                 changes=cluster_sections.changes(each.spec.changes),
                 brokers=int(each.problem.targets.sum()),
                 why_not=found.why_not,
-                chosen=is_plan,
-                **_candidate_figures(comparison_types.THIS_PLAN if is_plan else row["strategy"], row, Goal.of(each)),
-                **_front_figures(each.spec, row),
+                **_front_figures(each.spec, row, Goal.of(each), chosen=is_plan),
             )
         )
     return tuple(rows)
@@ -201,21 +199,21 @@ def _proven(row: Row, proposal: Proposal) -> Row:
 def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> comparison_types.ParetoRow:
     """One entry of `pareto`."""
     return comparison_types.ParetoRow(
-        **_candidate_figures(comparison_types.THIS_PLAN if chosen else row["strategy"], row, goal),
-        **_front_figures(spec, row),
+        **_front_figures(spec, row, goal, chosen=chosen),
         variant=variant,
         balance=comparison_types.BalanceWindows(**{knob: row[knob] for knob in WINDOWS}),
         scenarios=row["scenarios"],
-        chosen=chosen,
     )
 
 
-def _front_figures(spec: Spec, row: Row) -> dict[str, Any]:
+def _front_figures(spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[str, Any]:
     """A row's bound, its gap to the bound, the least seconds that copying takes, and the scenarios it fails."""
     least = None if row["least_bytes"] == UNKNOWN else row["least_bytes"]
     throttle = spec.execution.throttle_bytes_per_sec
     known = throttle is not None and spec.cluster.sizes_known
     return {
+        **_candidate_figures(comparison_types.THIS_PLAN if chosen else row["strategy"], row, goal),
+        "chosen": chosen,
         "least_bytes_moved": least,
         "gap_percent": None if least is None else bound_and_proof.gap_percent(row["bytes_moved"], least),
         "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if known and throttle else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -168,20 +168,16 @@ def pairs(plan: Plan, moved: Movement) -> Drawing:
     rows, columns = (_busy(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
     amounts = summed(summed(moved.copied, columns).T, rows).T
     senders, receivers = ([_name(moved, at) for at in kept] for kept in (rows, columns))
-    cell = 22 if len(senders) <= 12 else 14
-    figure, (axes,) = plot_axes.panels(1, cell * len(senders), receivers, widest=_WIDEST_CELL, name="to broker")
+    figure, (axes,) = plot_axes.panels(
+        1, _row_points(senders) * len(senders), receivers, widest=_WIDEST_CELL, name="to broker"
+    )
     # The first sender is on top.
     axes.set_ylim(len(senders) - 0.5, -0.5)
     plot_axes.beside_axis(axes, list(enumerate(senders)))
     pairs = [(int(r), int(c), int(amounts[r, c])) for r, c in zip(*np.nonzero(amounts), strict=True)]
     most = _most(amounts[: len(rows) - (OTHERS in rows)], columns)
-    plot_axes.boxes(
-        axes,
-        "copies",
-        [(c - 0.48, c + 0.48, r - 0.46, r + 0.46) for r, c, _ in pairs],
-        COLOR["heat"],
-        [_opacity(amount, most) for _, _, amount in pairs],
-    )
+    corners = [(c - 0.48, c + 0.48, r - 0.46, r + 0.46) for r, c, _ in pairs]
+    plot_axes.boxes(axes, "copies", corners, COLOR["heat"], [_opacity(amount, most) for _, _, amount in pairs])
     if (plot_axes.WIDTH - plot_axes.LEFT) / len(receivers) >= _ROOM_FOR_TEXT:
         for row, column, amount in pairs:
             axes.text(column, row, written(amount), ha="center", va="center", fontsize=8)
@@ -204,6 +200,10 @@ def _busy(amounts: LongArray, at_most: int) -> list[int]:
     """Indices of what has anything, the largest ones and OTHERS where they are too many."""
     has = np.flatnonzero(amounts)
     return [OTHERS if at == OTHERS else int(has[at]) for at in largest(amounts[has], at_most)]
+
+
+def _row_points(labels: Sequence[str]) -> int:
+    return 22 if len(labels) <= 12 else 14
 
 
 def _name(moved: Movement, at: int) -> str:
@@ -232,7 +232,14 @@ def batches(plan: Plan, moved: Movement) -> Drawing:
         if OTHERS in rows:
             halves[gid][:, -1] //= _others(side, rows)
     most = max(_most(half, rows) for half in halves.values())
-    figure, axes = _timeline(plan, parts, names)
+    # Rows along time, with one more row above for the batches.
+    figure, (axes,) = plot_axes.panels(1, _row_points(names) * (len(names) + 1))
+    axes.set_ylim(len(names) - 0.5, -1.5)
+    plot_axes.beside_axis(axes, list(enumerate(names)))
+    plot_axes.name_left(axes, "broker")
+    axes.set_xlim(0, _end(parts))
+    plot_axes.time(axes, _times_known(plan))
+    plot_axes.heading(axes, "batches")
     marks = {"batch": _strip(axes, plan, parts)}
     for (gid, half), words, top in zip(halves.items(), ("copies in", "copies out"), (-0.42, 0.02), strict=True):
         cells = [(int(r), int(c), int(half[r, c])) for r, c in zip(*np.nonzero(half), strict=True)]
@@ -256,19 +263,6 @@ _BATCHES_IN_WORDS = (
 def _others(side: LongArray, rows: Sequence[int]) -> int:
     """How many brokers that do anything are not shown by themselves."""
     return max(1, int(np.count_nonzero(side.sum(axis=0))) - len(rows) + 1)
-
-
-def _timeline(plan: Plan, parts: Sequence[BatchRun], labels: Sequence[str]) -> tuple[Any, Axes]:
-    """Empty rows along time, with one more row above for the batches."""
-    cell = 22 if len(labels) <= 12 else 14
-    figure, (axes,) = plot_axes.panels(1, cell * (len(labels) + 1))
-    axes.set_ylim(len(labels) - 0.5, -1.5)
-    plot_axes.beside_axis(axes, list(enumerate(labels)))
-    plot_axes.name_left(axes, "broker")
-    axes.set_xlim(0, _end(parts))
-    plot_axes.time(axes, _times_known(plan))
-    plot_axes.heading(axes, "batches")
-    return figure, axes
 
 
 def _end(parts: Sequence[BatchRun]) -> float:
