@@ -180,10 +180,7 @@ def parse_plan_id(text: str | None) -> str | None:
 
 
 def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> Refusal:
-    """The refusal of a folder that differs from its plan.json or restart.json, or that another planner made.
-
-    `name` is what it holds, such as "plan 1a2b".
-    """
+    """The refusal of a folder that isn't as `name` (such as `plan 1a2b`) was made, or that another planner made."""
     kind = name.split(maxsplit=1)[0]
     maker = {"plan": "planner render", "restart": "planner restart"}[kind]
     mend = f"{maker} writes the files of a {kind}.json again; another version of the planner may write other files"

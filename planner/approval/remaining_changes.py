@@ -44,8 +44,7 @@ class Rest:
     """What is left: `changes`, sorted by topic and partition, and `made`, the lists of the partitions still to be made.
 
     `targets` are the lists of every partition of the plan that exists, those that are there already among them.
-    `there` counts the partitions that need nothing more, and `notes` are
-    sentences for the operator.
+    `there` counts the partitions that need nothing more; `notes` are for the operator.
     """
 
     changes: tuple[cluster.PartitionChange, ...]
@@ -143,10 +142,7 @@ def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
 def _log_dirs(
     held: PlanOnCluster, row: PartitionRow, found: cluster.Partition
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The log dirs to state for today's replicas and for the target; both empty if no log dirs are planned.
-
-    `any` for a replica that is in its planned log dir already.
-    """
+    """Log dirs before and after: `any` where a replica is in its planned one already; empty if none are planned."""
     if row.log_dirs is None:
         return (), ()
     lies = {broker: path for broker in found.replicas if (path := held.lying.get((*row.key, broker)))}

@@ -252,10 +252,7 @@ def _topics(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
-    """A topic with another number of partitions.
-
-    Fewer mean that the topic was created anew. More are harmless, unless the plan changes the whole topic.
-    """
+    """A topic with fewer partitions, so made anew, or with more, harmless unless the plan changes the whole topic."""
     count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
     behind = _left_behind(held, found, before)
     # A plan that leaves a topic's partitions with different factors doesn't mean the whole topic.

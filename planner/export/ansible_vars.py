@@ -52,10 +52,7 @@ def batch_elections(plan: Plan) -> list[Directions]:
 
 
 def unpreferred(plan: Plan) -> list[PartitionRow]:
-    """The partitions that weren't led by their preferred leader when the plan was made.
-
-    Without those where only log dirs change, whose leader the plan leaves as it is.
-    """
+    """Partitions whose leader today isn't the preferred one, but for those where only log dirs change."""
     return [
         row
         for row in plan.partitions
@@ -64,10 +61,7 @@ def unpreferred(plan: Plan) -> list[PartitionRow]:
 
 
 def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
-    """The leaders after the elections of each direction, by batch; and those of `unpreferred`.
-
-    Each is written `topic partition leader`.
-    """
+    """The leaders after each direction's elections, by batch, and those of `unpreferred`: `topic partition leader`."""
     before = {row.key: row.leader_before for row in plan.partitions}
     preferred = {row.key: row.replicas[0] for row in plan.partitions}
     named = list(zip(batch_names(plan), batch_elections(plan), strict=True))

@@ -35,29 +35,26 @@ _HOSTS = (
 _CODE = "Python code that Ansible loads and runs on the Ansible host or on the admin host"
 
 # The first pattern that a path matches says what the file could do.
-_EFFECTS = tuple(
-    (re.compile(pattern), effect)
-    for pattern, effect in (
-        (r"ansible/(inventory/)?(group_vars|host_vars)(/.*)?", _VARIABLES),
-        (r"ansible/inventory(/.*)?", _HOSTS),
-        (r"(ansible|terraform)", "everything below it comes from elsewhere"),
-        (r"ansible/ansible\.cfg", "Ansible's settings: they choose roles, plugins, inventory and connection"),
-        (r"ansible/collections(/.*)?", "Ansible collections: plugins and roles that Ansible loads"),
-        (r"ansible/(.*/)?(\w+_plugins|library|module_utils|plugins)(/.*)?", _CODE),
-        (r"ansible/roles/[^/]+/vars(/.*)?", "variables of the role: Ansible loads every file of vars/main/"),
-        (r"ansible/roles/[^/]+/defaults(/.*)?", "default variables of the role: Ansible loads all of defaults/main/"),
-        (r"ansible/roles/[^/]+/meta(/.*)?", "the role's dependencies: roles that run before it"),
-        (r"ansible/roles/[^/]+/(tasks|handlers)(/.*)?", "tasks, which run whatever they name"),
-        (r"ansible/roles/kafka_reassign/files(/.*)?", "a file that the role can hand to Kafka's tools"),
-        (r"ansible/roles(/.*)?", "part of an Ansible role, which runs whatever it names"),
-        (r"ansible/[^/]+\.ya?ml", "a playbook, which runs whatever it names"),
-        (r"terraform/\.terraform(/.*)?", "providers and modules that Terraform runs"),
-        (r"terraform/.*\.tfstate(\..*)?", "Terraform's state: what it believes to exist, secrets included"),
-        (r"terraform/.*\.tfvars(\.json)?", "Terraform variables: a later file takes precedence over the plan's"),
-        (r"terraform/.*\.tf(\.json)?", "Terraform configuration: what it changes, and programs that it runs"),
-        (r"terraform/\.terraform\.lock\.hcl", "which providers Terraform accepts"),
-        (r"batches/.*|[^/]+\.json", "a file that could be handed to Kafka's tools by hand"),
-    )
+_EFFECTS = (
+    (r"ansible/(inventory/)?(group_vars|host_vars)(/.*)?", _VARIABLES),
+    (r"ansible/inventory(/.*)?", _HOSTS),
+    (r"(ansible|terraform)", "everything below it comes from elsewhere"),
+    (r"ansible/ansible\.cfg", "Ansible's settings: they choose roles, plugins, inventory and connection"),
+    (r"ansible/collections(/.*)?", "Ansible collections: plugins and roles that Ansible loads"),
+    (r"ansible/(.*/)?(\w+_plugins|library|module_utils|plugins)(/.*)?", _CODE),
+    (r"ansible/roles/[^/]+/vars(/.*)?", "variables of the role: Ansible loads every file of vars/main/"),
+    (r"ansible/roles/[^/]+/defaults(/.*)?", "default variables of the role: Ansible loads all of defaults/main/"),
+    (r"ansible/roles/[^/]+/meta(/.*)?", "the role's dependencies: roles that run before it"),
+    (r"ansible/roles/[^/]+/(tasks|handlers)(/.*)?", "tasks, which run whatever they name"),
+    (r"ansible/roles/kafka_reassign/files(/.*)?", "a file that the role can hand to Kafka's tools"),
+    (r"ansible/roles(/.*)?", "part of an Ansible role, which runs whatever it names"),
+    (r"ansible/[^/]+\.ya?ml", "a playbook, which runs whatever it names"),
+    (r"terraform/\.terraform(/.*)?", "providers and modules that Terraform runs"),
+    (r"terraform/.*\.tfstate(\..*)?", "Terraform's state: what it believes to exist, secrets included"),
+    (r"terraform/.*\.tfvars(\.json)?", "Terraform variables: a later file takes precedence over the plan's"),
+    (r"terraform/.*\.tf(\.json)?", "Terraform configuration: what it changes, and programs that it runs"),
+    (r"terraform/\.terraform\.lock\.hcl", "which providers Terraform accepts"),
+    (r"batches/.*|[^/]+\.json", "a file that could be handed to Kafka's tools by hand"),
 )
 
 
@@ -65,7 +62,7 @@ def effect(path: str, *, executable: bool = False) -> str:
     """What a file at a path of a plan's folder could do, in a phrase; empty if nothing reads it."""
     if executable and path.startswith("ansible/inventory/"):
         return "an executable file in an inventory: Ansible runs it on the Ansible host"
-    return next((found for pattern, found in _EFFECTS if pattern.fullmatch(path)), "")
+    return next((found for pattern, found in _EFFECTS if re.fullmatch(pattern, path)), "")
 
 
 def is_operators(path: str, *, added: bool) -> bool:

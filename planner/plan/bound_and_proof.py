@@ -103,9 +103,7 @@ TIES = {
 
 
 def proof(certificate: Certificate | None, forced_only: bool, apart: Sequence[Apart] = ()) -> str:
-    """What is proven, and how, in a sentence; if some windows don't hold, also for which plans; and whether it holds
-    for one split of the brokers among topics that are apart.
-    """
+    """What is proven and how, in a sentence; and for which plans, where windows don't hold or topics are apart."""
     name, split = method(certificate, forced_only), ""
     # Who may lead changes no bound on what is copied.
     apart = [rule for rule in apart if not rule.by.endswith(LEADERS)]
@@ -153,9 +151,7 @@ def looser(plan: Plan) -> bool:
 
 
 def of_split(plan: Plan) -> str:
-    """Where topics are apart and not every split was compared: that the least is that of one; of those who lead, it is
-    that of all plans.
-    """
+    """Of which split the least is, where not every one was compared: of who leads, it is that of all plans."""
     split = sorted({rule.by for rule in plan.spec.apart or () if not (rule.proven or rule.by.endswith(LEADERS))})
     return f" for this split of the {' and the '.join(f'{by}s' for by in split)}" if split else ""
 
@@ -211,10 +207,7 @@ def _and(parts: Sequence[str]) -> str:
 
 
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
-    """How what is moved compares with the least that does.
-
-    `the proven minimum`, or `at most 8.41 GB (0.51 %) above the proven minimum`.
-    """
+    """How what is moved compares with the least: `the proven minimum`, `at most 8.41 GB (0.51 %) above …`."""
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
     if method == "none" or 0 == bound.least_bytes_moved < bound.bytes_moved:
         return "the minimum is unknown"

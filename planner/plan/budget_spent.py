@@ -64,7 +64,7 @@ def unfinished(
         bytes_moved=undone.bytes_moved if problem.sizes_known else None,
         replicas_moved=undone.replicas_moved,
         leaders_changed=undone.leaders_changed,
-        steps_at_least=max(1, *steps) if steps else 1,
+        steps_at_least=max([1, *steps]),
         too_large=int(too_large.sum()),
     )
 

@@ -270,10 +270,7 @@ def validity(captured_at: str | None, valid_for_seconds: int | None) -> Validity
 def _balance(
     spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dir_placement.DirPlan | None
 ) -> BalanceSection:
-    """The windows that the plan was made for, those asked for, and those of each that it misses.
-
-    Windows over brokers come first, then those over log dirs.
-    """
+    """The windows that the plan was made for and those asked for, and which it misses: over brokers, then log dirs."""
     over_brokers = relaxed_of_mode(problem, proposal.assignment)
     as_asked = over_brokers
     if problem.balance != spec.balance:

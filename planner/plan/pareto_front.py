@@ -73,9 +73,7 @@ def compared(tried: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, .
 
 
 def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[comparison_types.ComparedRow]:
-    """The best and the median of Kafka's own placements of all that is asked for: those of the sweep if it placed
-    everything, else a few made here.
-    """
+    """The best and the median of Kafka's placements of all that is asked for: the sweep's, or a few made here."""
     swept = tried.problem is asked and asked.rebalance == "all"
     seeds, count = tried.result.kafka(), tried.result.evaluated
     of = sum(tried.result.by_strategy.get(name, 0) for name in KAFKA_STRATEGIES)

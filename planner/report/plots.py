@@ -48,10 +48,7 @@ _WORDS = {
 
 
 def draw(plan: Plan, moved: Movement) -> tuple[Plot, ...]:
-    """Every plot that says anything about a plan.json document: without racks none of them, without moves no map.
-
-    `moved` is the plan's movement.
-    """
+    """Every plot that says anything about a plan.json document: without racks none of them, without moves no map."""
     with plot_svg.settings():
         return tuple(plot_svg.finished(name, drawing) for name, drawing in _drawings(plan, moved))
 
@@ -195,10 +192,7 @@ def shown(rows: LoadRows, key: str) -> list[int]:
 
 
 def _heat_map(plan: Plan) -> Drawing:
-    """Two rows for each measure, today and plan; a cell for each broker: how far it is from the mean.
-
-    For clusters whose bars would be too many to compare by eye.
-    """
+    """For many brokers two rows a measure, today and plan, and a cell a broker: how far it is from the mean."""
     columns, measures = _columns(plan.brokers), _measures(plan)
     figure, (axes,) = plot_axes.panels(1, _ROW_POINTS * 2 * len(measures))
     axes.set_xlim(-0.5, len(columns) - 0.5)

@@ -30,10 +30,7 @@ from planner.scoring.missed_windows import RelaxedRow
 
 
 def log_dirs(plan: Plan) -> list[tuple[int, LogDirRow]]:
-    """Every log dir that is planned, behind its broker's id, those first that something comes to or goes from.
-
-    Within these the ones with most bytes afterwards come first. Empty where no log dirs are planned.
-    """
+    """Planned log dirs behind their broker's id, those that something comes to or goes from first, then the fullest."""
     brokers = plan.log_dirs.brokers if plan.log_dirs else ()
     rows = [(broker.id, log_dir) for broker in brokers for log_dir in broker.log_dirs]
     return sorted(rows, key=lambda row: (not (row[1].bytes_in or row[1].bytes_out), -row[1].after.size_bytes))
@@ -261,16 +258,11 @@ def placed_new(plan: Plan) -> Sequence[PlacementRow]:
 
 def fullest_and_emptiest(brokers: Sequence[BrokerRow], at_most: int) -> list[BrokerRow]:
     """At most `at_most` brokers, by id: those that come or leave, then in turn the fullest and the emptiest after."""
-    if len(brokers) <= at_most:
-        return sorted(brokers, key=lambda broker: int(broker.id))
     by_load = sorted(brokers, key=lambda b: (-b.after.size_bytes, -b.after.replicas, b.id))
     comes_or_leaves = [broker for broker in by_load if broker.role != "stays"][: at_most // 2]
     ends = [broker for pair in zip(by_load, reversed(by_load), strict=True) for broker in pair]
-    chosen = {broker.id: broker for broker in comes_or_leaves}
-    for broker in ends:
-        if len(chosen) < at_most:
-            chosen.setdefault(broker.id, broker)
-    return [chosen[broker] for broker in sorted(chosen)]
+    distinct = {broker.id: broker for broker in (*comes_or_leaves, *ends)}
+    return sorted(list(distinct.values())[:at_most], key=lambda broker: broker.id)
 
 
 def spread_out(points: Sequence[ParetoRow], at_most: int) -> list[ParetoRow]:

@@ -238,10 +238,7 @@ def measures(plan: Plan) -> Table[Measure]:
 
 
 def _balance(plan: Plan) -> Iterator[Measure]:
-    """The loads that are asked to be even, from the lowest broker to the highest.
-
-    Where only leaders may change, nothing else is asked to be even.
-    """
+    """The loads asked to be even, from the lowest broker to the highest; leaders' alone where only these may change."""
     asked = plan.balance.asked
     # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
     relaxed = () if bound_and_proof.looser(plan) else plan.balance.relaxed

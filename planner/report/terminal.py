@@ -232,10 +232,9 @@ def _next(plan: Plan, folder: str | None, files: int) -> ViewSection:
         return ViewSection("", ())
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
-    changes = plan.has_something_to_do
     written = f" ({counted(files, 'file')})" if files else ""
     facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {plan_view.files(plan)}")]
-    if changes:
+    if plan.has_something_to_do:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", plan_view.NO_ADDRESSES))
         keeps = "; new topics and partitions stay" if plan.new_topics else ""

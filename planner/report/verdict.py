@@ -262,13 +262,11 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
     held = Counter({broker.id: broker.before.replicas for broker in plan.brokers})
     most = max(held.values(), default=0)
     for batch in batches:
-        added = Counter(to for row in batch.partitions for to in row.added)
-        gone = Counter(of for row in batch.partitions for of in row.dropped)
-        held += added
+        held.update(to for row in batch.partitions for to in row.added)
         fullest, count = max(held.items(), key=lambda row: (row[1], -row[0]))
         if count > most:
             fuller, most = f"; broker {fullest} ({number(count)}) in batch {batch.number}", count
-        held -= gone
+        held.subtract(of for row in batch.partitions for of in row.dropped)
     if fuller:
         return f"{today} today{fuller}; {after} after"
     if today == after:

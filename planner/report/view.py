@@ -191,10 +191,10 @@ class Table(Generic[T]):
 
     def shown(self, at_most: int | None) -> Sequence[T]:
         """The rows to show where there is room for so many."""
-        rooms = [room for room in (at_most, self.most) if room is not None]
-        if not rooms or len(self.rows) <= min(rooms):
+        room = min((each for each in (at_most, self.most) if each is not None), default=len(self.rows))
+        if len(self.rows) <= room:
             return self.rows
-        return self.few(self.rows, min(rooms)) if self.few else self.rows[: min(rooms)]
+        return self.few(self.rows, room) if self.few else self.rows[:room]
 
     def left_out(self, shown: Sequence[T], at_most: int | None = None) -> str:
         """What isn't shown, as the beginning of a sentence; empty where all is, the count where that is too long."""

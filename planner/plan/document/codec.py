@@ -52,11 +52,7 @@ JSON_TYPES: Mapping[type[types.Type], tuple[str, type | tuple[type, ...]]] = {
 
 
 def encode(plan: Plan) -> bytes:
-    """The canonical bytes of a plan; ValueError if they wouldn't be read back as this plan.
-
-    msgspec checks types only when it reads, so values that a plan can't have are found here: not a number, a negative
-    size, a list for a tuple.
-    """
+    """The canonical bytes; ValueError if they aren't read back as this plan: msgspec checks types only on reading."""
     data = _written(plan)
     if _DECODER.decode(data) != plan:
         raise ValueError("a value of the plan isn't as its type says")
@@ -95,10 +91,7 @@ def as_json(section: Section) -> dict[str, Any]:
 
 
 def identified(plan: Plan) -> Plan:
-    """The plan with its id, the SHA-256 of its canonical JSON without the id; PlannerError for an impossible value.
-
-    msgspec checks types only when it reads, so what is written is read here as well.
-    """
+    """The plan with its id, the SHA-256 of its canonical JSON without the id; PlannerError for an impossible value."""
     made = msgspec.structs.replace(plan, plan_id=_NO_ID)
     data = _written(made)
     try:
