@@ -3,7 +3,7 @@
 Files are opened here, in `state_files` and by the sources of a load; all else on the input side takes text.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -29,6 +29,7 @@ from planner.inputs.state.state_notes import broker_notes
 from planner.inputs.yaml_source import Document, decode, key_text, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
+from planner.model.build_problem import topics_after
 from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
@@ -43,8 +44,8 @@ _OF_TOPICS = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_
 class _Topics:
     """Today's topics, None where they can't be read, and what was wrong with them.
 
-    `document` is the YAML's, with what the state files add to it. `cordoned` are the log dirs of each broker that get
-    nothing new.
+    `document` is the YAML's, with what the state files add to it; `merged` is what they say, None without any. `notes`
+    are of a load profile.
     """
 
     document: Document
@@ -56,7 +57,7 @@ class _Topics:
     outgrown: tuple[str, ...] = ()
     growth: Monthly = field(default_factory=Monthly)
     week: WeekOfLoad | None = None
-    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    merged: Merged | None = None
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,14 @@ def load(path: Path) -> Spec:
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
-    cluster = replace(spec.cluster, notes=topics.notes, outgrown=topics.outgrown)
+    notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
+    cluster = replace(spec.cluster, notes=notes, outgrown=topics.outgrown)
     traffic = sections.traffic(document)
     written_too = {broker.id for broker in build_spec.added_brokers(document)}
     # A replacement that only changes.replace_brokers names may be live, and cordoned, as well.
+    cordoned = topics.merged.cordoned if topics.merged else {}
     joining = (
-        each if each.id in written_too else replace(each, cordoned_log_dirs=topics.cordoned.get(each.id, ()))
+        each if each.id in written_too else replace(each, cordoned_log_dirs=cordoned.get(each.id, ()))
         for each in spec.changes.add_brokers
     )
     changes = replace(spec.changes, add_brokers=tuple(joining))
@@ -122,12 +125,12 @@ def load(path: Path) -> Spec:
 
 def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
     """Today's topics from wherever the document has them."""
-    bad_keys = tuple(finding.key for finding in broken)
+    bad_keys = (finding.key for finding in broken)
     if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
         return _Topics(document)
     if document.get("cluster", "topics"):
         return _Topics(document, build_spec.inline_assignment(document), build_spec.inline_sizes(document))
-    return _from_files(document, folder, bad_keys)
+    return _from_files(document, folder)
 
 
 def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
@@ -231,7 +234,7 @@ def _sources(document: Document, folder: Path) -> Iterator[_Source]:
         yield _Source((*at, "files", number), folder / file, "state", topic)
 
 
-def _from_files(document: Document, folder: Path, bad_keys: tuple[str, ...]) -> _Topics:
+def _from_files(document: Document, folder: Path) -> _Topics:
     """All that the state files say as one state; where some can't be read, what the rest says, for the rules."""
     parts, inputs, findings = list[StatePart](), list[InputRow](), list[Finding]()
     for source in _sources(document, folder):
@@ -253,43 +256,29 @@ def _from_files(document: Document, folder: Path, bad_keys: tuple[str, ...]) -> 
     document = _with_state(document, None if findings else merged)
     if findings or merged is None:
         return _Topics(document, merged.assignment if merged else None, findings=tuple(findings))
-    return _sized(document, merged, tuple(inputs), _notes(document, merged, bad_keys))
+    return _sized(document, merged, tuple(inputs))
 
 
-def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tuple[str, ...]:
+def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
     """What the sources disagree about, with each other and with the YAML."""
-    unknown = not merged.configs_known and not document.get("cluster", "config_defaults")
-    unsaid = (CONFIGS_UNKNOWN,) if unknown else ()
-    if any(key.startswith("cluster.broker") for key in bad_keys):  # brokers, or their classes
-        return (*merged.notes, *unsaid)
-    asked = _as_asked(document, merged.assignment.topics) if merged.targets else ()
-    of_targets = target_notes(targets(asked, merged.targets), merged.declared_by)
-    return (*merged.notes, *broker_notes(build_spec.brokers_today(document), merged.brokers), *of_targets, *unsaid)
+    yield from merged.notes
+    yield from broker_notes(spec.cluster.brokers, merged.brokers)
+    if merged.targets:
+        yield from target_notes(targets(_as_asked(spec), merged.targets), merged.declared_by)
+    if not merged.configs_known and not spec.cluster.config_defaults:
+        yield CONFIGS_UNKNOWN
 
 
-def _as_asked(document: Document, topics: Iterable[Topic]) -> Iterator[Topic]:
-    """The topics as `changes` leaves them, for their numbers alone: new replicas are on no brokers.
-
-    The changes aren't checked yet: what isn't a number of a topic is passed over.
-    """
-
-    def numbers(key: str, of: str, what: str) -> list[tuple[str, int]]:
-        rows = document.get("changes", key)
-        found = [(row.get(of), row.get(what)) for row in rows or () if isinstance(row, dict)]
-        return [(name, value) for name, value in found if isinstance(name, str) and isinstance(value, int)]
-
-    factors = numbers("set_replication_factor", "topics", "replication_factor")
-    counts = dict(numbers("add_partitions", "topic", "partitions"))
-    for topic in topics:
-        rows = topic.partitions
-        rows += (rows[-1],) * (counts.get(topic.name, 0) - len(rows))
-        for pattern, factor in factors:
-            if fnmatchcase(topic.name, pattern):
-                rows = tuple(replace(row, replicas=tuple(range(factor))) for row in rows)
-        yield replace(topic, partitions=rows)
-    made = dict(numbers("create_topics", "name", "replication_factor"))
-    for name, count in numbers("create_topics", "name", "partitions"):
-        yield Topic(name, (Partition(0, tuple(range(made.get(name, 0)))),) * count)
+def _as_asked(spec: Spec) -> Iterator[Topic]:
+    """The topics as `changes` leaves them, for their numbers alone: replicas are on no brokers."""
+    today = {topic.name for topic in spec.cluster.topics}
+    made = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
+    for topic in topics_after(spec):
+        rules = spec.changes.set_replication_factor if topic.name in today else ()
+        asked = [rule.replication_factor for rule in rules if fnmatchcase(topic.name, rule.topics)]
+        factors = (asked[-1] if asked else len(row.replicas) or made[topic.name] for row in topic.partitions)
+        rows = (Partition(number, tuple(range(factor))) for number, factor in enumerate(factors))
+        yield replace(topic, partitions=tuple(rows))
 
 
 def _with_state(document: Document, merged: Merged | None) -> Document:
@@ -325,9 +314,9 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
     return replace(document, value=value)
 
 
-def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...], notes: tuple[str, ...]) -> _Topics:
+def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:
     """The assignment with its sizes; files without any of its partitions are of another cluster."""
-    known = _Topics(document, merged.assignment, inputs=inputs, notes=notes, cordoned=merged.cordoned)
+    known = _Topics(document, merged.assignment, inputs=inputs, merged=merged)
     if (sizes := merged.sizes) is None:
         return known
     entries = merged.assignment.entries
