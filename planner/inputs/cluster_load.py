@@ -120,11 +120,7 @@ def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignm
             bytes_out_per_sec=partition.bytes_out_per_sec or found.bytes_out_per_sec or 0,
         )
 
-    topics = (
-        replace(topic, partitions=tuple(known(topic.name, each) for each in topic.partitions))
-        for topic in assignment.topics
-    )
-    return replace(assignment, topics=tuple(topics))
+    return assignment.with_partitions(known)
 
 
 def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRateRow]) -> tuple[Topic, ...]:

@@ -55,6 +55,7 @@ _BROKER_LABELS = ("broker", "broker_id", "kafka_broker_id", "strimzi_io_pod_name
 _OFFSET_LINE = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249}):(?P<partition>\d{1,9}):(?P<offset>\d{1,19})?", re.ASCII)
 _SAMPLE_LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\{(?P<labels>.*)\}\s+(?P<value>\S+)(?:\s+(?P<at>-?\d+))?\s*")
 _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r'\\([\\"n])')
 _STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d)Z?")
 
 
@@ -171,13 +172,8 @@ def _exposed(text: str, captured: int, file: str) -> Iterator[Measurement]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
             continue
-        # A backslash of its own is set aside while the others are read.
         labels = {
-            each["name"]: each["value"]
-            .replace(r"\\", "\0")
-            .replace(r"\"", '"')
-            .replace(r"\n", "\n")
-            .replace("\0", "\\")
+            each["name"]: _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], each["value"])
             for each in _LABEL.finditer(found["labels"])
         }
         told = {} if any(labels.get(each) for each in _BROKER_LABELS) else source

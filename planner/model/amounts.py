@@ -105,7 +105,6 @@ def unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:
 
 
 def _magnitude(value: str, number: Fraction, unit: str, kind: AmountKind) -> Fraction:
-    """The exact number of bytes, bytes per second, or seconds."""
     if not unit:
         if number.denominator != 1:
             raise _refused(value, kind)

@@ -247,20 +247,14 @@ def like_brokers(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of target brokers, by position, of which either could be the other: each holds nothing, stands for no
     other broker, and has the same rack, capacities and rules as the one before.
     """
-    facts: list[NDArray[Any]] = [
-        problem.broker_racks,
-        problem.disk_bytes,
-        problem.network_bytes_per_sec,
-        problem.disk_limit_bytes,
-    ]
-    facts += [each for each in (problem.network_limit, problem.cordoned) if each is not None]
-    for each in (problem.caps, problem.allowed, problem.leader_ranks):
-        facts += [] if each is None else list(each)
+    given = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
+    rules = [problem.network_limit, problem.cordoned, problem.caps, problem.allowed, problem.leader_ranks]
+    facts = np.concatenate([np.atleast_2d(each) for each in (*given, *rules) if each is not None])
     taken = {*problem.replicas.ravel().tolist(), *problem.replacements.tolist(), *problem.leaders.tolist()}
     seen, pairs = dict[tuple[int, ...], int](), []
     for position, broker in enumerate(np.flatnonzero(problem.targets).tolist()):
         if broker not in taken:
-            key = tuple(int(each[broker]) for each in facts)
+            key = tuple(facts[:, broker].tolist())
             if key in seen:
                 pairs.append((seen[key], position))
             seen[key] = position

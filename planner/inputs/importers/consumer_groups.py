@@ -90,7 +90,6 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
 
 
 def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
-    """Add what one line says: a group's state, a partition with its offset, or a member."""
     group = found.setdefault(cells["GROUP"], _GroupLines())
     # Where old versions of kafka-consumer-groups have the same heading, their assignments look otherwise.
     if _is_share([*cells]) and (":" in (of := cells.get("ASSIGNMENT", "")) or not of):
@@ -117,7 +116,6 @@ def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
 
 
 def _assigned(text: str) -> Iterator[PartitionKey]:
-    """The partitions of an assignment, in either form."""
     if text in ("", MISSING):
         return
     form = _OLD if "(" in text else _NEW

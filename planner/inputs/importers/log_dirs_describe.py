@@ -109,7 +109,6 @@ def places(text: str, file: str) -> LogDirs:
 
 
 def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[str, Any], Place]:
-    """The JSON behind the headings, and where it begins."""
     begun = _BEGIN.search(text)
     start = begun.end() - 1 if begun else max(text.find("{"), 0)
     value, end = read_object(text, start, file, read)

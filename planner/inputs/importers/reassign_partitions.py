@@ -95,7 +95,6 @@ def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, 
 
 
 def _reassigned(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
-    """A partition of the JSON, led by its first replica."""
     if not isinstance(item, dict):
         return Finding(place, key, 'isn\'t a partition; allowed: {"topic":"t","partition":0,"replicas":[1,2]}')
     topic, number, replicas = item.get("topic"), item.get("partition"), item.get("replicas")

@@ -9,10 +9,10 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby, repeat
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, Self, TypeGuard, TypeVar
 
 from planner.model.cluster import Config, Partition, PartitionKey, Topic
 from planner.model.errors import Finding, ImportStateError, Place
@@ -148,6 +148,14 @@ class Assignment:
     topics: tuple[Topic, ...]
     entries: tuple[AssignmentEntry, ...]
 
+    def with_partitions(self, made: Callable[[str, Partition], Partition]) -> Self:
+        """The topics with what is made of each topic's name and partition; the entries as they were read."""
+        topics = (
+            replace(topic, partitions=tuple(made(topic.name, each) for each in topic.partitions))
+            for topic in self.topics
+        )
+        return replace(self, topics=tuple(topics))
+
 
 def assignment(
     entries: Iterable[AssignmentEntry],
@@ -183,7 +191,6 @@ def entry_findings(ordered: Iterable[AssignmentEntry]) -> Iterator[Finding]:
 
 
 def _numbering_findings(entries: list[AssignmentEntry]) -> Iterator[Finding]:
-    """Partitions of one topic that are there twice, and the first gap in their ids."""
     seen: dict[int, AssignmentEntry] = {}
     for entry in entries:
         number = entry.partition.id

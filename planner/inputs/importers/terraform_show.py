@@ -213,7 +213,6 @@ class _Msk:
 
 
 def _resized(value: dict[str, Any], file: str) -> Iterator[str]:
-    """What a plan does to the number of an MSK cluster's brokers."""
     for each in items(value, "resource_changes"):
         change = each.get("change") if isinstance(each, dict) and each.get("type") == "aws_msk_cluster" else None
         sides = [change.get(side) for side in ("before", "after")] if isinstance(change, dict) else []

@@ -144,7 +144,6 @@ def _ids(text: str) -> tuple[int, ...]:
 
 
 def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
-    """Add what one line says, or what is wrong with it."""
     place = Place(file, number, len(line) - len(line.lstrip()) + 1)
     try:
         fields = _fields(line.strip(), found)
@@ -219,7 +218,6 @@ def _brokers(fields: dict[str, str], label: str) -> tuple[int, ...]:
 
 
 def _too_many(found: _ReadTopics, place: Place) -> bool:
-    """Whether there is more than any cluster has; that is a finding too."""
     for what, count, most in (
         ("topics", len(found.headings), _MOST_TOPICS),
         ("partitions", len(found.entries), _MOST_PARTITIONS),

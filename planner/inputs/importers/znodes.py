@@ -42,7 +42,6 @@ def recognizes(text: str) -> bool:
 
 
 def _kind(text: str) -> Literal["topic", "state", "config", "broker"] | None:
-    """Which kind of znode the JSON is of, told by its keys."""
     if re.search(r'"partitions"\s*:\s*\{', text):
         return "topic"
     if '"leader_epoch"' in text and '"isr"' in text:
@@ -73,7 +72,6 @@ def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
 
 
 def _named(pattern: re.Pattern[str], place: Place, layout: str) -> tuple[str, ...]:
-    """What the znode's path names, from the path of its file."""
     ending = next((each for each in _ENDINGS if place.file.endswith(each)), "")
     match = pattern.fullmatch(place.file.removesuffix(ending))
     if match is None:
@@ -113,7 +111,6 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
 
 
 def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
-    """Partition id to brokers."""
     if not isinstance(value, dict):
         raise ImportStateError([Finding(place, key, f"{shown(value)} isn't possible here; allowed: a JSON object")])
     findings = [

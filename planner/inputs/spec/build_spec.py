@@ -176,18 +176,18 @@ def leader_racks(document: Document) -> tuple[LeaderRacksRow, ...]:
 
 def apart(document: Document) -> Iterator[tuple[Path, Apart]]:
     """`apart`, in the file's order, each with the path of its patterns."""
-    for at, group in enumerate(document.get("apart") or ()):
+    for path, group in document.items("apart"):
         if isinstance(group, list):
-            yield ("apart", at), Apart(tuple(group))
+            yield path, Apart(tuple(group))
         else:
-            yield ("apart", at, "topics"), Apart(tuple(group["topics"]), by=group["by"])
+            yield (*path, "topics"), Apart(tuple(group["topics"]), by=group["by"])
 
 
 def together(document: Document) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """The patterns of each group of `together`, in the file's order, with their path."""
-    for at, group in enumerate(document.get("together") or ()):
+    for path, group in document.items("together"):
         listed = isinstance(group, list)
-        yield ("together", at, *(() if listed else ("topics",))), tuple(group if listed else group["topics"])
+        yield path if listed else (*path, "topics"), tuple(group if listed else group["topics"])
 
 
 def rack_aware(document: Document) -> bool:
@@ -223,21 +223,6 @@ def inline_sizes(document: Document) -> Sizes:
     topics = document.get("cluster", "topics") or ()
     sized = ["size" in partition for topic in topics for partition in topic["partitions"]]
     return Sizes(True, sized.count(False)) if any(sized) else Sizes()
-
-
-def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> Assignment:
-    """The assignment with each partition's size; 0 for those that have none."""
-    topics = tuple(
-        replace(
-            topic,
-            partitions=tuple(
-                replace(partition, size_bytes=sizes.get((topic.name, partition.id), 0))
-                for partition in topic.partitions
-            ),
-        )
-        for topic in assignment.topics
-    )
-    return replace(assignment, topics=topics)
 
 
 def stated_rates(document: Document) -> Iterator[StatedRateRow]:
@@ -366,6 +351,5 @@ def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:
 
 def variants(document: Document) -> Iterator[tuple[Mapping[str, Any], Document]]:
     """`sweep.variants`, each with the document as it reads where the variant's changes take the place of `changes`."""
-    items = document.get("sweep", "variants")
-    for at, item in enumerate(items if isinstance(items, list) else ()):
-        yield item, document.instead(("changes",), ("sweep", "variants", at, "changes"))
+    for path, item in document.items("sweep", "variants"):
+        yield item, document.instead(("changes",), (*path, "changes"))

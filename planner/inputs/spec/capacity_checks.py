@@ -67,7 +67,6 @@ def _alike_classes_cost_alike(document: Document) -> Iterator[PathFinding]:
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes", BROKERS)
 def _numbers_make_sense(document: Document) -> Iterator[PathFinding]:
-    """The fewest brokers aren't more than the most, and a rack can fail only where others are left."""
     stated = document.get("sizing") or {}
     least, _, most = str(stated.get("brokers_per_rack", "1")).partition("..")
     if most and int(least) > int(most):
@@ -119,7 +118,6 @@ def _racks_and_rates_are_known(document: Document) -> Iterator[PathFinding]:
 
 @CAPACITY_RULES.reads("sweep.choose", "limits", "growth", "cluster.load", *TARGET_KEYS)
 def _months_are_known(document: Document) -> Iterator[PathFinding]:
-    """How long disks last needs to know what grows, and every disk."""
     without = [str(broker.id) for broker in target_brokers(document) if broker.disk_bytes is None]
     lacking = (
         (not (document.get("growth") or document.get("cluster", "load")), "growth", "growth, or cluster.load"),

@@ -175,7 +175,6 @@ def _classes_known(document: Document) -> Iterator[PathFinding]:
 
 @_reads("balance", "budget", "sweep.balance", "sweep.choose", *_LOADS)
 def _bytes_are_known(document: Document) -> Iterator[PathFinding]:
-    """What counts bytes needs sizes, and what counts traffic needs rates."""
     asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTE_WINDOWS]
     asked += [(path, name) for name in BYTE_WINDOWS for path, _ in document.items("sweep", "balance", name)]
     sized = ("most_even_within_bytes", "most_months_within_bytes", "fewest_bytes_lasting_months")
@@ -226,7 +225,6 @@ def _scenarios_once(document: Document) -> Iterator[PathFinding]:
 
 @_reads(*TARGET_KEYS, "resilience")
 def _racks_to_survive(document: Document) -> Iterator[PathFinding]:
-    """A rack's failure needs racks."""
     if document.get("resilience", "survive") == "rack" and not _any_rack(document):
         yield ("resilience", "survive"), "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
 
@@ -253,7 +251,6 @@ def _log_dirs_once(document: Document) -> Iterator[PathFinding]:
 
 @_reads(BROKERS, ADDED)
 def _sizes_of_all_log_dirs(document: Document) -> Iterator[PathFinding]:
-    """Shares by size need the size of each of a broker's log dirs."""
     for path, item in written_brokers(document):
         sized = [log_dir.disk_bytes is not None for log_dir in sections.broker_log_dirs(item)]
         if any(sized) and not all(sized):
@@ -263,7 +260,6 @@ def _sizes_of_all_log_dirs(document: Document) -> Iterator[PathFinding]:
 
 @_reads(BROKERS, "cluster.topics")
 def _replicas_in_log_dirs(document: Document) -> Iterator[PathFinding]:
-    """A replica written here lies in a log dir of its broker, and each replica has one, or none has."""
     lists = {broker.id: [log_dir.path for log_dir in broker.log_dirs] for broker in brokers_today(document)}
     for topic_path, _ in document.items("cluster", "topics"):
         for item_path, item in document.items(*topic_path, "partitions"):
@@ -297,7 +293,6 @@ def size_findings(document: Document, sizes: Sizes) -> Iterator[PathFinding]:
 
 @_reads("topics", "cluster.brokers")
 def _filter_names_brokers(document: Document) -> Iterator[PathFinding]:
-    """`topics.on_brokers` are brokers of today."""
     known = [broker.id for broker in brokers_today(document)]
     for path, broker in document.items("topics", "on_brokers"):
         if broker not in known:
@@ -306,7 +301,6 @@ def _filter_names_brokers(document: Document) -> Iterator[PathFinding]:
 
 @_reads("limits.eta", "execution.throttle")
 def _eta_has_throttle(document: Document) -> Iterator[PathFinding]:
-    """Without a throttle nobody knows how long copying takes."""
     for _, eta in _gates(document, ("eta",)):
         if document.get("execution", "throttle") == "none":
             message = f"{eta!r} can't be judged with execution.throttle: none; allowed: a throttle, or no such limit"
@@ -320,7 +314,6 @@ def _racks_for_limits(document: Document) -> Iterator[PathFinding]:
 
 
 def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    """Those of the gates that are set, with what is written."""
     written = ((name, document.get("limits", name)) for name in names)
     yield from ((name, value) for name, value in written if value is not None)
 
@@ -339,7 +332,6 @@ def _can_fail(document: Document) -> Iterator[PathFinding]:
 
 @_reads("report.growth", *_LOADS)
 def _can_grow(document: Document) -> Iterator[PathFinding]:
-    """Growth is reported of bytes or traffic."""
     known = knows_sizes(document) or knows_traffic(document, "network_in")
     if document.get("report", "growth") is not None and not known:
         message = "growth can't be judged without sizes or rates; allowed: either of them, or no report.growth"

@@ -37,7 +37,6 @@ _DEMOTED = "changes.demote_brokers"
 
 @LEADER_RULES.reads(*TARGET_KEYS, _DEMOTED)
 def _demoted_stay(document: Document) -> Iterator[PathFinding]:
-    """Each is a broker that stays or joins, and some broker is left to lead."""
     targets = {broker.id for broker in target_brokers(document)}
     demoted = list(document.items("changes", "demote_brokers"))
     for path, broker in demoted:

@@ -65,7 +65,6 @@ def _todays_configs(document: Document, assignment: Assignment) -> Iterator[Path
 
 @_reads("cluster.config_defaults")
 def _inherited_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
-    """Configurations that topics inherit, wherever they are written."""
     for key, message in _wrong(config_defaults(document)):
         yield ("cluster", "config_defaults", key), message
 
@@ -142,7 +141,6 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[PathF
 
 @_reads(_ADD)
 def _added_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Partitions are added once, to a topic that exists and has a number of them that may change."""
     existing = [topic.name for topic in assignment.topics]
     deleting = {topic.name for topic in assignment.topics if topic.deleting}
     seen: set[str] = set()
@@ -174,7 +172,6 @@ def _more_than_today(document: Document, assignment: Assignment) -> Iterator[Pat
 
 @_reads(*TARGET_KEYS, _CREATE, "cluster.config_defaults")
 def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]:
-    """Enough brokers, and enough replicas for the topic's own min.insync.replicas."""
     targets = len(target_brokers(document))
     for at, new in enumerate(created_topics(document)):
         path = ("changes", "create_topics", at)
@@ -271,5 +268,4 @@ def _all_new(document: Document, assignment: Assignment) -> Iterator[tuple[Path,
 
 
 def _metric(name: str) -> str:
-    """A topic's name as metrics have it."""
     return name.replace(".", "_")

@@ -66,7 +66,6 @@ def _sets_have_brokers(document: Document) -> Iterator[PathFinding]:
 
 @SET_RULES.reads(*TARGET_KEYS, "changes.rebalance", "rack_aware")
 def _racks_to_repair(document: Document) -> Iterator[PathFinding]:
-    """`rebalance: racks` needs racks that are enforced."""
     if document.get("changes", "rebalance") != "racks":
         return
     path, rest = ("changes", "rebalance"), "allowed: all, leaders, none"
@@ -220,7 +219,6 @@ def filter_of(document: Document) -> Path:
 
 
 def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_ApartSide]]]:
-    """The groups of `apart`, with the path of the patterns and the sides of each."""
     factors, chosen = replicas_after(document, assignment), topic_filter(document)
     racks = racks_after(document)
     demoted = demoted_brokers(document)

@@ -124,7 +124,6 @@ def load(path: Path) -> Spec:
 
 
 def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
-    """Today's topics from wherever the document has them."""
     bad_keys = (finding.key for finding in broken)
     if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
         return _Topics(document)
@@ -321,7 +320,9 @@ def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...]) -> 
         return known
     entries = merged.assignment.entries
     unsized = sum((entry.topic, entry.partition.id) not in sizes for entry in entries)
-    sized = build_spec.with_sizes(merged.assignment, sizes)
+    sized = merged.assignment.with_partitions(
+        lambda topic, each: replace(each, size_bytes=sizes.get((topic, each.id), 0))
+    )
     known = replace(known, assignment=sized, sizes=build_spec.Sizes(True, unsized))
     if unsized < len(entries):
         return known

@@ -194,7 +194,6 @@ def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Seq
 
 
 def _described(client: Any, kind: str, asked: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and configuration of each topic or broker, every key with its value and source."""
     for start in range(0, len(asked), _AT_ONCE):
         some = asked[start : start + _AT_ONCE]
         yield from client.describe_configs(some, config_filter="all").get(kind, {}).items()

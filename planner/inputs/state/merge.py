@@ -125,7 +125,6 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
 def _entries(
     parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[PartitionKey, RunningReassignment]
 ) -> tuple[Iterable[AssignmentEntry], list[str], tuple[str, ...]]:
-    """The cluster's partitions, and notes on sources that differ and on what is moving."""
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
         return ranked[0].entries, [], ()  # millions of them, perhaps: nothing else is made of each
     primary = [part for part in ranked if part.rank == ranked[0].rank]
@@ -203,7 +202,6 @@ def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, t
 
 
 def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> None:
-    """Add one topic's configuration, from the parts that know something of it."""
     first = parts[0]
     telling = next((part for part in parts if not part.effective_configs.get(topic)), None)
     if telling is None:
@@ -255,18 +253,14 @@ def _disagreements(
     for part in others:
         known = {(entry.topic, entry.partition.id): entry.partition for entry in part.entries}
         extra = [key for key in known if key not in chosen]
-        unlike = [
-            key
-            for key, partition in known.items()
-            if key in chosen and key not in moving and partition.replicas != chosen[key].partition.replicas
-        ]
-        ours = {key: chosen[key].partition for key in known if key in chosen}
+        both = [(key, chosen[key].partition, theirs) for key, theirs in known.items() if key in chosen]
+        unlike = [key for key, ours, theirs in both if key not in moving and ours.replicas != theirs.replicas]
         apart = [
             key
-            for key, partition in ours.items()
-            if None not in (partition.isr, known[key].isr)
-            and partition.replicas == known[key].replicas
-            and (partition.leader, {*(partition.isr or ())}) != (known[key].leader, {*(known[key].isr or ())})
+            for key, ours, theirs in both
+            if ours.replicas == theirs.replicas
+            and None not in (ours.isr, theirs.isr)
+            and (ours.leader, {*(ours.isr or ())}) != (theirs.leader, {*(theirs.isr or ())})
         ]
         listed = {topic for topic, _ in known} & topics if part.whole else set()
         lacking = [key for key in chosen if key[0] in listed and key not in known]

@@ -75,7 +75,6 @@ def files_in(path: Path) -> tuple[Path, ...]:
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    """Every file under a folder, in no order."""
     count = 0
     for inside, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if name not in _NOT_STATE]
@@ -140,7 +139,6 @@ def read_text(path: Path, written: str) -> tuple[str, InputRow]:
 
 
 def _read(path: Path, kind: file_reading.FileKind, *, piped: bool = False) -> tuple[bytes, str]:
-    """A file's bytes, and the text that they are."""
     file_reading.require_text_name(path)
     data = file_reading.read_bytes(path, kind, piped=piped)
     try:
@@ -150,7 +148,6 @@ def _read(path: Path, kind: file_reading.FileKind, *, piped: bool = False) -> tu
 
 
 def _is_described(text: str) -> bool:
-    """True for what kafka-topics --describe prints."""
     head = text[:_HEAD_CHARACTERS]
     return topics_describe.recognizes(head) and not head.lstrip().startswith("{")
 
