@@ -66,26 +66,20 @@ def follow(spark: Session, progress: Progress | None, total: int) -> Iterator[No
     if progress is None:
         yield
         return
-    told = _Growing(progress, total)
+    lock, last = threading.Lock(), -1
+
+    def told(done: int) -> None:
+        """Only numbers that are larger than the one before."""
+        nonlocal last
+        with lock:
+            if (done := min(done, total)) > last:
+                last = done
+                progress(done, total)
+
     told(0)
     with _handler(spark, told) if is_connect(spark) else _poller(spark, told):
         yield
     told(total)
-
-
-class _Growing:
-    """Passes a number on only when it is larger than the last one, and never more than `total`."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._total, self._last = progress, total, -1
-        self._lock = threading.Lock()
-
-    def __call__(self, done: int) -> None:
-        done = min(done, self._total)
-        with self._lock:
-            if done > self._last:
-                self._last = done
-                self._progress(done, self._total)
 
 
 @contextmanager

@@ -55,18 +55,19 @@ def sizes(spark: Session, spec: Spec, wanted: Sequence[Combination], *, partitio
     return _rows(spark, asked, partitions or _TASKS_OF_SIZES * tasks_for(spark))
 
 
-def consumers(spark: Session, study: ConsumersStudy, rows: pa.Table, *, partitions: int | None = None) -> pa.Table:
-    """The scores (consumers_sweep.SCORE_SCHEMA) of all rows (ROW_SCHEMA), in their order.
+def consumers(
+    spark: Session, study: ConsumersStudy, rows: Sequence[Row], *, partitions: int | None = None
+) -> list[Row]:
+    """Every combination with its score, in their order.
 
     A module with an assignor of the user's own goes to the workers with the job. SetupError where it has no file.
     """
-    for assignor in sorted(set(rows["assignor"].to_pylist()) - {*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR}):
+    for assignor in sorted({row["assignor"] for row in rows} - {*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR}):
         file = inspect.getsourcefile(importlib.import_module(assignor.partition(":")[0]))
         if file is None:
             raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")
         add_module(spark, file)
-    asked = [partial(consumers_sweep.evaluate, study, [row]) for row in rows.to_pylist()]
-    return pa.concat_tables([consumers_sweep.SCORE_SCHEMA.empty_table(), *_answers(spark, asked, partitions)])
+    return _rows(spark, [partial(consumers_sweep.evaluate, study, row) for row in rows], partitions)
 
 
 def _rows(spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None) -> list[Row]:

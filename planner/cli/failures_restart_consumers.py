@@ -248,7 +248,7 @@ def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> Co
         options.engine,
         on_spark(options.engine, otherwise=False),
         lambda whatif, spark: whatif.consumers(spark, study, rows, partitions=options.engine.partitions),
-        lambda: consumers_sweep.evaluate(study, rows.to_pylist()),
+        lambda: [consumers_sweep.evaluate(study, row) for row in rows],
     )
     return consumers_sweep.summary(study, scores)
 

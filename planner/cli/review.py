@@ -138,12 +138,7 @@ def check(
         of_plans = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}
         return check_restart(plan, wanted, form, {**of_plans, "--now": now is not None})
     checked = plan_check.check(plan, sources, one_spec.rendered_files, wanted)
-    if form == "json":
-        output.echo_json(plan_check.document(checked))
-    plan_check.require_none(checked.refusals)
-    if form == "text":
-        for line in _approved_lines(plan, checked):
-            output.echo_line(line)
+    _show_checked(checked, form, _approved_lines(plan, checked))
     if bound:
         proof = workflow.check_bound(plan)
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
@@ -163,13 +158,18 @@ def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"], of_
         why = "; restart.yml compares the cluster with the steps before anything restarts" if live else ""
         raise click.UsageError(f"{given[0]} is for plans, and {path} is a restart{why}")
     checked = plan_check.check_restart(path, rendered, wanted)
+    _show_checked(checked, form, unchanged(path, f"restart {checked.made.restart_id[:12]}", checked.held))
+    return 0
+
+
+def _show_checked(checked: Checked[Any], form: Literal["text", "json"], approved: Iterator[str]) -> None:
+    """Print what was checked: in JSON also what is refused, before the error says it."""
     if form == "json":
         output.echo_json(plan_check.document(checked))
     plan_check.require_none(checked.refusals)
     if form == "text":
-        for line in unchanged(path, f"restart {checked.made.restart_id[:12]}", checked.held):
+        for line in approved:
             output.echo_line(line)
-    return 0
 
 
 def unchanged(path: Path, name: str, held: FolderCheck | None) -> Iterator[str]:

@@ -305,17 +305,13 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
     def in_rack(row: MemberRow) -> Value:
         return None if row.rack is None else f"{number(row.read_in_rack or 0)} of {number(row.partitions)}"
 
-    racked = any(member.rack is not None for member in group.members)
+    of_racks = (
+        column("Rack", lambda row: None if row.rack is None else Name(row.rack), numeric=False),
+        column("Read in\nown rack", in_rack),
+    )
     columns = (
         column("Member", lambda row: Name(row.id), numeric=False),
-        *(
-            (
-                column("Rack", lambda row: None if row.rack is None else Name(row.rack), numeric=False),
-                column("Read in\nown rack", in_rack),
-            )
-            if racked
-            else ()
-        ),
+        *(of_racks if any(member.rack is not None for member in group.members) else ()),
         column("Partitions", attrgetter("partitions")),
         column(f"Load ({unit})", lambda row: Quantity(row.load, unit)),
         column("Owns", owned, numeric=False),

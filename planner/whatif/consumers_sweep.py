@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from typing import Any, Self
-
-import pyarrow as pa
 
 from planner.model.cluster import PartitionKey
 from planner.model.recorded import Section
@@ -26,20 +25,9 @@ _MOVING_LEAST = ("cooperative-sticky", "uniform", "sticky", "roundrobin", "serve
 # Among members that begin together, they give what cooperative-sticky and range give.
 _ALIKE = ("sticky", "server-range")
 
-ROW_SCHEMA = pa.schema([("group", pa.int32()), ("assignor", pa.string()), ("members", pa.int32())])
+# A combination: the number of the `group`, the `assignor`, and how many `members`; with its score what
+# `SweptCombination` has besides.
 Row = Mapping[str, Any]
-
-SCORE_SCHEMA = pa.schema(
-    [
-        *ROW_SCHEMA,
-        ("most_partitions", pa.int32()),
-        ("fewest_partitions", pa.int32()),
-        ("widest_spread", pa.int64()),
-        ("widest_in", pa.int32()),
-        ("most_load", pa.int64()),
-        ("above_share_percent", pa.float64()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -66,8 +54,8 @@ def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Se
     return ConsumersStudy(tuple((group.name, dict(group.counts)) for group in groups), names, tuple(weighed))
 
 
-def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> pa.Table:
-    """Every combination (ROW_SCHEMA), by group: by default from two members to twice as many as there are.
+def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[Row]:
+    """Every combination, by group: by default from two members to twice as many as there are.
 
     Never more than there are partitions: the others would have nothing to read.
     """
@@ -80,30 +68,27 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
         members = range(min(fewest or 2, last), last + 1)
         combined = product(dict.fromkeys(tried), members)
         wanted += [{"group": number, "assignor": assignor, "members": count} for assignor, count in combined]
-    return pa.Table.from_pylist(wanted, schema=ROW_SCHEMA)
+    return wanted
 
 
-def evaluate(study: ConsumersStudy, wanted: Iterable[Row]) -> pa.Table:
-    """The rows with what `SweptCombination` has of each (SCORE_SCHEMA)."""
-    scored = []
-    for row in wanted:
-        topics, count = study.groups[row["group"]][1], row["members"]
-        members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
-        owners = assignors.assign(row["assignor"], topics, members)
-        spreads = [spread(owners, loads) for loads in study.loads]
-        widest = [each.most_load - each.fewest_load for each in spreads]
-        at = widest.index(max(widest))
-        shares = [each.most_load * count / each.total_load - 1 for each in spreads if each.total_load]
-        found = {
-            "most_partitions": spreads[at].most_partitions,
-            "fewest_partitions": spreads[at].fewest_partitions,
-            "widest_spread": widest[at],
-            "widest_in": at,
-            "most_load": max(each.most_load for each in spreads),
-            "above_share_percent": round(100 * max(shares, default=0.0), 3),
-        }
-        scored.append({**row, **found})
-    return pa.Table.from_pylist(scored, schema=SCORE_SCHEMA)
+def evaluate(study: ConsumersStudy, row: Row) -> Row:
+    """A combination with its score."""
+    topics, count = study.groups[row["group"]][1], row["members"]
+    members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
+    owners = assignors.assign(row["assignor"], topics, members)
+    spreads = [spread(owners, loads) for loads in study.loads]
+    widest = [each.most_load - each.fewest_load for each in spreads]
+    at = widest.index(max(widest))
+    shares = [each.most_load * count / each.total_load - 1 for each in spreads if each.total_load]
+    return {
+        **row,
+        "most_partitions": spreads[at].most_partitions,
+        "fewest_partitions": spreads[at].fewest_partitions,
+        "widest_spread": widest[at],
+        "widest_in": at,
+        "most_load": max(each.most_load for each in spreads),
+        "above_share_percent": round(100 * max(shares, default=0.0), 3),
+    }
 
 
 class SweptCombination(Section, frozen=True, kw_only=True):
@@ -150,10 +135,13 @@ class ConsumersSweep(Section, frozen=True, kw_only=True):
     groups: tuple[SweptGroup, ...]
 
 
-def summary(study: ConsumersStudy, scores: pa.Table) -> ConsumersSweep:
-    """The scores (SCORE_SCHEMA) as a part of the report."""
-    by_group: dict[int, list[SweptCombination]] = {}
-    for score in scores.to_pylist():
-        by_group.setdefault(score.pop("group"), []).append(SweptCombination(**score))
-    groups = tuple(SweptGroup.of(study.groups[number][0], by_group[number]) for number in sorted(by_group))
-    return ConsumersSweep(scenarios=tuple(study.scenarios), groups=groups)
+def summary(study: ConsumersStudy, scores: Iterable[Row]) -> ConsumersSweep:
+    """The combinations with their scores, by group, as a part of the report."""
+    names = SweptCombination.__struct_fields__
+    groups = tuple(
+        SweptGroup.of(
+            study.groups[number][0], [SweptCombination(**{name: row[name] for name in names}) for row in rows]
+        )
+        for number, rows in groupby(scores, key=itemgetter("group"))
+    )
+    return ConsumersSweep(scenarios=study.scenarios, groups=groups)

@@ -27,9 +27,9 @@ _KNOWN = (*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR)
 class Group:
     """A group. `counts` are the partitions of the topics that it reads, `members` the topics of each member.
 
-    `racks` has the members with a `client.rack`, `instances` the static ones with their `group.instance.id`, and
-    `topic_ids` what is known of topics' ids. `owners` are who owns what now: read from the cluster where `observed` is
-    True, else what the assignor gives to a group that just began.
+    `racks` has the members with a `client.rack`, `instances` the `group.instance.id` of static ones, and `topic_ids`
+    what is known of topics' ids. `owners` are who owns what now: read from the cluster where `observed` is True, else
+    what the assignor gives to a group that just began.
     """
 
     name: str
@@ -90,23 +90,18 @@ def _with_owners(
     """The group with the owners that the assignor gives to one that just began."""
     racks = {each.id: each.rack for each in declared.members if each.rack is not None and each.id in members}
     instances = {each.id: each.instance for each in declared.members if each.instance is not None}
+    ids = dict(declared.topic_ids)
     group = Group(
-        declared.name,
-        assignor,
-        _read(counts, members),
-        members,
-        {},
-        racks,
-        instances={member: instance for member, instance in instances.items() if member in members},
-        topic_ids=dict(declared.topic_ids),
+        declared.name, assignor, _read(counts, members), members, {}, racks, instances=instances, topic_ids=ids
     )
     return replace(group, owners=assigned(group, assignor, None))
 
 
 def assigned(group: Group, assignor: str, owners: Ownership | None) -> Ownership:
     """Who owns what under an assignor that knows who owns what now, None for a group that begins."""
-    ids, static = group.topic_ids, {each: of for each, of in group.instances.items() if each in group.members}
-    return assignors.assign(assignor, group.counts, group.members, owners, topic_ids=ids, instances=static)
+    return assignors.assign(
+        assignor, group.counts, group.members, owners, topic_ids=group.topic_ids, instances=group.instances
+    )
 
 
 def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, int]) -> Group:

@@ -148,7 +148,7 @@ def test_keys_and_the_sweep_are_sections_of_their_own():
     assert "Least spread" not in text(page_of_group())
     weights = loads(UNEVEN.cluster.topics, "bytes")
     study = consumers_sweep.study(groups(), weights, [Growth("more", "a*", 3.0)])
-    scores = consumers_sweep.evaluate(study, consumers_sweep.rows(groups()).to_pylist())
+    scores = [consumers_sweep.evaluate(study, row) for row in consumers_sweep.rows(groups())]
     asked = page_of_group(grown={"a_b": 8}, keys=("k",))
     found = structs.replace(asked, sweep=consumers_sweep.summary(study, scores))
     page = " ".join(text(found).split())

@@ -18,7 +18,7 @@ def group(assignor: str = "range", counts: dict[str, int] | None = None, members
 
 def tried(*groups: Group, **limits: int) -> list[tuple[str, int]]:
     """The assignors and numbers of members that are looked at."""
-    return [(row["assignor"], row["members"]) for row in rows(groups, **limits).to_pylist()]
+    return [(row["assignor"], row["members"]) for row in rows(groups, **limits)]
 
 
 def test_members_are_two_to_twice_as_many_and_never_more_than_partitions() -> None:
@@ -44,7 +44,7 @@ def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:
 def test_the_least_spread_is_best_in_the_scenario_that_is_worst_for_it() -> None:
     """Range gives 6 and 2 to two members, dealing in turn 5 and 3: 6 apart once a has three times as much."""
     made = study([group()], LOADS, [Growth("more", "a", 3.0), Growth("other", "b", 9.0)])
-    found = as_json(summary(made, evaluate(made, rows([group()], 2, 2).to_pylist())))
+    found = as_json(summary(made, [evaluate(made, row) for row in rows([group()], 2, 2)]))
     assert ["today", "more", "other"] == found["scenarios"]
     (of,) = found["groups"]
     assert (4, "cooperative-sticky", 6, 1) == (
