@@ -54,7 +54,8 @@ def _spec_of(path: Path) -> Path:
     found = folder.resolve().parent / name
     if not found.is_file():
         raise SetupError(f"{path}: its spec {name!r} isn't beside it; allowed: planner failures SPEC --plan {path}")
-    return folder.parent / name if folder.parent != folder else found
+    # The parent of .. by its name is where we are.
+    return found if folder.name in ("", "..") else folder.parent / name
 
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:

@@ -72,6 +72,16 @@ def test_a_plan_finds_its_spec(spec):
     assert shown == run(spec.with_suffix(".plan")) == run(spec.with_suffix(".plan") / "plan.json")
 
 
+def test_a_plan_finds_its_spec_from_within_its_folder(spec, monkeypatch):
+    """From where its playbooks are run, the plan is `..`."""
+    shown = run(spec)
+    for folder, plan in (("", "."), ("", "plan.json"), ("ansible", ".."), ("ansible", "../plan.json")):
+        within = spec.with_suffix(".plan") / folder
+        within.mkdir(exist_ok=True)
+        monkeypatch.chdir(within)
+        assert shown == run(plan)
+
+
 def test_a_spec_without_a_plan_says_what_fails_today(spec):
     """Without a plan beside it there is today alone, and the way to a plan."""
     (spec.with_suffix(".plan") / "plan.json").unlink()
