@@ -101,13 +101,10 @@ def probe(executable: Path) -> tuple[int, str] | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return _parse_version(done.stderr + done.stdout) if done.returncode == 0 else None
-
-
-def _parse_version(text: str) -> tuple[int, str] | None:
-    """What `java -version` prints as (major, full version); `1.8.0` counts as 8, as it was named up to Java 8."""
+    text = done.stderr + done.stdout
+    # 1.8.0 counts as 8, as it was named up to Java 8.
     named = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', text)
-    if not named:
+    if done.returncode or not named:
         return None
     build = re.search(r"Runtime Environment .*\(build ([^,)\s]+)", text)
     return int(named[2]), build[1] if build else named[1]

@@ -308,18 +308,15 @@ def _parsed(kind: MetricsFormat, batches: Iterable[pa.RecordBatch]) -> Iterator[
         # A file that isn't UTF-8 would end as an error without its name.
         texts = map(_text, batch["value"].cast("binary").to_pylist())
         for file, text in zip(batch["file"].to_pylist(), texts, strict=True):
-            if text.strip():
-                yield from metric_files.measures(_kind_of(kind, text, file), text, file)
+            if not text.strip():
+                continue
+            # Whole files of a folder are of several kinds.
+            found = kind if kind == "export" else metric_files.file_kind(text[:_HEAD_CHARACTERS])
+            if found is None or (found == "export") != (kind == "export"):
+                raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")
+            yield from metric_files.measures(found, text, file)
 
     measures = chain.from_iterable(map(of_batch, batches))
     while rows := list(islice(measures, _BATCH_MEASURES)):
         columns = zip(zip(*rows, strict=True), MEASURE_SCHEMA, strict=True)
         yield pa.record_batch([pa.array(values, field.type) for values, field in columns], MEASURE_SCHEMA)
-
-
-def _kind_of(kind: MetricsFormat, text: str, file: str) -> MetricsFormat:
-    """The kind of a text, whole files of a folder being of several. PlannerError if it can't be read with `kind`."""
-    found = kind if kind == "export" else metric_files.file_kind(text[:_HEAD_CHARACTERS])
-    if found is None or (found == "export") != (kind == "export"):
-        raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")
-    return found

@@ -197,15 +197,12 @@ def _without_zeros(pairs: _KeyedValues) -> _KeyedValues:
 
 def _reduced(pieces: Sequence[_KeyedValues], columns: int) -> _KeyedValues:
     """All pieces together, each key once, ascending, with the sum of its values; sums of zero are left out."""
-    if not pieces:
-        return _KeyedValues(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
-    keys = np.concatenate([piece.keys for piece in pieces])
-    values = np.concatenate([piece.values for piece in pieces])
-    if not len(keys):
-        return _KeyedValues(keys, values)
+    none = _KeyedValues(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
+    keys, values = (np.concatenate(each) for each in zip(none, *pieces, strict=True))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    # No key is below 0.
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
     return _without_zeros(_KeyedValues(keys[starts], np.add.reduceat(values[order], starts, axis=0)))
 
 
