@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import gcd, lcm
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,23 +70,13 @@ class TopicsBySet:
     brokers: BoolArray
     of_topic: IntArray
 
-
-def topics_by_set(problem: Problem) -> TopicsBySet | None:
-    """Topics by the brokers that `placement` lets them use; None without such rules."""
-    return _topics_by(problem.allowed_targets)
-
-
-def leading_sets(problem: Problem) -> TopicsBySet | None:
-    """Topics by the brokers that are to lead them; None without rules on that, or on placement."""
-    return _topics_by(problem.leading_targets)
-
-
-def _topics_by(usable: BoolArray | None) -> TopicsBySet | None:
-    """Topics by their target brokers (T, Bt)."""
-    if usable is None:
-        return None
-    brokers, of_topic = np.unique(usable, axis=0, return_inverse=True)
-    return TopicsBySet(brokers, of_topic.reshape(-1).astype(np.int32))
+    @classmethod
+    def of(cls, usable: BoolArray | None) -> Self | None:
+        """Topics by the target brokers (T, Bt) that they may use, or that are to lead them; None: all."""
+        if usable is None:
+            return None
+        brokers, of_topic = np.unique(usable, axis=0, return_inverse=True)
+        return cls(brokers, of_topic.reshape(-1).astype(np.int32))
 
 
 def per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
@@ -193,7 +183,7 @@ def fair_shares(problem: Problem) -> FairShares:
     With rules of placement, a topic is shared by the brokers that it may use, and a broker's share is the sum of its
     shares of the topics of each set.
     """
-    if (sets := topics_by_set(problem)) is not None:
+    if (sets := TopicsBySet.of(problem.allowed_targets)) is not None:
         return FairShares.of_sets(problem, sets)
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
     topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_topic_sums, problem), disk, rule)
@@ -212,22 +202,14 @@ def fair_shares(problem: Problem) -> FairShares:
     )
 
 
-class _LeaderShares(TypedDict):
-    """The shares that depend on who leads."""
-
-    leaders: Shares
-    topic_leaders: Shares
-    network_out: Shares
-
-
-def _of_leaders(problem: Problem) -> _LeaderShares:
-    """The fair shares of leaders and of what they send, each topic's among the brokers that are to lead it."""
+def _of_leaders(problem: Problem) -> dict[str, Shares]:
+    """The shares of `FairShares` that depend on who leads, each topic's among the brokers that are to lead it."""
     network = network_weights(problem)
     led = problem.is_led.astype(np.int64)
     leaders, sent = _topic_sums(problem, led[:, None]), sent_by_leader(problem) * led
     # Bytes times weights are beyond 64 bits.
     weighing = network.astype(object)
-    if (sets := leading_sets(problem)) is None:
+    if (sets := TopicsBySet.of(problem.leading_targets)) is None:
         in_all = _proportional(leaders.sum(keepdims=True), network)
         if (most := most_led(problem)) is not None:
             # One rack of all brokers, none above its cap; the others have what is left.

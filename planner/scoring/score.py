@@ -139,71 +139,44 @@ class Scores:
 
 def score(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
     """The scores (1,) of one assignment (P, W); leaders (P,), -1: none, are those of `leaders_after` unless given."""
-    return finish(basis, _tally(basis, assignment, leaders, _Groups.whole(basis.problem)))
+    whole, firsts = np.zeros_like(basis.problem.topic_of), np.zeros(1, dtype=np.int32)
+    return finish(basis, _tally(basis, assignment, leaders, whole, firsts))
 
 
 def topic_tallies(basis: ScoringBasis, assignment: IntArray) -> Tally:
     """The tallies of the T topics under an assignment (P, W)."""
-    return _tally(basis, assignment, None, _Groups.topics(basis.problem))
-
-
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    """Groups of partitions that are tallied together: the group (P,) of each, the first topic and row (G,) of each."""
-
-    of: IntArray
-    first_topic: IntArray
-    first_row: LongArray
-
-    @staticmethod
-    def topics(problem: Problem) -> _Groups:
-        """Every topic by itself; partitions are sorted by topic, and every topic has some."""
-        every = np.arange(len(problem.topic_names), dtype=np.int32)
-        return _Groups(problem.topic_of, every, np.searchsorted(problem.topic_of, every))
-
-    @staticmethod
-    def whole(problem: Problem) -> _Groups:
-        """One group."""
-        return _Groups(np.zeros_like(problem.topic_of), np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64))
-
-    def __len__(self) -> int:
-        return len(self.first_topic)
-
-    def rows_summed(self, values: LongArray) -> LongArray:
-        """(G,) of a value for each partition (P,)."""
-        return np.add.reduceat(values, self.first_row, dtype=np.int64) if len(values) else np.zeros(len(self), np.int64)
-
-
-def _tally(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None, groups: _Groups) -> Tally:
     problem = basis.problem
+    return _tally(basis, assignment, None, problem.topic_of, np.arange(len(problem.topic_names), dtype=np.int32))
+
+
+def _tally(
+    basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None, groups: IntArray, firsts: IntArray
+) -> Tally:
+    """The tally of groups (P,) of topics, by the first topic of each (G,). Partitions are sorted by topic."""
+    problem, wanted, count = basis.problem, basis.windows, len(firsts)
     leading = broker_loads.leaders_after(problem, assignment) if leaders is None else leaders
     # Column by column: numpy is ten times slower where what it goes along is short and innermost.
     assignment = np.asfortranarray(assignment)
     added = adding(problem, assignment)
-    columns = [groups.rows_summed(column) for column in _row_terms(problem, assignment, leading, added)]
-    beyond, spread = _of_topics(basis, assignment, leading)
-    firsts = groups.first_topic
-    return Tally(
-        np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
-        broker_loads.by_group(problem, assignment, leading, groups.of, len(groups), basis.measures),
-        _copied(problem, assignment, added, groups),
-        _grown(basis, assignment, leading, groups),
-        growth_scenarios.held_ahead(problem, assignment, groups.of, len(groups)),
-        failure_costs.lost_by_group(problem, basis.fragile, assignment, groups.of, len(groups)),
-        np.maximum.reduceat(spread, firsts),
+    first_rows = np.searchsorted(problem.topic_of, firsts)
+    columns = (
+        np.add.reduceat(column, first_rows, dtype=np.int64)
+        for column in _row_terms(problem, assignment, leading, added)
     )
-
-
-def _of_topics(basis: ScoringBasis, assignment: IntArray, leading: IntArray) -> tuple[LongArray, LongArray]:
-    """How far each topic (T,) is outside its windows, weighted, and the spread of its replicas."""
-    problem, wanted = basis.problem, basis.windows
     counted = 1 if wanted.topic_leaders is None else 2
     held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
-    here = held[:, 0]
-    beyond = excess_anywhere(wanted.topic_replicas, here, TOPIC_PRICE, problem.balance.topic_replicas)
+    beyond = excess_anywhere(wanted.topic_replicas, held[:, 0], TOPIC_PRICE, problem.balance.topic_replicas)
     if wanted.topic_leaders is not None:
         beyond = beyond + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, problem.balance.topic_leaders)
-    return beyond, spread(here, problem.allowed_targets)
+    return Tally(
+        np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
+        broker_loads.by_group(problem, assignment, leading, groups, count, basis.measures),
+        _copied(problem, assignment, added, groups, count),
+        _grown(basis, assignment, leading, groups, count),
+        growth_scenarios.held_ahead(problem, assignment, groups, count),
+        failure_costs.lost_by_group(problem, basis.fragile, assignment, groups, count),
+        np.maximum.reduceat(spread(held[:, 0], problem.allowed_targets), firsts),
+    )
 
 
 def finish(basis: ScoringBasis, total: Tally) -> Scores:
@@ -225,6 +198,8 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
     above = above_shares(basis, held)
     most = np.zeros((len(broker_loads.MEASURES), len(held)), dtype=np.int64)
     most[: basis.measures] = held.max(axis=2).T
+    room, arriving = basis.room_bytes, total.copied[:, 0, basis.problem.targets]
+    full = np.where(room > 0, (basis.held_bytes + arriving) / np.maximum(room, 1) * 1_000_000, 0)
     return Scores(
         **columns,
         excess=beyond,
@@ -235,7 +210,7 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
         imbalance_ppm=above.max(axis=1),
         imbalance_measure=above.argmax(axis=1),
         busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
-        peak_disk_ppm=_peak_ppm(basis, total.copied[:, 0]),
+        peak_disk_ppm=np.rint(full.max(axis=1, initial=0)).astype(np.int64),
         **growth_scenarios.excess(basis.scenarios, total.grown),
         months_until_full=growth_forecast.months_until_full(basis.problem, total.ahead),
         **failure_costs.worst_losses(basis.problem, total.exposed),
@@ -267,11 +242,11 @@ def ties(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     return int((added.any(axis=1) | lost.any(axis=1)).sum()), int((arriving**2).sum())
 
 
-def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: _Groups) -> LongArray:
-    """(G, 2, B): bytes of each group that each broker copies in, and that today's leaders on it send."""
+def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: IntArray, count: int) -> LongArray:
+    """(G, 2, B): bytes of each group (P,) that each broker copies in, and that today's leaders on it send."""
     brokers = len(problem.broker_ids)
-    first = groups.of.astype(np.int64) * brokers
-    arriving, sent = np.zeros((2, len(groups) * brokers), dtype=np.int64)
+    first = groups.astype(np.int64) * brokers
+    arriving, sent = np.zeros((2, count * brokers), dtype=np.int64)
     for position, copies in zip(assignment.T, added.T, strict=True):
         rows = np.flatnonzero(copies)
         np.add.at(arriving, first[rows] + position[rows], problem.size_bytes[rows])
@@ -279,22 +254,13 @@ def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: _G
     return np.stack([each.reshape(-1, brokers) for each in (arriving, sent)], axis=1)
 
 
-def _grown(basis: ScoringBasis, assignment: IntArray, leaders: IntArray, groups: _Groups) -> LongArray:
-    """(G, S, 3, Bt): bytes and traffic of each group in each scenario."""
-    problem, every, count = basis.problem, len(broker_loads.MEASURES), len(groups)
+def _grown(basis: ScoringBasis, assignment: IntArray, leaders: IntArray, groups: IntArray, count: int) -> LongArray:
+    """(G, S, 3, Bt): bytes and traffic of each group (P,) in each scenario."""
     if not basis.scenarios:
-        return np.zeros((count, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
-    then = [each.problem for each in basis.scenarios]
-    held = [broker_loads.by_group(each, assignment, leaders, groups.of, count, every)[:, 2:] for each in then]
+        return np.zeros((count, 0, len(BYTE_WINDOWS), int(basis.problem.targets.sum())), dtype=np.int64)
+    then, every = [each.problem for each in basis.scenarios], len(broker_loads.MEASURES)
+    held = [broker_loads.by_group(each, assignment, leaders, groups, count, every)[:, 2:] for each in then]
     return np.stack(held, axis=1)
-
-
-def _peak_ppm(basis: ScoringBasis, arriving: LongArray) -> LongArray:
-    """`peak_disk_ppm` (C,) with these bytes (C, B) arriving; 0 where no broker has room."""
-    room = basis.room_bytes
-    held = basis.held_bytes + arriving[:, basis.problem.targets]
-    full = np.where(room > 0, held / np.maximum(room, 1) * 1_000_000, 0)
-    return np.rint(full.max(axis=1, initial=0)).astype(np.int64)
 
 
 def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
@@ -329,14 +295,14 @@ def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
     disk, network = fair_shares.disk_weights(problem), fair_shares.network_weights(problem)
     weights = np.stack([disk, network, disk, network, network][: len(amounts)])
     parts: NDArray[np.float64] = weights.sum(axis=1, keepdims=True) / weights
-    for sets, measures in ((fair_shares.topics_by_set(problem), _HELD), (fair_shares.leading_sets(problem), _LED)):
-        if sets is None:
+    for usable, measures in ((problem.allowed_targets, _HELD), (problem.leading_targets, _LED)):
+        if (sets := fair_shares.TopicsBySet.of(usable)) is None:
             continue
         at = [measure for measure in measures if measure < len(amounts)]
         shares, of = np.zeros((len(at), weights.shape[1])), amounts[at]
         for rows, brokers in fair_shares.rows_of_sets(problem, sets):
-            usable = weights[at] * brokers
-            shares += of[:, rows].sum(axis=1, keepdims=True) * usable / usable.sum(axis=1, keepdims=True).clip(min=1)
+            mine = weights[at] * brokers
+            shares += of[:, rows].sum(axis=1, keepdims=True) * mine / mine.sum(axis=1, keepdims=True).clip(min=1)
         totals = np.broadcast_to(of.sum(axis=1, keepdims=True), shares.shape)
         parts[at] = np.divide(totals, shares, out=np.zeros_like(shares), where=shares > 0)
     return parts
