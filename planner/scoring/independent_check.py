@@ -122,6 +122,9 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     # A first step's lists may be shorter than those asked for.
     too_short = problem.replication_factors > columns.shape[1]
     count = (columns >= 0).sum(axis=1)
+    uneven = uneven_racks(problem, columns)
+    if problem.racks_as_today:
+        uneven = uneven & ~as_even_as_today(problem, columns)
     may_be_uneven = ~problem.movable | ~(problem.forced | (problem.rebalance in ("all", "racks")))
     twice = np.zeros(len(columns), dtype=bool)
     for one, other in combinations(columns.T, 2):
@@ -137,7 +140,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,
         # A reassignment would be carried out; the cordon asks for none.
         "cordoned broker": _comes_to_cordoned(problem, columns, today),
-        "rack spread": _uneven(problem, columns) & ~may_be_uneven,
+        "rack spread": uneven & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
         "leader": badly_led(problem, columns) & problem.movable & due,
         # Another broker leads the partition of this number in another topic of its group.
@@ -158,12 +161,6 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
         at = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
         broken[at] |= ~problem.allowed[problem.topic_of[at], column[at]]
     return broken & problem.movable
-
-
-def _uneven(problem: Problem, replicas: IntArray) -> BoolArray:
-    """Replicas that could be spread over the racks more evenly, but for those that `rack_aware: as_today` leaves."""
-    uneven = uneven_racks(problem, replicas)
-    return uneven & ~as_even_as_today(problem, replicas) if problem.racks_as_today else uneven
 
 
 def _comes_to_cordoned(problem: Problem, replicas: IntArray, today: IntArray) -> BoolArray:

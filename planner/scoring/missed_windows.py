@@ -16,7 +16,7 @@ from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
-from planner.scoring.windows import alike, byte_window, excess_anywhere, spread, windows
+from planner.scoring.windows import Windows, alike, byte_window, excess_anywhere, spread, windows
 
 WindowKey = Literal[
     "replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out", "log_dirs"
@@ -86,21 +86,16 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]
         _Judged("replicas", wanted.replicas, windows.replicas[:, None], everything[0], fair.replicas),
         _Judged("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
     ]
-    for name, bounds, held in zip(BYTE_WINDOWS, windows.of_bytes, loads(problem, assignment), strict=True):
-        asked = getattr(wanted, name)
+    for each in _of_bytes(problem, windows, assignment):
         # A disk's limit is a gate, not a window: alone it is left out, and where it ends a window earlier, so is that.
-        if bounds is not None and (around := byte_window(getattr(fair, name), asked)) is not None:
-            ends = np.stack([bounds[0], np.maximum(bounds[1], around[1])])
-            cluster.append(_Judged(name, asked, ends[:, None], held[None], getattr(fair, name)))
+        if (around := byte_window(each.fair, each.wanted)) is not None:
+            low, high = each.bounds
+            cluster.append(replace(each, bounds=np.stack([low, np.maximum(high, around[1])])))
     hours = [
-        (
-            each,
-            _Judged(name, getattr(wanted, name), bounds[:, None], held[None], getattr(fair_shares(each.problem), name)),
-        )
-        for each in basis.scenarios
-        if each.of_hour
-        for name, bounds, held in zip(BYTE_WINDOWS, each.windows.of_bytes, loads(each.problem, assignment), strict=True)
-        if bounds is not None
+        (hour, window)
+        for hour in basis.scenarios
+        if hour.of_hour
+        for window in _of_bytes(hour.problem, hour.windows, assignment)
     ]
     usable, of_leaders = problem.allowed_targets, windows.topic_leaders
     topics = [
@@ -115,12 +110,21 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]
     return (
         *(found for window in cluster for found in _named(problem, window, (None,))),
         *(
-            structs.replace(found, why=f"on {each.name}: {found.why}", hour=each.name)
-            for each, window in hours
-            for found in _named(each.problem, window, (None,))
+            structs.replace(found, why=f"on {hour.name}: {found.why}", hour=hour.name)
+            for hour, window in hours
+            for found in _named(hour.problem, window, (None,))
         ),
         *(found for window in topics for found in _named(problem, window, problem.topic_names)),
     )
+
+
+def _of_bytes(problem: Problem, windows: Windows, assignment: IntArray) -> Iterator[_Judged]:
+    """The windows of bytes and traffic."""
+    fair = fair_shares(problem)
+    for name, bounds, held in zip(BYTE_WINDOWS, windows.of_bytes, loads(problem, assignment), strict=True):
+        if bounds is not None:
+            asked = getattr(problem.balance, name)
+            yield _Judged(name, asked, bounds[:, None], held[None], getattr(fair, name))
 
 
 def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[RelaxedRow]:

@@ -17,6 +17,7 @@ from planner.model import growth_forecast
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
+from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows, byte_excess, excess_anywhere, spread, windows
@@ -63,7 +64,10 @@ class ScoringBasis:
     def of(problem: Problem) -> ScoringBasis:
         """What scoring needs of a problem, worked out once."""
         measures = broker_loads.measured(problem)
-        amounts = _amounts(problem)[:measures]
+        # What each partition adds to MEASURES of all brokers together once everything is as asked, (measures, P).
+        led, factors, sent = problem.is_led, problem.replication_factors.astype(np.int64), sent_by_leader(problem)
+        of_replicas = factors * problem.size_bytes, factors * problem.bytes_in_per_sec
+        amounts = np.stack([factors, led, *of_replicas, led * sent][:measures])
         wanted = windows(problem, problem.balance)
         held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
         fragile = failure_costs.Fragile.of(problem)
@@ -270,20 +274,6 @@ def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
     share = (held * basis.parts).max(axis=2) / np.maximum(basis.totals, 1)
     above = np.rint((share - 1) * 1_000_000).astype(np.int64)
     return np.where(basis.totals > 0, above, 0).clip(min=0)
-
-
-def _amounts(problem: Problem) -> LongArray:
-    """(5, P): what each partition adds to `MEASURES` of all brokers together once everything is as asked."""
-    led, factors = problem.is_led, problem.replication_factors.astype(np.int64)
-    return np.stack(
-        [
-            factors,
-            led,
-            factors * problem.size_bytes,
-            factors * problem.bytes_in_per_sec,
-            led * fair_shares.sent_by_leader(problem),
-        ]
-    )
 
 
 def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:

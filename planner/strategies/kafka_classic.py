@@ -141,12 +141,9 @@ def _placed(problem: Problem, lists: Callable[[int, IntArray, IntArray], IntArra
 
 def starts_and_shifts(problem: Problem, seed: int, start_index: int, shift: int) -> tuple[IntArray, IntArray]:
     """Each topic's start index and shift, both (T,): as given, or for -1 drawn below the number of target brokers."""
-    found = draws(np.array([seed]), len(problem.topic_names), max(int(problem.targets.sum()), 1))
-    starts, shifts = (
-        each[0] if given < 0 else np.full_like(each[0], given)
-        for each, given in zip(found, (start_index, shift), strict=True)
-    )
-    return starts, shifts
+    (starts,), (shifts,) = draws(np.array([seed]), len(problem.topic_names), max(int(problem.targets.sum()), 1))
+    given = np.full_like(starts, start_index), np.full_like(shifts, shift)
+    return starts if start_index < 0 else given[0], shifts if shift < 0 else given[1]
 
 
 def draws(seeds: LongArray, topics: int, bound: int) -> tuple[IntArray, IntArray]:

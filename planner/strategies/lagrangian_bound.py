@@ -19,7 +19,7 @@ prove how far outside any plan is.
 All numbers are integers: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -214,6 +214,13 @@ def leaves(case: Case) -> Iterator[Prices]:
         yield from leaves(case.on)
 
 
+def changed(case: Case, change: Callable[[Prices], Prices]) -> Case:
+    """The case with the prices of all cases changed."""
+    if isinstance(case, Prices):
+        return change(case)
+    return replace(case, off=changed(case.off, change), on=changed(case.on, change))
+
+
 def none_priced(facts: BoundFacts) -> Prices:
     """Prices of 0: their bound is what the racks, the brokers and the replication factors force."""
     none = np.zeros((3, 0), np.int64)
@@ -266,7 +273,18 @@ def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[
     Over all racks a row has as many replicas as its replication factor. Over some racks it has as many as they must
     hold, and more, up to what they may hold, where that has a negative cost.
     """
-    forced, spare, left = _by_rack(facts, costs, rows, racks)
+    kinds, left = facts.kinds[rows], facts.factors[rows].astype(np.int64)
+    # What the racks force each row to pay, and the costs of what else it may choose.
+    forced, choices = np.zeros(len(costs), dtype=costs.dtype), []
+    never = _NEVER_EVER if costs.dtype == object else _NEVER
+    for rack in racks:
+        ascending = np.sort(costs[:, facts.racks == rack], axis=1)
+        at = np.arange(ascending.shape[1])
+        must, may = facts.least[kinds, rack][:, None], facts.most[kinds, rack][:, None]
+        forced += np.where(at < must, ascending, 0).sum(axis=1)
+        left -= np.minimum(must[:, 0], ascending.shape[1])
+        choices.append(np.where((at >= must) & (at < may), ascending, never))
+    spare = np.concatenate(choices, axis=1)
     if len(racks) < facts.least.shape[1]:
         return sum((forced + np.minimum(spare, 0).sum(axis=1)).tolist())
     spare.sort(axis=1)
@@ -310,22 +328,3 @@ def _by_broker(table: LongArray, brokers: int) -> LongArray:
     priced = np.zeros(brokers, dtype=np.int64)
     priced[table[0]] = table[1]
     return priced
-
-
-def _by_rack(
-    facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]
-) -> tuple[LongArray, LongArray, LongArray]:
-    """What the racks force each of the rows (m,) to pay, the costs of what else it may choose (m, …), and of how many
-    (m,).
-    """
-    kinds, left = facts.kinds[rows], facts.factors[rows].astype(np.int64)
-    forced, spare = np.zeros(len(costs), dtype=costs.dtype), []
-    never = _NEVER_EVER if costs.dtype == object else _NEVER
-    for rack in racks:
-        ascending = np.sort(costs[:, facts.racks == rack], axis=1)
-        at = np.arange(ascending.shape[1])
-        must, may = facts.least[kinds, rack][:, None], facts.most[kinds, rack][:, None]
-        forced += np.where(at < must, ascending, 0).sum(axis=1)
-        left -= np.minimum(must[:, 0], ascending.shape[1])
-        spare.append(np.where((at >= must) & (at < may), ascending, never))
-    return forced, np.concatenate(spare, axis=1), left

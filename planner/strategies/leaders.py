@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.cordons import may_hold
@@ -94,16 +93,11 @@ def _most_led(problem: Problem, placed: IntArray, caps: LongArray) -> IntArray |
     leading = here[settled[settled >= 0]]
     left = caps - np.bincount(leading[leading >= 0], minlength=len(caps))
     at, slots = np.nonzero((placed[rows] >= 0) & (here[placed[rows]] >= 0))
-    brokers, solver = here[placed[rows[at], slots]], max_flow.SimpleMaxFlow()
-    source, sink = len(rows) + len(caps), len(rows) + len(caps) + 1
-    every, ends = np.arange(len(rows), dtype=np.int32), np.arange(len(caps), dtype=np.int32) + len(rows)
-    solver.add_arcs_with_capacity(np.full_like(every, source), every, np.ones(len(rows), dtype=np.int64))
-    pairs = solver.add_arcs_with_capacity(at.astype(np.int32), ends[brokers], np.ones(len(at), dtype=np.int64))
-    solver.add_arcs_with_capacity(ends, np.full_like(ends, sink), left.clip(0))
-    solver.solve(source, sink)
-    if solver.optimal_flow() == len(rows):
+    brokers, ones = here[placed[rows[at], slots]], np.ones(len(at), dtype=np.int64)
+    leads = min_cost_flow.dealt(np.ones(len(rows), dtype=np.int64), (at, brokers, ones), left) > 0
+    if np.count_nonzero(leads) == len(rows):
         return None
-    led, leads = np.full(problem.rows, -2), solver.flows(pairs) > 0
+    led = np.full(problem.rows, -2)
     led[rows] = -1
     led[rows[at[leads]]] = brokers[leads]
     return led

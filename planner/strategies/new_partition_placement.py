@@ -16,8 +16,8 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_l
 from planner.scoring import broker_loads
 from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
 from planner.scoring.growth_scenarios import scenarios
-from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
-from planner.scoring.windows import Windows, byte_excess, excess_anywhere
+from planner.scoring.score import ScoringBasis, score
+from planner.scoring.windows import Windows
 from planner.strategies import leaders
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.work_limits import LEVEL_CELLS
@@ -111,8 +111,10 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
     led = filled(Filling.of_leaders(problem, ordered, wanted, rows))
     first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
     ordered[rows] = _led_by(ordered[rows], first)
-    before, after = (_outside(problem, each, wanted) for each in (assignment, ordered))
-    return ordered if after <= before else assignment
+    basis = replace(ScoringBasis.of(problem), windows=wanted)
+    before, after = (score(basis, each) for each in (assignment, ordered))
+    outside = [each.excess + each.scenario_excess for each in (before, after)]
+    return ordered if (outside[1] <= outside[0]).all() else assignment
 
 
 def filled(filling: Filling) -> BoolArray:
@@ -131,28 +133,6 @@ def filled(filling: Filling) -> BoolArray:
         on[rows[chosen], brokers[chosen]] = True
         return on
     raise AssertionError("ranks alone always fit")
-
-
-def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
-    """The weight of everything outside the windows, today and in the scenarios."""
-    held = broker_loads.by_group(
-        problem,
-        assignment,
-        broker_loads.leaders_after(problem, assignment),
-        problem.topic_of,
-        len(problem.topic_names),
-        len(broker_loads.MEASURES),
-    )
-    in_all = held.sum(axis=0)
-    balance = problem.balance
-    of_topics = [excess_anywhere(wanted.topic_replicas, held[:, 0], TOPIC_PRICE, balance.topic_replicas)]
-    if wanted.topic_leaders is not None:
-        of_topics.append(excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, balance.topic_leaders))
-    of_brokers = excess_anywhere(wanted.replicas, in_all[0], BROKER_PRICE, balance.replicas)
-    of_brokers = of_brokers + excess_anywhere(wanted.leaders, in_all[1], BROKER_PRICE, balance.leaders)
-    grown = [byte_excess(each.windows, broker_loads.loads(each.problem, assignment)) for each in scenarios(problem)]
-    everything = [*of_topics, of_brokers, byte_excess(wanted, in_all[2:]), *grown]
-    return sum(int(each.sum()) for each in everything)
 
 
 def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArray, LongArray, LongArray]:

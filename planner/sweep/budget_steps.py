@@ -161,16 +161,13 @@ def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArra
     left = np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
     for among in (must, ~must):
         # Groups that what is left pays for as a whole; then single partitions, the largest of each group first.
-        for rows in _groups(problem, costs, among, done):
-            price = costs[:, rows].sum(axis=1)
-            if (price <= left).all():
-                done[rows] = True
-                left -= price
-        for rows in _groups(problem, costs, among, done):
-            for row in rows[np.argsort(-costs[0, rows], kind="stable")].tolist():
-                if (costs[:, row] <= left).all():
-                    done[row] = True
-                    left -= costs[:, row]
+        for whole in (True, False):
+            for rows in _groups(problem, costs, among, done):
+                for part in [rows] if whole else rows[np.argsort(-costs[0, rows], kind="stable")][:, None]:
+                    price = costs[:, part].sum(axis=1)
+                    if (price <= left).all():
+                        done[part] = True
+                        left -= price
     return done
 
 

@@ -283,20 +283,17 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
     balances of the ladder.
     """
     sound = [(each.name, row) for each in tried for row in _pool(each) if not row["violations"]]
-    limits = ((term, getattr(tried[0].spec.budget, term)) for term in budget_steps.TERMS)
-    lines = [_overspent(term, allowed, sound, len(tried)) for term, allowed in limits if allowed is not None and sound]
+    lines = []
+    for term in budget_steps.TERMS:
+        if (allowed := getattr(tried[0].spec.budget, term)) is not None and sound:
+            name, row = min(sound, key=lambda each: int(each[1][term]))
+            who, whose = ("the changes", "") if len(tried) == 1 else ("the alternatives", f" ({name})")
+            least, most = budget_steps.amounts(term, row[term], allowed)
+            lines.append(f"budget.{term}: in these plans {who} take at least {least}{whose}; the budget allows {most}")
     if lines:
         candidates = sum(each.result.evaluated for each in tried)
         head = f"nothing was written: none of {number(candidates)} candidates is within the budget; raise it:"
         raise UnsafePlanError(head, *lines)
-
-
-def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], alternatives: int) -> str:
-    """A line on one term: the least that any of these plans takes, and of several alternatives, whose plan that is."""
-    name, row = min(sound, key=lambda each: int(each[1][term]))
-    who, whose = ("the changes", "") if alternatives == 1 else ("the alternatives", f" ({name})")
-    least, most = budget_steps.amounts(term, row[term], allowed)
-    return f"budget.{term}: in these plans {who} take at least {least}{whose}; the budget allows {most}"
 
 
 def _refuse(tried: Sequence[Swept], rule: Choice) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
 from planner.strategies.flow import min_cost_flow
@@ -107,7 +106,15 @@ class Solved:
         leave, plain = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (small.leave, large.arcs))
         arcs = min_cost_flow.join(leave, small.take, small.cross, small.back, plain)
         solved = min_cost_flow.solve(arcs, (large.cells, in_all), supplies)
-        return None if solved is None else _read(layout, small, large, solved.units, shift)
+        if solved is None:
+            return None
+        leave_units, take_units, _ = np.split(solved.units, np.cumsum([len(small.leaving[0]), len(small.taking[0])]))
+        stays, left = small.stays.copy(), leave_units > 0
+        stays[small.leaving[0][left], small.leaving[1][left]] = False
+        arriving = np.zeros((nodes.topics, nodes.brokers), dtype=np.int32)
+        arriving[small.taking] = take_units
+        condensed = Solved(stays, np.zeros(layout.enter_costs.shape, dtype=np.int32), arriving, shift)
+        return large.added(condensed, solved.units)
 
 
 @dataclass(frozen=True)
@@ -260,7 +267,7 @@ class TopicsInFull:
         """The solution of the condensed topics with that of these topics, whose arcs' units are the last of (K,)."""
         whole = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
         whole[self.used] = units[len(units) - len(self.used) :]
-        decided, entered_here, arriving = self.network.read(self.layout, whole)
+        decided, entered_here, arriving = self.network.read(whole)
         entered, stays = solved.entered.copy(), solved.stays.copy()
         entered[self.at] = entered_here
         rows, slots = np.nonzero(self.layout.home >= 0)
@@ -281,16 +288,6 @@ def _renumbered(part: Layout, topics: IntArray, nodes: Nodes) -> IntArray:
     numbers[part.first_broker : part.sink] = nodes.broker(np.arange(nodes.brokers))
     numbers[part.sink] = nodes.sink
     return numbers
-
-
-def _read(layout: Layout, small: _Small, large: TopicsInFull, units: LongArray, shift: int) -> Solved:
-    """The flow's units of the condensed topics and of those in full, as what stays, enters and arrives."""
-    leave, take = len(small.leaving[0]), len(small.taking[0])
-    stays, left = small.stays.copy(), units[:leave] > 0
-    stays[small.leaving[0][left], small.leaving[1][left]] = False
-    arriving = np.zeros((layout.topic_count, len(layout.targets)), dtype=np.int32)
-    arriving[small.taking] = units[leave : leave + take]
-    return large.added(Solved(stays, np.zeros(layout.enter_costs.shape, dtype=np.int32), arriving, shift), units)
 
 
 def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArray, BoolArray]:
@@ -317,17 +314,9 @@ def dealt_to_racks(topics: IntArray, units: LongArray, room: LongArray, arrivals
     """(K, R): `units` (K,) over racks with `room` (K, R), as much as topics have `arrivals` (T, R)."""
     if (room.sum(axis=1) == units).all():
         return room
-    count, racks = room.shape
-    source, sink = count + arrivals.size, count + arrivals.size + 1
-    rows, to = np.nonzero(room)
-    solver = max_flow.SimpleMaxFlow()
-    every, pools = np.arange(count, dtype=np.int32), np.arange(count, source, dtype=np.int32)
-    solver.add_arcs_with_capacity(np.full_like(every, source), every, units)
-    pairs = solver.add_arcs_with_capacity(rows.astype(np.int32), pools[topics[rows] * racks + to], room[rows, to])
-    solver.add_arcs_with_capacity(pools, np.full_like(pools, sink), arrivals.clip(min=0).ravel())
-    solver.solve(source, sink)
-    given = np.zeros(room.shape, dtype=np.int64)
-    given[rows, to] = solver.flows(pairs)
+    given, (rows, to) = np.zeros(room.shape, dtype=np.int64), np.nonzero(room)
+    pools = topics[rows] * room.shape[1] + to
+    given[rows, to] = min_cost_flow.dealt(units, (rows, pools, room[rows, to]), arrivals.ravel())
     return given
 
 

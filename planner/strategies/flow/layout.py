@@ -346,17 +346,13 @@ class Network:
             layout.rack_arcs(),
         )
 
-    def read(self, layout: Layout, units: LongArray) -> tuple[IntArray, IntArray, IntArray]:
+    def read(self, units: LongArray) -> tuple[IntArray, IntArray, IntArray]:
         """A flow's units (K,) as decided (row, broker) pairs, units entering (M, G), and units arriving (T, Bt)."""
         keep, enter, own, arrive, _ = np.split(units, self.ends)
         decided = np.concatenate([self.keep[:, keep > 0], self.own[:, own > 0]], axis=1)
-        entered = np.zeros(layout.enter_costs.shape, dtype=np.int32)
-        entered[self.enter[0], self.enter[1]] = enter
-        return (
-            decided.astype(np.int32),
-            entered,
-            arrive.reshape(layout.topic_count, len(layout.targets)).astype(np.int32),
-        )
+        entered = np.zeros(self.layout.enter_costs.shape, dtype=np.int32)
+        entered[*self.enter] = enter
+        return decided.astype(np.int32), entered, arrive.reshape(self.layout.topic_count, -1).astype(np.int32)
 
     @cached_property
     def ends(self) -> IntArray:

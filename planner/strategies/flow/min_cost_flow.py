@@ -18,7 +18,7 @@ from itertools import count, zip_longest
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
-from ortools.graph.python import min_cost_flow
+from ortools.graph.python import max_flow, min_cost_flow
 
 from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, sums_at
 from planner.scoring.window_excess import EXCESS_STEPS
@@ -380,6 +380,17 @@ def _optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
     part = scipy.sparse.csgraph.connected_components(graph.tocsr(), directed=True, connection="strong")[1]
     free = (more | less) & (part[arcs.tails] == part[arcs.heads])
     return Face(arcs.tails, arcs.heads, np.where(free, arcs.lows, units), np.where(free, arcs.capacities, units), units)
+
+
+def dealt(given: LongArray, pairs: tuple[IntArray, IntArray, LongArray], taken: LongArray) -> LongArray:
+    """Units (K,) of the largest flow from givers (N,) to takers (M,) over pairs: giver, taker and capacity of each."""
+    solver, source, sink = max_flow.SimpleMaxFlow(), len(given) + len(taken), len(given) + len(taken) + 1
+    givers, takers = np.split(np.arange(source, dtype=np.int32), [len(given)])
+    solver.add_arcs_with_capacity(np.full_like(givers, source), givers, given)
+    at = solver.add_arcs_with_capacity(pairs[0].astype(np.int32), takers[pairs[1]], pairs[2])
+    solver.add_arcs_with_capacity(takers, np.full_like(takers, sink), taken.clip(min=0))
+    solver.solve(source, sink)
+    return solver.flows(at)
 
 
 def cheapest(arcs: Arcs, units: LongArray) -> LongArray:

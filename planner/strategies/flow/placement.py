@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from planner.model.errors import InfeasibleError
 from planner.model.formats import brokers
@@ -48,10 +47,9 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
     while True:
         network = Network.of(layout, own)
         # Bytes come before windows where little may move, and rows with arcs of their own can't be condensed.
-        quick = problem.rebalance == "all" and not own.any()
-        solved = condensed_network.solve(layout, network, windows) if quick else None
-        if solved is None and quick:
-            solved = priced_network.solve(layout, network, windows)
+        solved = None
+        if problem.rebalance == "all" and not own.any():
+            solved = condensed_network.solve(layout, network, windows) or priced_network.solve(layout, network, windows)
         if solved is None:
             arcs, supplies = network.arcs, network.supplies
             if len(supplies) > _MANY_NODES:
@@ -60,7 +58,7 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
             solved = solve(arcs, windows, supplies)
         if solved is None:
             raise InfeasibleError(_why_infeasible(problem, layout))
-        kept, entered, arriving = network.read(layout, solved.units)
+        kept, entered, arriving = network.read(solved.units)
         chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
         if not undealt.any():
             return Placed(chosen, network, windows, solved)
@@ -167,21 +165,13 @@ def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving
     mine = place[decided[0]] >= 0
     may_deal[place[decided[0][mine]], decided[1][mine]] = False
     at, brokers = np.nonzero(may_deal)
-    groups = entered.shape[1]
-    first_cell = 1 + len(entering) * groups
-    sink = first_cell + arriving.size
-    solver = max_flow.SimpleMaxFlow()
-    sources = np.arange(1, first_cell, dtype=np.int32)
-    solver.add_arcs_with_capacity(np.zeros_like(sources), sources, entered[entering].ravel().astype(np.int64))
-    cells = first_cell + layout.topics[entering[at]] * len(layout.targets) + brokers
-    tails = 1 + at * groups + layout.groups[brokers]
-    pairs = solver.add_arcs_with_capacity(
-        tails.astype(np.int32), cells.astype(np.int32), np.ones(len(at), dtype=np.int64)
+    pairs = (
+        at * entered.shape[1] + layout.groups[brokers],
+        layout.topics[entering[at]] * len(layout.targets) + brokers,
+        np.ones(len(at), dtype=np.int64),
     )
-    ends = np.arange(first_cell, sink, dtype=np.int32)
-    solver.add_arcs_with_capacity(ends, np.full_like(ends, sink), arriving.ravel().astype(np.int64))
-    solver.solve(0, sink)
-    chosen = solver.flows(pairs) > 0
+    given, taken = (each.ravel().astype(np.int64) for each in (entered[entering], arriving))
+    chosen = min_cost_flow.dealt(given, pairs, taken) > 0
     return np.stack([entering[at[chosen]], brokers[chosen]]).astype(np.int32)
 
 

@@ -117,7 +117,12 @@ def solve(
         return None
     kept = per_rack(layout, *np.nonzero(layout.home >= 0))
     full = np.zeros(layout.topic_count, dtype=bool)
-    full[layout.topics[_not_condensed(layout, classes, kept)]] = True
+    home = layout.home >= 0
+    elsewhere = (classes.of_group[layout.groups[layout.home]] > 0) & home
+    gains = (layout.enter_costs[:, classes.sample].min(axis=1)[:, None] < layout.keep_costs) & home
+    # Rows that lack replicas, have too many or few in a rack, or for which another broker is cheaper than their own.
+    unlike = (kept.sum(axis=1) != layout.factors) | (kept > layout.most).any(axis=1) | (kept < layout.least).any(axis=1)
+    full[layout.topics[unlike | (elsewhere | gains).any(axis=1)]] = True
     for _ in range(CONDENSED_ROUNDS):
         if np.count_nonzero(full[layout.topics]) > MOST_IN_FULL * len(layout.rows):
             return None
@@ -129,17 +134,6 @@ def solve(
             return as_full_flow(layout, network, found)
         full |= failed
     return None
-
-
-def _not_condensed(layout: Layout, classes: _Classes, kept: LongArray) -> BoolArray:
-    """(M,): rows that lack replicas, have too many in a rack, or for which another broker is cheaper than their own."""
-    home = layout.home >= 0
-    elsewhere = (classes.of_group[layout.groups[layout.home]] > 0) & home
-    entering = layout.enter_costs[:, classes.sample].min(axis=1)
-    gains = (entering[:, None] < layout.keep_costs) & home
-    unlike = (kept.sum(axis=1) != layout.factors) | (kept > layout.most).any(axis=1) | (kept < layout.least).any(axis=1)
-    found: BoolArray = unlike | (elsewhere | gains).any(axis=1)
-    return found
 
 
 class _Condensed:

@@ -51,7 +51,7 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *
         units, proven = _Face.of(problem, layout, placed).best(exactly=exactly)
         if (units == placed.solved.units).all():
             return replace(placed, ties_proven=proven)
-        decided, entered, arriving = placed.network.read(layout, units)
+        decided, entered, arriving = placed.network.read(units)
         chosen, undealt = deal(layout, decided, entered, arriving, problem.width)
         if not undealt.any():
             cells = arriving + sums_at(arriving.shape, (layout.topics[decided[0]], decided[1]))
@@ -77,15 +77,13 @@ class _Face:
     def of(problem: Problem, layout: Layout, placed: Placed) -> _Face:
         """All flows as cheap as the placement's."""
         network, nodes = placed.network, len(placed.network.supplies)
-        windowed: tuple[min_cost_flow.Windowed, ...] = placed.windowed
-        solved = placed.solved
-        if problem.forced_only:
-            # Windows come after leaders: see `_within_windows`.
-            windowed = tuple(min_cost_flow.opened(each) for each in windowed)
-            found = min_cost_flow.solve(network.arcs, windowed, network.supplies)
-            if found is None:
-                raise AssertionError("the flow that was found is within open windows")
-            solved = found
+        if not problem.forced_only:
+            return _Face(problem, layout, placed, face_of(network.arcs, placed.windowed, placed.solved, nodes))
+        # Windows come after leaders: see `_within_windows`.
+        windowed = tuple(min_cost_flow.opened(each) for each in placed.windowed)
+        solved = min_cost_flow.solve(network.arcs, windowed, network.supplies)
+        if solved is None:
+            raise AssertionError("the flow that was found is within open windows")
         return _Face(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
 
     def best(self, *, exactly: bool) -> tuple[LongArray, bool]:
@@ -101,12 +99,12 @@ class _Face:
         ties = now._open_ties()
         touching, fewest = touching_fewest(ties, exactly=exactly)
         as_few, surely, are_all = ties.as_few(touching)
-        units, even = _even_arrivals(self.layout, self.placed.network, surely)
+        units, even = _even_arrivals(self.placed.network, surely)
         if not exactly or (even and are_all):
             return units, exactly and fewest
         arrivals = self._arrivals(len(units))
         squares = int((arrivals.counted(units) ** 2).sum())
-        if squares <= _least_squares(self.layout, self.placed.network, as_few):
+        if squares <= _least_squares(self.placed.network, as_few):
             return units, fewest
         if np.count_nonzero(as_few.free) > PROGRAM_ARCS:
             return units, False
@@ -204,36 +202,34 @@ class _Face:
         return costs
 
 
-def _even_arrivals(layout: Layout, network: Network, face: Face) -> tuple[LongArray, bool]:
+def _even_arrivals(network: Network, face: Face) -> tuple[LongArray, bool]:
     """Units (K,) of a flow of the face with even arrivals; True where none has a lesser sum of their squares."""
     units = face.units[: len(network.arcs.tails)]
-    cells, ends = _Cells.of(layout, network, face), network.ends
+    cells, ends = _Cells.of(network, face), network.ends
     if not face.free[ends[1] : ends[3]].any():
         return units, True
     # Kept replicas go to the broker past windows that limit nothing; the others stay as they are.
     keeps = np.flatnonzero(face.free[: ends[0]])
     keeps = keeps[past := cells.slack[cells.of_keep[keeps]]]
-    others, solved, _ = _spread(layout, network, face, cells, keeps)
+    others, solved, _ = _spread(network, face, cells, keeps)
     best = units.copy()
     best[keeps] = solved[: len(keeps)]
     best[others] = solved[len(keeps) : len(keeps) + len(others)]
     return best, bool(past.all() and cells.steps <= ARRIVAL_STEPS)
 
 
-def _least_squares(layout: Layout, network: Network, face: Face) -> int:
+def _least_squares(network: Network, face: Face) -> int:
     """No flow of the face has a lesser sum of squared arrivals: all that stays goes past the windows."""
-    cells = _Cells.of(layout, network, face, past=True)
+    cells = _Cells.of(network, face, past=True)
     keeps = np.flatnonzero(face.free[: network.ends[0]])
-    return _spread(layout, network, face, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
+    return _spread(network, face, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
 
 
-def _spread(
-    layout: Layout, network: Network, face: Face, cells: _Cells, keeps: IntArray
-) -> tuple[IntArray, LongArray, int]:
+def _spread(network: Network, face: Face, cells: _Cells, keeps: IntArray) -> tuple[IntArray, LongArray, int]:
     """The other plain arcs that are free, the units of the flow with the least squares on these keep arcs, those, and
     further arcs, and the sum of the squares.
     """
-    plain, ends = len(network.arcs.tails), network.ends
+    layout, plain, ends = network.layout, len(network.arcs.tails), network.ends
     others = np.flatnonzero(face.free[ends[0] : plain]) + ends[0]
     # From the cells to the nodes of what arrives at their brokers, from there to the brokers, and on to the sink.
     at = np.flatnonzero(cells.high > 0)
@@ -275,8 +271,9 @@ class _Cells:
         return int((self.high - self.low).sum())
 
     @staticmethod
-    def of(layout: Layout, network: Network, face: Face, *, past: bool = False) -> _Cells:
+    def of(network: Network, face: Face, *, past: bool = False) -> _Cells:
         """The cells of a face, which limits what its flows may carry; `past`: whatever stays, not what stays now."""
+        layout = network.layout
         count, brokers = layout.topic_count * len(layout.targets), len(layout.targets)
         of_keep = layout.topics[network.keep[0]].astype(np.int64) * brokers + network.keep[1]
         of_own = layout.topics[network.own[0]].astype(np.int64) * brokers + network.own[1]

@@ -6,6 +6,7 @@ anywhere. Where windows can't all hold, plans may be as far outside of them as o
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, Co
 from planner.scoring.windows import Windows, alike, starts
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import Layout
-from planner.strategies.lagrangian_bound import Branch, Case, Certificate, Outside, Part, Prices, Starting
+from planner.strategies.lagrangian_bound import Certificate, Outside, Part, Prices, Starting, changed
 from planner.strategies.load_windows.byte_loads import ByteLoads
 
 
@@ -150,7 +151,8 @@ def within(certificate: Certificate, most: Allowed) -> Certificate:
     Only parts of all racks are left. Nothing proves yet how much any plan is outside.
     """
     every, there = set(lagrangian_bound.every_rack(certificate.facts)), most.beginning(certificate.lows)
-    parts = tuple(Part(part.racks, priced(part.case, there)) for part in certificate.parts if set(part.racks) == every)
+    kept = (part for part in certificate.parts if set(part.racks) == every)
+    parts = tuple(Part(part.racks, changed(part.case, partial(_priced, most=there))) for part in kept)
     nothing = (Starting(lagrangian_bound.none_priced(certificate.facts)),)
     outside = Outside(most, nothing, nothing, (), np.zeros(0, dtype=np.int64))
     others = tuple(replace(within(other, most), outside=None) for other in certificate.others)
@@ -158,25 +160,17 @@ def within(certificate: Certificate, most: Allowed) -> Certificate:
     return Certificate(certificate.facts, prices, parts, others, outside, certificate.lows)
 
 
-def priced(case: Case, most: Allowed) -> Case:
-    """The case with the best prices of what is outside."""
-    if isinstance(case, Branch):
-        return replace(case, off=priced(case.off, most), on=priced(case.on, most))
-    return _priced(case, most)
-
-
-def at_price(case: Case, most: Allowed) -> Case:
-    """The case with prices of loads no steeper than that of a unit outside, which is 1; replicas at their best."""
-    if isinstance(case, Branch):
-        return replace(case, off=at_price(case.off, most), on=at_price(case.on, most))
+def at_price(prices: Prices, most: Allowed) -> Prices:
+    """Prices of loads no steeper than that of a unit outside, which is 1; replicas at their best."""
     clipped = tuple(
-        np.stack([table[0], table[1].clip(-scale * case.grain, scale * case.grain), table[2]])
-        for table, scale in zip(case.loads, most.windows.scales.tolist(), strict=True)
+        np.stack([table[0], table[1].clip(-scale * prices.grain, scale * prices.grain), table[2]])
+        for table, scale in zip(prices.loads, most.windows.scales.tolist(), strict=True)
     )
-    gentle = replace(case, loads=clipped)
-    return replace(gentle, of_replicas=most.prices(gentle.tables)[0], of_loads=case.grain)
+    gentle = replace(prices, loads=clipped)
+    return replace(gentle, of_replicas=most.prices(gentle.tables)[0], of_loads=prices.grain)
 
 
 def _priced(prices: Prices, most: Allowed) -> Prices:
+    """The best prices of what is outside."""
     of_replicas, of_loads = most.prices(prices.tables)
     return replace(prices, of_replicas=of_replicas, of_loads=of_loads)

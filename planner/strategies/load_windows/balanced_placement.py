@@ -81,8 +81,9 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
         # Those of a program that may leave as much outside as the plan does.
         close = linear_program.byte_prices(task.layout, task.wanted, task.loads, closest.outside)
         prices = None if close is None else in_parts(task, close)
-    if prices is not None:
-        closest = _closer(task, closest, prices)
+    if prices is not None and (found := at_prices(task, prices)) is not None:
+        nearer = _finished(task, task.placement(found.placed.chosen), prices, None)
+        closest = min(closest, nearer, key=lambda each: (each.outside, each.cost))
     most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
     assert most.furthest is not None
     room = MostOutside(most.loads, most.furthest)
@@ -108,14 +109,6 @@ def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Certificate) -> 
         return False
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
     return plan.cost - of_proof(replace(task, most=most), base).least <= FAIR * plan.cost
-
-
-def _closer(task: Task, plan: PlacedPlan, prices: LongArray) -> PlacedPlan:
-    """The plan, or that made from the flow at these prices."""
-    if (found := at_prices(task, prices)) is None:
-        return plan
-    made = _finished(task, task.placement(found.placed.chosen), prices, None)
-    return min(plan, made, key=lambda each: (each.outside, each.cost))
 
 
 def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
@@ -299,11 +292,9 @@ def _thorough(task: Task, _: Placed, best: Best) -> _Found:
             proven = at_prices(task, prices)
             best = best.but(None, proven and proven.bound)
         yield _finished(task, task.placement(chosen), prices, best.bound), best.bound
-    if (
-        prices is None
-        and not task.effort.spent
-        and (close := linear_program.byte_prices(task.layout, task.wanted, task.loads)) is not None
-    ):
+    if prices is not None or task.effort.spent:
+        return
+    if (close := linear_program.byte_prices(task.layout, task.wanted, task.loads)) is not None:
         prices = in_parts(task, close)
         plan, bound = _attempt(task, prices)
         yield plan, bound

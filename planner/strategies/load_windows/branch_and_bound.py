@@ -239,14 +239,17 @@ def branchings(
     """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
     programs are too large. At its end the effort may be spent. `solves`: programs of one part.
     """
-    parts = _parts(about) if fits.most is None else [tuple(range(about.least.shape[1]))]
+    racks = range(about.least.shape[1])
+    # Each rack by itself where every row has as many replicas there as it must.
+    by_rack = fits.most is None and (about.least[about.kinds] == about.most[about.kinds]).all()
+    parts = [(rack,) for rack in racks if (about.racks == rack).any()] if by_rack else [tuple(racks)]
     sizes = _sizes(about, fits)
     large = np.argsort(-sizes, kind="stable")[: min(CASE_ROWS, int((sizes >= 0.5**CASE_HALVINGS).sum()))]
     if effort.spent or about.measure != "bytes" or (fits.most is None and (not len(large) or sizes[large[0]] < 1)):
         return
-    if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > CASE_COLUMNS:
+    if len(about.factors) * max(int(np.isin(about.racks, part).sum()) for part in parts) > CASE_COLUMNS:
         return
-    programs = [ShareProgram(about, fits, racks, large) for racks in parts]
+    programs = [ShareProgram(about, fits, part, large) for part in parts]
     of_cases = [effort.part(SHARE_OF_SPLITTING / len(parts)) for _ in parts]
     searches = [_Search(program, large, sizes, each, solves) for program, each in zip(programs, of_cases, strict=True)]
     if any(search.root is None or not (search.fits or fits.most) for search in searches):
@@ -258,7 +261,7 @@ def branchings(
         shares = _placed(about, searches, smallest, effort.part(SHARE_OF_PLACEMENT))
         if shares is not None or not np.isinf(smallest) or fits.most is not None:
             cases = zip(parts, searches, strict=True)
-            parted = tuple(Part(racks, search.case(fits)) for racks, search in cases)
+            parted = tuple(Part(part, search.case(fits)) for part, search in cases)
             yield Branched(replace(base, parts=parted), shares)
         if not all(more) or effort.spent:
             return
@@ -278,14 +281,6 @@ def _placed(about: BoundFacts, searches: Sequence[_Search], smallest: float, eff
     return shares
 
 
-def _parts(about: BoundFacts) -> list[tuple[int, ...]]:
-    """Each rack by itself where every row has as many replicas there as it must, else all racks."""
-    racks = range(about.least.shape[1])
-    if (about.least[about.kinds] == about.most[about.kinds]).all():
-        return [(rack,) for rack in racks if (about.racks == rack).any()]
-    return [tuple(racks)]
-
-
 def _sizes(about: BoundFacts, fits: Fits) -> FloatArray:
     """(M,): how large a row's loads are beside the narrowest window of them."""
     widths = np.maximum((fits.loads[:, 1] - fits.loads[:, 0]).min(axis=1), 1)
@@ -297,15 +292,10 @@ def _case(node: _Node, at: IntArray, fits: Fits) -> Case:
     if node.split is not None:
         (row, broker, _), off, on = node.split
         return Branch(row, int(at[broker]), _case(off, at, fits), _case(on, at, fits))
-    grained = [np.rint(prices * _FINE).astype(np.int64) for prices in node.duals]
-    cells, brokers, loads = (_everywhere(prices, at, fits) for prices in grained)
-    priced = zip(loads, fits.loads, strict=True)
-    tables = tuple(at_edges(prices, window) for prices, window in priced)
+    everywhere = []
+    for prices in node.duals:
+        everywhere.append(np.zeros((*prices.shape[:-1], fits.brokers.shape[1]), dtype=np.int64))
+        everywhere[-1][..., at] = np.rint(prices * _FINE).astype(np.int64)
+    cells, brokers, loads = everywhere
+    tables = tuple(map(at_edges, loads, fits.loads))
     return Prices(at_edges(cells, fits.topics), at_edges(brokers, fits.brokers), tables, _FINE)
-
-
-def _everywhere(prices: LongArray, at: IntArray, fits: Fits) -> LongArray:
-    """Prices (…, b) of a part as prices (…, Bt)."""
-    every = np.zeros((*prices.shape[:-1], fits.brokers.shape[1]), dtype=np.int64)
-    every[..., at] = prices
-    return every

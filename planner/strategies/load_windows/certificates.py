@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.lagrangian_bound import (
     BoundFacts,
-    Branch,
     Case,
     Certificate,
     Lows,
@@ -31,6 +30,7 @@ from planner.strategies.lagrangian_bound import (
     Part,
     Prices,
     Starting,
+    changed,
     least,
     none_priced,
 )
@@ -82,8 +82,7 @@ def outside_more(question: Question, found: BestPosition, assignment: IntArray) 
     anywhere = _anywhere(question, found)
     none = allowed(question.layout, found.best.wanted, anywhere, None)
     most = reached(question.layout, none, None, assignment[question.layout.rows])
-    source = found.lowest
-    return most.replicas - most.certain > source.placed.solved.excess
+    return most.replicas - most.certain > found.lowest.placed.solved.excess
 
 
 def _anywhere(question: Question, found: BestPosition) -> OpenWindows:
@@ -100,17 +99,14 @@ def _of(question: Question, started: Started) -> Certificate:
 
 def _closed(question: Question, found: BestPosition, most: Allowed) -> Certificate:
     """The best certificate at hand for a plan whose windows begin in one place, or one of two if they can't hold."""
-    source = _of(question, found.best)
+    source, held = _of(question, found.best), Anywhere(most)
     if most.none:
         return source
-    held = Anywhere(most)
     proven = _best((source,), most, held)
     if found.at is None:
         return proven
-    cases = [
-        _best((source, _of(question, found.at(low))), most, held.within(range(low, low + 1))) for low in found.lows
-    ]
-    return _better(proven, cases)
+    starts = [(range(low, low + 1), _of(question, found.at(low))) for low in found.lows]
+    return _better(proven, [_best((source, there), most, held.within(lows)) for lows, there in starts])
 
 
 def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: Allowed) -> Certificate:
@@ -122,11 +118,10 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
     if relaxed.low is None or not relaxed.by_cases or (most.none and least(proven) >= least(there)):
         return proven
     # All brokers' window begins where it is cheapest, or below, or above: each case has prices of its own.
-    cases = [_best(sources, most, held.within(range(relaxed.low, relaxed.low + 1)))]
-    below, above = relaxed.lows_around
-    for lows, nearest in ((below, relaxed.low - 1), (above, relaxed.low + 1)):
-        if lows:
-            cases.append(_best([there, _of(question, relaxed.at(nearest))], most, held.within(lows)))
+    (here, _), *others = relaxed.cases
+    cases = [_best(sources, most, held.within(here))]
+    for lows, nearest in others:
+        cases.append(_best([there, _of(question, relaxed.at(nearest))], most, held.within(lows)))
     return _better(proven, cases)
 
 
@@ -148,7 +143,7 @@ def _with_proofs(question: Question, found: BestPosition, certificate: Certifica
     nothing = none_priced(certificate.facts)
     of_loads: Case = replace(nothing, of_loads=nothing.grain)
     if source.evened is not None and source.evened.least_outside is not None:
-        of_loads = at_price(held.case(source.evened.least_outside), most)
+        of_loads = changed(source.evened.least_outside, lambda prices: at_price(held.prices(prices), most))
     outside = Outside(
         most,
         tuple(_least_replicas(question, found, certificate.facts, most, held)),
@@ -167,38 +162,30 @@ def _least_replicas(
         yield Starting(replace(none_priced(about), of_replicas=lagrangian_bound.GRAIN))
         return
     for placed, edges in _starts(question, found, held):
-        prices = _of_excess(question.layout, placed, about)
+        # The flow with the least excess, whatever it costs.
+        full = placed.network.layout
+        free = replace(full, keep_costs=np.zeros_like(full.keep_costs), enter_costs=np.zeros_like(full.enter_costs))
+        network = replace(placed.network, layout=free)
+        solved = min_cost_flow.solve(network.arcs, placed.windowed, network.supplies, excess_factor=1)
+        prices = none_priced(about)
+        if solved is not None:
+            of_excess = replace(placed, network=network, solved=solved)
+            prices = proof(about, question.layout, of_excess, of_excess=True).prices
         yield Starting(replace(edges.prices(prices), of_replicas=prices.grain), edges.lows)
 
 
 def _starts(question: Question, found: BestPosition, held: Anywhere) -> Iterator[tuple[Placed, Anywhere]]:
     """Placements, and where all brokers' window begins that they stand for: together everywhere."""
     source = found.lowest
-    if found.relaxed is None:
-        lows = [(range(low, low + 1), low) for low in found.lows] if len(found.lows) > 1 else []
-    elif (middle := found.relaxed.low) is None:
-        lows = []
+    if found.relaxed is not None:
+        cases = found.relaxed.cases
     else:
-        below, above = found.relaxed.lows_around
-        lows = [(range(middle, middle + 1), middle), (below, middle - 1), (above, middle + 1)]
-    spread = int(question.balance.replicas.value)
-    for starts, nearest in lows:
-        if starts:
-            wanted = starting(source.wanted, nearest, spread)
-            yield place(question.problem, question.layout, wanted), held.within(starts)
-    if not lows:
+        cases = [(range(low, low + 1), low) for low in found.lows] if len(found.lows) > 1 else []
+    for lows, nearest in cases:
+        wanted = starting(source.wanted, nearest, int(question.balance.replicas.value))
+        yield place(question.problem, question.layout, wanted), held.within(lows)
+    if not cases:
         yield source.placed, held
-
-
-def _of_excess(layout: Layout, placed: Placed, about: BoundFacts) -> lagrangian_bound.Prices:
-    """The prices of the flow with the least excess, whatever it costs."""
-    full = placed.network.layout
-    free = replace(full, keep_costs=np.zeros_like(full.keep_costs), enter_costs=np.zeros_like(full.enter_costs))
-    network = replace(placed.network, layout=free)
-    solved = min_cost_flow.solve(network.arcs, placed.windowed, network.supplies, excess_factor=1)
-    if solved is None:
-        return none_priced(about)
-    return proof(about, layout, replace(placed, network=network, solved=solved), of_excess=True).prices
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,18 +213,15 @@ class Anywhere:
     def certificate(self, certificate: Certificate) -> Certificate:
         """The certificate with the edges that prove the least."""
         racks = certificate.facts.racks
-        parts = [Part(part.racks, self.case(part.case, np.isin(racks, part.racks))) for part in certificate.parts]
+        parts = [
+            Part(part.racks, changed(part.case, partial(self.prices, here=np.isin(racks, part.racks))))
+            for part in certificate.parts
+        ]
         prices = self.prices(certificate.prices)
         return Certificate(certificate.facts, prices, tuple(parts), lows=self.lows)
 
-    def case(self, case: Case, here: BoolArray | None = None) -> Case:
-        """A case of the brokers `here` (Bt,), None: of all, with the edges that prove the least."""
-        if isinstance(case, Branch):
-            return replace(case, off=self.case(case.off, here), on=self.case(case.on, here))
-        return self.prices(case, here)
-
     def prices(self, prices: Prices, here: BoolArray | None = None) -> Prices:
-        """Prices of which those of the brokers `here` count, with the edges that prove the least."""
+        """Prices, those of the brokers `here` (Bt,) counting, None: of all, with the edges that prove the least."""
         topics, brokers = self.windows.topics, self.windows.brokers
         here = np.ones(brokers.fixed.shape[1], dtype=bool) if here is None else here
         cells = _least(prices.topic_replicas, self.by_cell, topics.open, here)

@@ -8,6 +8,7 @@ be outside of them as some plan is.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -124,7 +125,7 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
     if most is None and not loads.fit(layout.factors):
         return None
     limit, many = PRICE_COLUMNS, layout.most.shape[1] > PRICE_RACKS
-    if many and _Columns.of(layout).starts(len(loads.names))[-1] > PRICE_COLUMNS:
+    if many and _Columns.of(layout, len(loads.names)).starts[-1] > PRICE_COLUMNS:
         layout, limit = _in_few_racks(layout), FEW_RACKS_COLUMNS
     program = _program(layout, wanted, loads, most)
     columns = len(program.costs)
@@ -155,26 +156,33 @@ class _Columns:
     keep: IntArray
     enter: IntArray
     cells: IntArray
+    kinds: int
 
     @classmethod
-    def of(cls, layout: Layout) -> Self:
+    def of(cls, layout: Layout, kinds: int) -> Self:
         """Rows and slots of today's replicas, rows and racks, topics and brokers; each (2, K)."""
         topics, brokers = np.unique(layout.topics), np.arange(len(layout.targets))
         return cls(
             np.stack(np.nonzero(layout.home >= 0)),
             np.stack(np.nonzero(layout.most > 0)),
             np.stack([np.repeat(topics, len(brokers)), np.tile(brokers, len(topics))]),
+            kinds,
         )
 
-    def starts(self, kinds: int) -> IntArray:
+    @cached_property
+    def starts(self) -> IntArray:
         """First column of: keep, enter, arriving counts, and arriving loads of each kind; and their number."""
-        runs = (self.keep.shape[1], self.enter.shape[1], *[self.cells.shape[1]] * (1 + kinds))
+        runs = (self.keep.shape[1], self.enter.shape[1], *[self.cells.shape[1]] * (1 + self.kinds))
         return np.concatenate([[0], np.cumsum(runs)])
+
+    def run(self, at: int) -> IntArray:
+        """The columns of one of these runs."""
+        return np.arange(self.starts[at], self.starts[at + 1])
 
 
 def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | None) -> Program:
     """The program; its last D × Bt rows are the loads'."""
-    columns = _Columns.of(layout)
+    columns = _Columns.of(layout, len(loads.names))
     unit = layout.copy_bytes.sum() / len(layout.rows)
     worth = loads.weights * loads.scales[:, None] / unit
     rows = ProgramRows()
@@ -183,7 +191,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
         _add_arrivals(rows, layout, columns, worth, kind)
     _add_windows(rows, layout, columns, wanted)
     windows = loads.windows * (loads.scales[:, None, None] / unit)
-    starts = columns.starts(len(worth))
+    starts = columns.starts
     # Below and above each window, so many columns more.
     outside = np.arange(0 if allowed is None else 2 * windows[:, 0].size).reshape(-1, 2, windows.shape[2]) + starts[-1]
     costs, most = np.zeros(starts[-1] + outside.size), np.full(starts[-1] + outside.size, np.inf)
@@ -205,8 +213,8 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
 
 def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
     """Every row has its replicas, and in each rack as many as the rack rule lets it have."""
-    (kept, slots), (entering, racks), starts = columns.keep, columns.enter, columns.starts(0)
-    keep, enter = np.arange(starts[1]), np.arange(starts[1], starts[2])
+    (kept, slots), (entering, racks) = columns.keep, columns.enter
+    keep, enter = columns.run(0), columns.run(1)
     rows.add(np.stack([layout.factors] * 2), (kept, keep, 1.0), (entering, enter, 1.0))
     count = layout.most.shape[1]
     places, at = np.unique(
@@ -219,12 +227,11 @@ def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
 
 def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
     """What enters a rack arrives on its brokers: as a count, and as bytes that fit that count."""
-    (entering, racks), (topics, brokers), starts = columns.enter, columns.cells, columns.starts(len(worth))
+    (entering, racks), (topics, brokers) = columns.enter, columns.cells
     count = layout.most.shape[1]
     out, into = layout.topics[entering] * count + racks, topics * count + layout.racks[brokers]
     none = np.zeros((2, layout.topic_count * count))
-    enter, counts = np.arange(starts[1], starts[2]), np.arange(starts[2], starts[3])
-    arriving = np.arange(starts[3 + kind], starts[4 + kind])
+    enter, counts, arriving = columns.run(1), columns.run(2), columns.run(3 + kind)
     if kind == 0:
         rows.add(none, (out, enter, 1.0), (into, counts, -1.0))
     rows.add(none, (out, enter, worth[kind][entering]), (into, arriving, -1.0))
@@ -238,8 +245,8 @@ def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, worth: F
 
 def _add_windows(rows: ProgramRows, layout: Layout, columns: _Columns, wanted: Windows) -> None:
     """The windows of counts, of each (topic, broker) and of each broker."""
-    (kept, slots), (topics, brokers), starts = columns.keep, columns.cells, columns.starts(0)
-    keep, arriving = np.arange(starts[1]), np.arange(starts[2], starts[3])
+    (kept, slots), (topics, brokers) = columns.keep, columns.cells
+    keep, arriving = columns.run(0), columns.run(2)
     homes, width = layout.home[kept, slots], len(layout.targets)
     by_topic, in_all = (_opened(window, int(layout.factors.sum())) for window in bounds(layout, wanted))
     rows.add(by_topic, (layout.topics[kept] * width + homes, keep, 1.0), (topics * width + brokers, arriving, 1.0))
@@ -255,10 +262,12 @@ def _add_loads(
     window: tuple[FloatArray, IntArray],
 ) -> None:
     """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of what is below and above it."""
-    (kept, slots), (_, brokers), starts = columns.keep, columns.cells, columns.starts(len(worth))
-    arriving = np.arange(starts[3 + kind], starts[4 + kind])
+    (kept, slots), (_, brokers) = columns.keep, columns.cells
     opened = _opened(window[0], float(worth[kind] @ layout.factors))
-    entries = [(layout.home[kept, slots], np.arange(starts[1]), worth[kind][kept]), (brokers, arriving, 1.0)]
+    entries = [
+        (layout.home[kept, slots], columns.run(0), worth[kind][kept]),
+        (brokers, columns.run(3 + kind), 1.0),
+    ]
     every = np.arange(len(layout.targets))
     for below, above in window[1]:
         entries += [(every, below, 1.0), (every, above, -1.0)]

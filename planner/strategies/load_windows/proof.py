@@ -158,11 +158,10 @@ class Best(NamedTuple):
 
     def but(self, plan: PlacedPlan | None, bound: Bound | None) -> "Best":
         """The better ones of these and others."""
-        plans = [each for each in (self.plan, plan) if each is not None]
-        found = [each for each in (self.bound, bound) if each is not None]
+        plans, bounds = (self.plan, plan), (self.bound, bound)
         return Best(
-            min(plans, key=lambda each: (each.outside, each.cost), default=None),
-            max(found, key=lambda each: each.least, default=None),
+            min(filter(None, plans), key=lambda each: (each.outside, each.cost), default=None),
+            max(filter(None, bounds), key=lambda each: each.least, default=None),
         )
 
 

@@ -220,8 +220,6 @@ class ShareProgram:
 
     def _load_excess(self, row: Any, furthest: float) -> None:
         """Columns of loads outside of a window: as far as a broker may be, or at a price each."""
-        if self._fits.most is None:
-            return
         for sign in (1, -1):
             beyond = self._solver.NumVar(0, self._solver.infinity() if self._fits.only_loads else furthest, "")
             row.SetCoefficient(beyond, sign)
@@ -234,17 +232,15 @@ class ShareProgram:
         """The windows of a kind of load, None where one is open."""
         worth = int(self._fits.scales[kind]) / self._unit
         weights = (self._about.loads[kind] * worth).tolist()
-        rows: list[Any] = []
-        most = self._fits.most
-        furthest = np.zeros(kind + 1) if most is None or most.furthest is None else most.furthest
+        rows, most = list[Any](), self._fits.most
         for at, (low, high) in enumerate(self._fits.loads[kind][:, self.at].T.tolist()):
             ends = low * worth, high * worth if high < OPEN_BYTES // 2 else self._solver.infinity()
             open_ended = low <= 0 and high >= OPEN_BYTES // 2
             columns = [shares[at] for shares in self._shares]
             leaving = 0.0 if self._fits.only_loads else _OUTSIDE if most is None else _MORE_OUTSIDE
             rows.append(None if open_ended else self._row(*ends, columns, weights, leaving))
-            if rows[-1] is not None and self._fits.most is not None:
-                self._load_excess(rows[-1], float(furthest[kind]) * worth)
+            if rows[-1] is not None and most is not None and most.furthest is not None:
+                self._load_excess(rows[-1], float(most.furthest[kind]) * worth)
         return rows
 
     def _row(self, low: float, high: float, columns: list[Any], values: list[float], outside: float = 0) -> Any:

@@ -60,10 +60,13 @@ class WideWindows:
     by_cases: bool
 
     @property
-    def lows_around(self) -> tuple[range, range]:
-        """The starts below and above."""
-        lows, low = self.anywhere.lows, self.low or 0
-        return range(lows.start, low), range(low + 1, lows.stop)
+    def cases(self) -> list[tuple[range, int]]:
+        """That start, those below it and those above, each with the nearest of them; none where `low` is None."""
+        if (low := self.low) is None:
+            return []
+        below, above = range(self.anywhere.lows.start, low), range(low + 1, self.anywhere.lows.stop)
+        cases = ((range(low, low + 1), low), (below, low - 1), (above, low + 1))
+        return [(lows, nearest) for lows, nearest in cases if lows]
 
 
 class BestPosition(NamedTuple):
@@ -128,20 +131,21 @@ def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Wi
     free = topics.open & alike(wanted.topic_replicas)
     low, high = topics.first.copy(), topics.last.copy()
 
-    def at(lows: LongArray) -> Windows:
+    def windows_at(lows: LongArray) -> Windows:
         begun = np.broadcast_to(lows[:, None], wanted.topic_replicas.shape[1:])
         window = np.where(free[:, None], np.stack([begun, begun + topics.spread]), wanted.topic_replicas)
         return replace(alone, topic_replicas=window)
 
+    def excess_and_cost(lows: LongArray) -> tuple[LongArray, LongArray]:
+        begun = windows_at(lows)
+        return excess_and_cost_of_topics(search.layout, begun, place(search.problem, search.layout, begun).chosen)
+
     while (free & (low < high)).any():
         middle = (low + high) // 2
-        here, above = (
-            search.excess_and_cost(at(middle)),
-            search.excess_and_cost(at(np.minimum(middle + 1, topics.last))),
-        )
+        here, above = excess_and_cost(middle), excess_and_cost(np.minimum(middle + 1, topics.last))
         down = (here[0] < above[0]) | ((here[0] == above[0]) & (here[1] <= above[1]))
         low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
-    return replace(at(low), replicas=wanted.replicas)
+    return replace(windows_at(low), replicas=wanted.replicas)
 
 
 class _Search:
@@ -173,9 +177,8 @@ class _Search:
         first = self.at(self.low)
         if first.evened is None or not self.small:
             return first
-        low = self.low
-        found = self._moved_by(-1, low, lows, first)
-        return found if found is not first else self._moved_by(1, low, lows, first)
+        found = self._moved_by(-1, lows, first)
+        return found if found is not first else self._moved_by(1, lows, first)
 
     def at(self, low: int) -> Started:
         """Everything at a start."""
@@ -196,10 +199,6 @@ class _Search:
             self.finished_there[low] = self.finished(self.at(low), SHARE_OF_OTHER_STARTS)
         return self.finished_there[low]
 
-    def excess_and_cost(self, wanted: Windows) -> tuple[LongArray, LongArray]:
-        """(T,) twice: what is outside the topics' windows, and what each topic costs, placed within other windows."""
-        return excess_and_cost_of_topics(self.layout, wanted, place(self.problem, self.layout, wanted).chosen)
-
     def _started(self, wanted: Windows) -> Started:
         placed = place(self.problem, self.layout, wanted)
         return Started(wanted, placed, self.even(wanted, placed, self._to_compare, None))
@@ -218,13 +217,11 @@ class _Search:
                 low = middle + 1
         return low
 
-    def _moved_by(self, step: int, low: int, lows: range, best: Started) -> Started:
-        """A start and what is there, moved up or down while that saves bytes."""
-        while (low := low + step) in lows:
-            tried = self.at(low)
-            if _judged(tried) >= _judged(best):
-                break
-            best, self.low = tried, low
+    def _moved_by(self, step: int, lows: range, best: Started) -> Started:
+        """What is at the best start so far, moved up or down while that saves bytes."""
+        assert self.low is not None
+        while self.low + step in lows and _judged(tried := self.at(self.low + step)) < _judged(best):
+            best, self.low = tried, self.low + step
         return best
 
     def _cost(self, low: int) -> tuple[int, int]:

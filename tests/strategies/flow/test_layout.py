@@ -78,7 +78,7 @@ def test_windows_are_those_of_what_may_move() -> None:
 def read(layout: Layout, problem: Problem, own: list[bool]) -> tuple[Network, tuple[np.ndarray, ...]]:
     """The network of a placement, and what its flow's units say."""
     placed = place(problem, layout, windows(problem, problem.balance), np.array(own))
-    return placed.network, placed.network.read(layout, placed.solved.units)
+    return placed.network, placed.network.read(placed.solved.units)
 
 
 def test_a_flow_is_read_by_runs() -> None:

@@ -16,7 +16,7 @@ from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import lay_out
-from planner.strategies.lagrangian_bound import Branch
+from planner.strategies.lagrangian_bound import Branch, changed
 from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.optimum import solve
@@ -76,7 +76,7 @@ def test_a_price_of_loads_is_no_steeper_than_a_unit_outside() -> None:
     most, prices = certificate.outside.allowed, certificate.prices
     steep = tuple(np.stack([table[0], table[1] * 10**9, table[2]]) for table in prices.loads)
     assert any(np.abs(table[1]).max(initial=0) > 10**6 for table in steep)
-    branch = at_price(Branch(0, 0, replace(prices, loads=steep), prices), most)
+    branch = changed(Branch(0, 0, replace(prices, loads=steep), prices), lambda each: at_price(each, most))
     assert isinstance(branch, Branch)
     for case in (branch.off, branch.on):
         assert not isinstance(case, Branch)
