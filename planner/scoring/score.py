@@ -19,8 +19,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.growth_scenarios import Scenario, scenarios
-from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
-from planner.scoring.windows import Windows, byte_excess, excess_anywhere, spread, windows
+from planner.scoring.windows import Windows, byte_excess, excess_of_brokers, excess_of_topics, spread, windows
 
 # Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
 SUMS = (
@@ -169,9 +168,7 @@ def _tally(
     )
     counted = 1 if wanted.topic_leaders is None else 2
     held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
-    beyond = excess_anywhere(wanted.topic_replicas, held[:, 0], TOPIC_PRICE, problem.balance.topic_replicas)
-    if wanted.topic_leaders is not None:
-        beyond = beyond + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, problem.balance.topic_leaders)
+    beyond = excess_of_topics(wanted, problem.balance, held)
     return Tally(
         np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
         broker_loads.by_group(problem, assignment, leading, groups, count, basis.measures),
@@ -188,15 +185,13 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
     columns = dict(zip(SUMS, total.sums.T, strict=True))
     held = total.per_broker
     replicas, leaders = held[:, 0], held[:, 1]
-    wanted, balance = basis.windows, basis.problem.balance
     if (caps := independent_check.caps(basis.problem)) is not None:
         columns["violations"] = columns["violations"] + np.maximum(held[:, :2] - caps, 0).sum(axis=(1, 2))
-    beyond = columns.pop("topic_excess") + excess_anywhere(wanted.replicas, replicas, BROKER_PRICE, balance.replicas)
-    beyond = beyond + excess_anywhere(wanted.leaders, leaders, BROKER_PRICE, balance.leaders)
     # Where no rates are known, there is no traffic.
     bytes_held = np.zeros((len(held), len(BYTE_WINDOWS), held.shape[2]), dtype=np.int64)
     bytes_held[:, : basis.measures - 2] = held[:, 2:]
-    beyond = beyond + byte_excess(wanted, bytes_held)
+    beyond = columns.pop("topic_excess")
+    beyond = beyond + excess_of_brokers(basis.windows, basis.problem.balance, held, bytes_held)
     for at, scenario in enumerate(basis.scenarios):
         beyond = beyond + (byte_excess(scenario.windows, total.grown[:, at]) if scenario.of_hour else 0)
     above = above_shares(basis, held)

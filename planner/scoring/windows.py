@@ -16,7 +16,7 @@ from planner.model.build_problem import today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import by_group, counts_by_group, leaders_after
 from planner.scoring.fair_shares import Shares, fair_shares
-from planner.scoring.window_excess import BROKER_PRICE, beyond, distance, excess
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond, distance, excess
 
 # Beyond a window of bytes a unit is this part of the broker's fair share.
 _BYTE_UNITS = 1000
@@ -187,6 +187,21 @@ def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
             left = distance(bounds, held[..., at, :])
             total = total + np.minimum(-(-left // unit), _MOST_UNITS).sum(axis=-1) * BROKER_PRICE
     return total
+
+
+def excess_of_topics(wanted: Windows, balance: Balance, held: LongArray) -> LongArray:
+    """(T,): the weight of what is outside topics' windows, of the replicas, and leaders, that they have (T, 2, Bt)."""
+    found = excess_anywhere(wanted.topic_replicas, held[:, 0], TOPIC_PRICE, balance.topic_replicas)
+    if wanted.topic_leaders is not None:
+        found = found + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, balance.topic_leaders)
+    return found
+
+
+def excess_of_brokers(wanted: Windows, balance: Balance, counts: LongArray, held: LongArray) -> LongArray:
+    """The weight of what is outside brokers' windows, of replicas and leaders (…, 2, Bt), and loads (…, 3, Bt)."""
+    replicas = excess_anywhere(wanted.replicas, counts[..., 0, :], BROKER_PRICE, balance.replicas)
+    leaders = excess_anywhere(wanted.leaders, counts[..., 1, :], BROKER_PRICE, balance.leaders)
+    return replicas + leaders + byte_excess(wanted, held)
 
 
 def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:

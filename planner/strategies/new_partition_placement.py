@@ -16,8 +16,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_l
 from planner.scoring import broker_loads
 from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
 from planner.scoring.growth_scenarios import scenarios
-from planner.scoring.score import ScoringBasis, score
-from planner.scoring.windows import Windows
+from planner.scoring.windows import Windows, byte_excess, excess_of_brokers, excess_of_topics
 from planner.strategies import leaders
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.work_limits import LEVEL_CELLS
@@ -111,10 +110,8 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
     led = filled(Filling.of_leaders(problem, ordered, wanted, rows))
     first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
     ordered[rows] = _led_by(ordered[rows], first)
-    basis = replace(ScoringBasis.of(problem), windows=wanted)
-    before, after = (score(basis, each) for each in (assignment, ordered))
-    outside = [each.excess + each.scenario_excess for each in (before, after)]
-    return ordered if (outside[1] <= outside[0]).all() else assignment
+    before, after = (_outside(problem, each, wanted) for each in (assignment, ordered))
+    return ordered if after <= before else assignment
 
 
 def filled(filling: Filling) -> BoolArray:
@@ -133,6 +130,16 @@ def filled(filling: Filling) -> BoolArray:
         on[rows[chosen], brokers[chosen]] = True
         return on
     raise AssertionError("ranks alone always fit")
+
+
+def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
+    """The weight of everything outside the windows, today and in the scenarios."""
+    leading, topics = broker_loads.leaders_after(problem, assignment), len(problem.topic_names)
+    held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, topics, len(broker_loads.MEASURES))
+    in_all = held.sum(axis=0)
+    grown = [byte_excess(each.windows, broker_loads.loads(each.problem, assignment)) for each in scenarios(problem)]
+    of_brokers = excess_of_brokers(wanted, problem.balance, in_all, in_all[2:])
+    return sum(int(each.sum()) for each in (excess_of_topics(wanted, problem.balance, held), of_brokers, *grown))
 
 
 def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArray, LongArray, LongArray]:

@@ -260,11 +260,14 @@ def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Long
     def at(coarse: Arcs) -> Flow | None:
         if (least := solve(coarse, open_windows, supplies)) is None:
             return None
-        return _dearer_until(
-            lambda factor: _at_its_own_cost(coarse, windowed, supplies, factor),
-            lambda flow: flow.cost <= least.cost,
-            1000,
-        )
+
+        def dearer(factor: int) -> Flow | None:
+            if int(coarse.costs.max(initial=0)) * factor > largest_cost(len(supplies)):
+                raise CostRangeError
+            flow = solve(replace(coarse, costs=coarse.costs * factor), windowed, supplies, excess_factor=1)
+            return None if flow is None else replace(flow, cost=flow.cost // factor, cost_factor=factor)
+
+        return _dearer_until(dearer, lambda flow: flow.cost <= least.cost, 1000)
 
     flow = _at_finest(plain, at)
     return None if flow is None else replace(flow, cost=cheapest.cost)
@@ -287,13 +290,6 @@ def _dearer_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow
         if flow is None or enough(flow):
             return flow
         factor *= 16
-
-
-def _at_its_own_cost(coarse: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, factor: int) -> Flow | None:
-    if int(coarse.costs.max(initial=0)) * factor > largest_cost(len(supplies)):
-        raise CostRangeError
-    flow = solve(replace(coarse, costs=coarse.costs * factor), windowed, supplies, excess_factor=1)
-    return None if flow is None else replace(flow, cost=flow.cost // factor, cost_factor=factor)
 
 
 def _beyond(taken: LongArray | None) -> LongArray | int:
