@@ -49,7 +49,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Fit:
-    """How a plan fits a cluster: all differences, those that refuse it first, and the progress of each partition.
+    """How a plan fits a cluster: all differences, and the progress of each partition.
 
     `brokers_known` is False if no source says which brokers are live, and in which racks.
     """
@@ -89,8 +89,7 @@ def fit(plan: Plan, now: Now) -> Fit:
     found = chain(
         apart, broker_differences(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
     )
-    differences = sorted(found, key=lambda each: not each.refuses)
-    return Fit(tuple(differences), held.standings, held.moving, now.racks is not None)
+    return Fit(tuple(found), held.standings, held.moving, now.racks is not None)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,11 @@ def first_step(plan: Plan) -> str:
     left = plan.unfinished
     if not left:
         return ""
-    within = f"budget: at most {budget(left.limits)}"
-    still, more = "; ".join(_left(left)), _more_steps(left)
+    within, still = f"budget: at most {budget(left.limits)}", "; ".join(_left(left))
+    limits = structs.asdict(left.limits)
+    fills = [-(-much // most) for term, most in limits.items() if most and (much := getattr(left, term)) is not None]
+    certain, filled = left.steps_at_least, max(fills, default=0)
+    more = f"{'about' if filled > certain else 'at least'} {counted(max(filled, certain), 'more step')}"
     return f"{first_step_lead(plan)} ({within}). {still[0].upper()}{still[1:]}; {more}."
 
 
@@ -46,10 +49,14 @@ def whole(plan: Plan) -> str:
 
 def headline(plan: Plan) -> str:
     """What is created, what moves, and how that compares with the least that any plan could move."""
-    made = _made(plan)
+    made, dirs, inside = _made(plan), plan.log_dirs, ""
     if made and not plan.partitions:
         return f"{made} Existing replicas don't move."
-    return f"{made} {_moved(plan)} {_inside(plan)}".strip()
+    if dirs and dirs.moves:
+        moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
+        on = counted(len({move.broker for move in dirs.moves}), "broker")
+        inside = f"Copies {moved} from one log dir to another on {on}, {bound_and_proof.gap_to_least(dirs)}."
+    return f"{made} {_moved(plan)} {inside}".strip()
 
 
 def budget(limits: BudgetLimits) -> str:
@@ -106,8 +113,8 @@ _SURVIVES = {"none": "", **dict.fromkeys(("broker", "rack"), " and survives as m
 
 def racks(plan: Plan) -> Iterator[str]:
     """The partitions that stay spread over the racks less evenly than they could be."""
-    broken = next((term.plan for term in plan.terms if term.name == "rack_spread_broken"), None)
-    if broken:
+    term = plan.terms_by_name.get("rack_spread_broken")
+    if term and (broken := term.plan):
         mode = plan.changes.rebalance
         why = f" (rebalance: {mode})" if mode in ("leaders", "none") else ""
         left, stay = ("isn't", "stays as it is") if broken == 1 else ("aren't", "stay as they are")
@@ -156,15 +163,6 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
         yield f"left: {_cost(left)}, for balance ({_windows(left.windows)})"
     if left.too_large:
         yield f"{counted(left.too_large, 'partition')} larger than the whole budget: raise the budget"
-
-
-def _more_steps(left: UnfinishedSection) -> str:
-    """How many further steps are certain to be needed, or how many the rest fills where that is more."""
-    limits = structs.asdict(left.limits)
-    fills = [-(-much // most) for term, most in limits.items() if most and (much := getattr(left, term)) is not None]
-    if fills and max(fills) > left.steps_at_least:
-        return f"about {counted(max(fills), 'more step')}"
-    return f"at least {counted(left.steps_at_least, 'more step')}"
 
 
 def _cost(left: UnfinishedSection) -> str:
@@ -228,7 +226,11 @@ def _moved(plan: Plan) -> str:
     moves = [len(row.added) for row in plan.partitions]
     elections = sum(len(batch.elect) for batch in plan.batches)
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leaders"
-    removed, removes = _removed(plan)
+    # By lower replication factors.
+    fewer = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes) for row in plan.partitions]
+    removed = sum(replicas for replicas, _ in fewer)
+    held = size(sum(replicas * size_bytes for replicas, size_bytes in fewer)) if plan.cluster.sizes_known else "all"
+    removes = f"deletes {counted(removed, 'replica')} ({held} to copy back in a rollback)"
     joined = "; " if _compared(plan) or removed else " and "
     if not any(moves):
         lists = ((row.replicas_before, row.replicas) for row in plan.partitions)
@@ -245,14 +247,6 @@ def _moved(plan: Plan) -> str:
         least, copied = "at least ", f"{copied}; {counted(without, 'partition')} without a size, counted as empty"
     copies = f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}){_compared(plan)}"
     return f"{copies}{joined}{f'{removes} and ' if removed else ''}{elects}."
-
-
-def _removed(plan: Plan) -> tuple[int, str]:
-    """How many replicas there are fewer afterwards, by lower replication factors, and with the bytes as a sentence."""
-    fewer = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes) for row in plan.partitions]
-    count = sum(replicas for replicas, _ in fewer)
-    held = size(sum(replicas * size_bytes for replicas, size_bytes in fewer)) if plan.cluster.sizes_known else "all"
-    return count, f"deletes {counted(count, 'replica')} ({held} to copy back in a rollback)"
 
 
 def _compared(plan: Plan) -> str:
@@ -272,16 +266,6 @@ def _compared(plan: Plan) -> str:
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
     return f", {bound_and_proof.gap_to_least(plan.bound, reached + bound_and_proof.of_split(plan))}"
-
-
-def _inside(plan: Plan) -> str:
-    """What brokers move between their log dirs; empty if they move nothing."""
-    dirs = plan.log_dirs
-    if not dirs or not dirs.moves:
-        return ""
-    brokers = counted(len({move.broker for move in dirs.moves}), "broker")
-    moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
-    return f"Copies {moved} from one log dir to another on {brokers}, {bound_and_proof.gap_to_least(dirs)}."
 
 
 def more_than_needed(plan: Plan) -> int:

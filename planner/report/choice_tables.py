@@ -35,10 +35,14 @@ def fullest_disk(plan: Plan) -> tuple[str, str]:
     return formats.percent(today), f"{formats.percent(after)}{above}"
 
 
+def disk_of(plan: Plan, gate: LimitRow) -> int:
+    """Bytes of the disk of the broker that a limit is about; what it would hold where none is stated."""
+    return next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value or 1
+
+
 def disk_used(plan: Plan, gate: LimitRow) -> tuple[str, str]:
     """How full the disk of the limit's broker gets, and what is allowed, in percent as limits.disk_used is written."""
-    disk_bytes = next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value or 1
-    written = plan.spec.limits.disk_used_ppm
+    disk_bytes, written = disk_of(plan, gate), plan.spec.limits.disk_used_ppm
     most = 100 * gate.limit / disk_bytes if written is None else written / 10_000
     return formats.percent(100 * gate.value / disk_bytes), formats.percent(most)
 

@@ -153,19 +153,19 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Dr
         return [round(sum(rest) / len(rest)) if at == OTHERS else every[at] for at in kept]
 
     for axes, key in zip(panels, keys, strict=True):
-        both = [heights(side, key) for side in ("before", "after")]
+        both = [heights(side, key) for side, _ in _SIDES]
         written = _written(key)
-        for offset, side, values in zip((-0.4, 0.02), ("before", "after"), both, strict=True):
+        for offset, (side, when), values in zip((-0.4, 0.02), _SIDES, both, strict=True):
             gid = f"{key}-{side}"
             plot_axes.bars(axes, gid, values, offset, COLOR[side])
             marks[gid] = [
-                Mark(f"{key}-{side}-{at + 1}", f"{noun} {name}, {dict(_SIDES)[side]}: {written(value)} {_WORDS[key]}")
-                for at, (name, value) in enumerate(zip(labels, values, strict=True))
+                Mark(f"{gid}-{at}", f"{noun} {name}, {when}: {written(value)} {_WORDS[key]}")
+                for at, (name, value) in enumerate(zip(labels, values, strict=True), 1)
             ]
         axes.set_ylim(0, 1.08 * max(1, *both[0], *both[1]))
         plot_axes.amounts(axes, "y", written)
         plot_axes.heading(axes, _WORDS[key])
-    plot_axes.legend(panels[0], (("before", "today"), ("after", "plan")))
+    plot_axes.legend(panels[0], _SIDES)
     rest = f" The last pair is the mean of the other {len(rows) - len(kept) + 1}." if OTHERS in kept else ""
     words = f"Two bars per {noun}: today and after the plan. A + marks a broker that joins, a − one that leaves."
     words = words if noun == "broker" else words.split(". A +")[0] + "."
@@ -200,24 +200,23 @@ def _heat_map(plan: Plan) -> Drawing:
     values = [_means(columns, side, key) for key in measures for side, _ in _SIDES]
     from_mean = [_from_mean(row) for row in values]
     scale = min(_MOST_SCALE, max(_LEAST_SCALE, *(float(np.nanmax(np.abs(row), initial=0)) for row in from_mean)))
-    corners: dict[str, list[tuple[float, float, float, float]]] = {"out": [], "heat": []}
-    opacity: dict[str, list[float]] = {"out": [], "heat": []}
-    marks: dict[str, list[Mark]] = {"out": [], "heat": []}
+    cells: dict[str, list[tuple[tuple[float, float, float, float], float, Mark]]] = {"out": [], "heat": []}
     for at, (row, away) in enumerate(zip(values, from_mean, strict=True)):
         key, (side, when) = measures[at // 2], _SIDES[at % 2]
         words, written = _WORDS[key], _written(key)
         for column in np.flatnonzero(~np.isnan(away)).tolist():
             role = "out" if away[column] > 0 else "heat"
             top = at - 0.4 - 0.1 * (at % 2)
-            corners[role].append((column - 0.5, column + 0.5, top, top + 0.9))
-            part = min(1.0, abs(float(away[column])) / scale)
-            opacity[role].append(round(_FAINTEST + (_STRONGEST - _FAINTEST) * part, 3))
+            opacity = _FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, abs(float(away[column])) / scale)
             name = columns[column][0]
             title = f"{name}, {when}: {written(round(float(row[column])))} {words}, {_signed(away[column])}"
-            marks[role].append(Mark(f"{key}-{side}-{column + 1}", title))
-    for role, boxes in corners.items():
-        if boxes:
-            plot_axes.boxes(axes, role, boxes, COLOR[role], opacity[role])
+            mark = Mark(f"{key}-{side}-{column + 1}", title)
+            cells[role].append(((column - 0.5, column + 0.5, top, top + 0.9), round(opacity, 3), mark))
+    marks = {}
+    for role, drawn in cells.items():
+        if drawn:
+            corners, opacities, marks[role] = zip(*drawn, strict=True)
+            plot_axes.boxes(axes, role, corners, COLOR[role], opacities)
     plot_axes.beside_axis(axes, [(2 * at + 0.5, _WORDS[key]) for at, key in enumerate(measures)])
     named = range(0, len(columns), -(-len(columns) // _IDS_SHOWN))
     plot_axes.under_axis(axes, [(at, columns[at][0].removeprefix("broker ")) for at in named])
@@ -227,7 +226,7 @@ def _heat_map(plan: Plan) -> Drawing:
     more = len(plan.brokers) - len(columns) + 1
     rest = f" The last column is the mean of the other {more}." if more > 1 else ""
     words = _HEAT_IN_WORDS.format(scale=formats.percent(100 * scale))
-    return Drawing(figure, "Today and after the plan, by broker", words + rest, {k: v for k, v in marks.items() if v})
+    return Drawing(figure, "Today and after the plan, by broker", words + rest, marks)
 
 
 _HEAT_IN_WORDS = (

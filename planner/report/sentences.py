@@ -21,7 +21,7 @@ from planner.model.formats import (
     words,
 )
 from planner.plan import bound_and_proof, headline
-from planner.plan.document.cluster_types import BrokerRow, HoursSection, HoursState, LogDirRow, WorstHourRow
+from planner.plan.document.cluster_types import BrokerRow, HoursSection, LogDirRow, WorstHourRow
 from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, ScenarioRow, VariantRow
 from planner.plan.document.partition_types import BatchRow, PartitionRow, PlacementRow
 from planner.plan.document.plan_types import Plan
@@ -110,12 +110,14 @@ def hours(plan: Plan) -> tuple[str, ...]:
     )
     now, then = of.today.above_capacity or 0, of.plan.above_capacity or 0
     above = f"; hours of brokers above capacity: {number(now)} → {number(then)}" if now or then else ""
-    return (
-        *((f"planned for the mean and for {planned}",) if planned else ()),
-        f"worst broker in the worst of 168 hours, today → plan: {worst}{above}",
-        *_first_months(of),
-        *(() if of.of_mean is None else (_for_the_mean(of.plan, of.of_mean),)),
-    )
+    lines = [f"planned for the mean and for {planned}"] if planned else []
+    lines += [f"worst broker in the worst of 168 hours, today → plan: {worst}{above}", *_first_months(of)]
+    if mean := of.of_mean:
+        more = of.plan.bytes_moved - mean.bytes_moved
+        copies = f"{size(abs(more))} {'less' if more > 0 else 'more'}" if more else "as much"
+        received, sent = (amount(row.bytes_per_sec, "bytes/s") for row in (mean.network_in, mean.network_out))
+        lines.append(f"a plan for the mean alone copies {copies}; in its worst hour: in {received}, out {sent}")
+    return tuple(lines)
 
 
 def _worst_hour(row: WorstHourRow, other: tuple[int, str] | None = None) -> str:
@@ -134,15 +136,6 @@ def _first_months(of: HoursSection) -> tuple[str, ...]:
     )
     ahead = counted(of.months[-1].month, "month")
     return (f"with the growth of the next {ahead}, the first hour above a capacity, today → plan: {first} → {then}",)
-
-
-def _for_the_mean(plan: HoursState, of_mean: HoursState) -> str:
-    """What the plan for the mean copies less or more, and what its worst hours are."""
-    more = plan.bytes_moved - of_mean.bytes_moved
-    copies = f"{size(abs(more))} {'less' if more > 0 else 'more'}" if more else "as much"
-    ways = (("in", of_mean.network_in), ("out", of_mean.network_out))
-    worst = ", ".join(f"{way} {amount(row.bytes_per_sec, 'bytes/s')}" for way, row in ways)
-    return f"a plan for the mean alone copies {copies}; in its worst hour: {worst}"
 
 
 def disk(size_bytes: int, disk_bytes: int | None) -> str:

@@ -85,7 +85,13 @@ def risks(plan: Plan) -> Iterator[str]:
         if plan.racks and moved and crossing and crossing.plan is not None and plan.cluster.sizes_known:
             share = percent(100 * crossing.plan / moved)
             yield f"Copied between racks: {size(int(crossing.plan))} of {size(moved)} ({share})."
-        yield from _groups(plan)
+        if plan.consumers is not None:
+            groups = plan.consumers.groups
+            moved_topics = {row.topic for row in plan.partitions if row.leader_before != row.replicas[0]}
+            found = [formats.printable(each.group, 60) for each in groups if moved_topics & each.topics.keys()]
+            told = f": {formats.first_names(found, _GROUPS_NAMED)}" if found else ""
+            of = f"{number(len(found))} of {counted(len(groups), 'group')}"
+            yield f"Consumers: {of} read topics whose leaders change{told}."
     yield from failures(plan)
 
 
@@ -143,18 +149,6 @@ def _failed(found: Sequence[TermRow]) -> str:
     return f"{', '.join(told)}{', as today' if unchanged else ''}"
 
 
-def _groups(plan: Plan) -> Iterator[str]:
-    """Consumer groups that read topics whose leaders change, where the plan tells of groups."""
-    if plan.consumers is None:
-        return
-    groups = plan.consumers.groups
-    moved = {row.topic for row in plan.partitions if row.leader_before != row.replicas[0]}
-    found = [formats.printable(group.group, 60) for group in groups if moved & group.topics.keys()]
-    told = f": {formats.first_names(found, _GROUPS_NAMED)}" if found else ""
-    of = f"{number(len(found))} of {counted(len(groups), 'group')}"
-    yield f"Consumers: {of} read topics whose leaders change{told}."
-
-
 def replicas_copied(plan: Plan) -> int:
     """How many replicas the plan copies to another broker."""
     return sum(len(row.added) for row in plan.partitions)
@@ -170,11 +164,10 @@ def refused_next(plan: Plan) -> str:
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
     faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
     # A limit on disks is at most 100 %.
-    rooms: dict[int | None, int | None] = {row.id: row.disk_bytes for row in plan.brokers}
     over = [
         gate
         for gate in plan.limits
-        if gate.crossed and (gate.key != "limits.disk_used" or gate.value <= (rooms.get(gate.broker) or gate.value))
+        if gate.crossed and (gate.key != "limits.disk_used" or gate.value <= choice_tables.disk_of(plan, gate))
     ]
     over.sort(key=lambda gate: gate.key in AT_LEAST)
     verbs = ["lower " if gate.key in AT_LEAST else "" if at else "raise " for at, gate in enumerate(over)]
@@ -191,8 +184,7 @@ def refused_next(plan: Plan) -> str:
 def _enough(plan: Plan, gate: LimitRow) -> str:
     """The limit that this plan would keep, rounded up; and that today's cluster is beyond it too, if it is."""
     if gate.key == "limits.disk_used":
-        disk_bytes = next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value
-        return f"{-(-1000 * gate.value // disk_bytes) / 10:g} %"
+        return f"{-(-1000 * gate.value // choice_tables.disk_of(plan, gate)) / 10:g} %"
     unit = 60 if gate.key == "limits.eta" else 1
     if gate.key in (*GATES_ON_BYTES, *GATES_ON_RATES):
         unit = 10 ** max(0, len(str(gate.value)) - 3)
