@@ -10,6 +10,7 @@ deletes once `retention.bytes` and a segment are exceeded (`UnifiedLog.deleteRet
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,7 @@ _FOREVER = -1.0
 _PPM = 1_000_000
 
 
-@dataclass(frozen=True)
-class Retention:
+class Retention(NamedTuple):
     """What a topic keeps; `seconds` and `size_bytes` are -1 without a limit. `by_rate` is False for compacted topics.
 
     Of tiered topics (KIP-405) it is what stays on the brokers.
@@ -142,17 +142,14 @@ def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
     """The forecast of a spec's `growth` for its problem, whose topics are these (T,)."""
     growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / 1_000_000
     kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
-    of = problem.topic_of
+    columns = np.array(kept, dtype=np.float64).reshape(-1, len(Retention._fields))[problem.topic_of]
+    by_rate, seconds, size_bytes, roll_seconds, segment = columns.T
     per_sec = problem.bytes_in_per_sec.astype(np.float64)
-    seconds, size_bytes, roll_seconds, segment = (
-        np.array([getattr(each, name) for each in kept], dtype=np.float64)[of]
-        for name in ("seconds", "size_bytes", "segment_seconds", "segment_bytes")
-    )
     span = np.minimum(roll_seconds, segment / np.maximum(per_sec, 1e-9))
     return Forecast(
         problem,
         growth,
-        np.array([each.by_rate for each in kept], dtype=np.float64)[of] * (per_sec > 0),
+        by_rate * (per_sec > 0),
         np.where(seconds == _FOREVER, np.inf, (seconds + span) / MONTH_SECONDS),
         np.where(size_bytes == _FOREVER, np.inf, size_bytes + segment),
     )

@@ -229,22 +229,21 @@ def replica_findings(entry: AssignmentEntry) -> Iterator[Finding]:
     yield from (Finding(entry.place, entry.key, message) for message in messages)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different; ValueError otherwise, where json would take the last value."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        keys = Counter(key for key, _ in pairs)
-        twice = next(key for key, times in keys.items() if times > 1)
-        raise ValueError(f"the key {twice[:60]!r} is here twice among {', '.join(value)[:200]}")
-    return value
-
-
 _T = TypeVar("_T")
 
 
 def decoder(of_object: Callable[[dict[str, Any]], object] = lambda value: value) -> json.JSONDecoder:
     """Reads JSON whose keys are all different; `of_object` makes what stands for an object, the innermost first."""
-    return json.JSONDecoder(object_pairs_hook=lambda pairs: of_object(_unique(pairs)), parse_constant=no_number)
+
+    def unique(pairs: list[tuple[str, Any]]) -> object:
+        value = dict(pairs)
+        if len(value) == len(pairs):
+            return of_object(value)
+        keys = Counter(key for key, _ in pairs)
+        twice = next(key for key, times in keys.items() if times > 1)
+        raise ValueError(f"the key {twice[:60]!r} is here twice among {', '.join(value)[:200]}")
+
+    return json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_number)
 
 
 DECODER = decoder()

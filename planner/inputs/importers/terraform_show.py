@@ -140,49 +140,44 @@ def _of_state(value: Any) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Msk:
-    """The MSK cluster that Terraform knows: its values, those of its nodes, and the id of each subnet's zone.
+    """The first of the MSK clusters that Terraform knows: its values, those of its nodes, and each subnet's zone.
 
     Ids and subnets of brokers are told by `aws_msk_broker_nodes` alone, and their racks by the subnets: MSK sets
     `broker.rack` to the id of the availability zone. The size of their volumes and their type are the cluster's.
     """
 
-    clusters: tuple[dict[str, Any], ...]
-    nodes: tuple[dict[str, Any], ...]
+    count: int
+    cluster: dict[str, Any] | None
+    nodes: dict[str, Any] | None
     zones: dict[Any, Any]
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
-        """Of a state, or of the state that a plan begins from."""
+        """Of a state, or of the state that a plan begins from: how many there are, and the first."""
         there = _of_state(value if "values" in value else value.get("prior_state"))
         found = [(str(each.get("type")), each["values"]) for each in there if isinstance(each.get("values"), dict)]
+        clusters = [each for of, each in found if of == "aws_msk_cluster" and "broker_node_group_info" in each]
+        nodes = [each for of, each in found if of == "aws_msk_broker_nodes"]
         return cls(
-            tuple(each for of, each in found if of == "aws_msk_cluster" and "broker_node_group_info" in each),
-            tuple(each for of, each in found if of == "aws_msk_broker_nodes"),
+            len({each.get("arn") for each in clusters} | {each.get("cluster_arn") for each in nodes}),
+            next(iter(clusters), None),
+            next(iter(nodes), None),
             {each.get("id"): each.get("availability_zone_id") for of, each in found if of == "aws_subnet"},
         )
 
     @property
-    def count(self) -> int:
-        """How many clusters there are."""
-        return len({each.get("arn") for each in self.clusters} | {each.get("cluster_arn") for each in self.nodes})
-
-    @property
-    def group(self) -> dict[str, Any]:
-        """What the brokers of the cluster have in common."""
-        return _first(self.clusters[0] if self.clusters else {}, "broker_node_group_info")
-
-    @property
     def platform(self) -> str:
         """The type of the brokers as `cluster.profile` calls it: `kafka.m7g.large` is `msk.m7g.large`."""
-        of = self.group.get("instance_type")
+        of = _first(self.cluster, "broker_node_group_info").get("instance_type")
         return f"msk.{of.removeprefix('kafka.')}" if isinstance(of, str) and self.count == 1 else ""
 
     def brokers(self, place: Place) -> Iterator[BrokerSeen | Finding]:
         """Each broker whose rack is known: one that isn't known must not look like none."""
         # Terraform has the size of a volume in GiB; Express brokers have none.
-        gib = _first(_first(self.group, "storage_info"), "ebs_storage_info").get("volume_size")
+        storage = _first(_first(self.cluster, "broker_node_group_info"), "storage_info")
+        gib = _first(storage, "ebs_storage_info").get("volume_size")
         disk = gib << 30 if type(gib) is int and 0 < gib < 1 << 20 else None
-        for node in items(self.nodes[0] if self.nodes and self.count == 1 else {}, "node_info_list"):
+        for node in items(self.nodes if self.count == 1 else None, "node_info_list"):
             number = node.get("broker_id") if isinstance(node, dict) else None
             # JSON's true is a number to Python; a float in range(n) is looked for one by one.
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 2**31 or number % 1:
@@ -196,19 +191,19 @@ class _Msk:
         if self.count > 1:
             yield f"{file} has {self.count} MSK clusters: their brokers aren't read from it"
             return
-        declared = self.clusters[0].get(_COUNT) if self.clusters else None
-        if self.clusters and not self.nodes:
+        declared = self.cluster.get(_COUNT) if self.cluster else None
+        if self.cluster and self.nodes is None:
             yield (
                 f"{file} has an aws_msk_cluster of {shown(declared)} brokers, but not their ids and racks; the data "
                 "source aws_msk_broker_nodes tells the ids, aws_subnet the availability zones"
             )
-        listed = items(self.nodes[0], "node_info_list") if self.nodes else []
+        listed = items(self.nodes, "node_info_list")
         if known < len(listed):
             yield (
                 f"{file} doesn't say in which availability zone {len(listed) - known} of {len(listed)} MSK brokers "
                 "are: they aren't read from it; aws_subnet tells the zone"
             )
-        if self.nodes and declared not in (None, len(listed)):
+        if self.nodes is not None and declared not in (None, len(listed)):
             yield f"{file} has {shown(declared)} brokers in aws_msk_cluster, {len(listed)} in aws_msk_broker_nodes"
 
 

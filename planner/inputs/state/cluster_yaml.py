@@ -11,7 +11,7 @@ import yaml
 
 from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.yaml_source import read_yaml
-from planner.model.cluster import OF_TOPIC, Broker, Config, Partition, PartitionKey, Topic
+from planner.model.cluster import OF_TOPIC, Broker, Config, PartitionKey, Topic
 from planner.model.generated_text import with_digest, yaml_scalar
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
@@ -154,19 +154,15 @@ def _topic(topic: Topic, sizes: Mapping[PartitionKey, int]) -> Iterator[str]:
         yield "      marked_for_deletion: true"
     yield "      partitions:"
     for partition in topic.partitions:
-        yield f"        - {_partition(partition, sizes.get((topic.name, partition.id)))}"
-
-
-def _partition(partition: Partition, size_bytes: int | None) -> str:
-    """Only what differs from what the spec takes for granted."""
-    fields = [f"replicas: {_ids(partition.replicas)}"]
-    if partition.leader != partition.replicas[0]:
-        fields.append(f"leader: {'none' if partition.leader is None else partition.leader}")
-    if partition.isr is not None:
-        fields.append(f"isr: {_ids(partition.isr)}")
-    if size_bytes is not None:
-        fields.append(f"size: {size_bytes}")
-    return f"{{{', '.join(fields)}}}"
+        # Only what differs from what the spec takes for granted.
+        fields = [f"replicas: {_ids(partition.replicas)}"]
+        if partition.leader != partition.replicas[0]:
+            fields.append(f"leader: {'none' if partition.leader is None else partition.leader}")
+        if partition.isr is not None:
+            fields.append(f"isr: {_ids(partition.isr)}")
+        if (size_bytes := sizes.get((topic.name, partition.id))) is not None:
+            fields.append(f"size: {size_bytes}")
+        yield f"        - {{{', '.join(fields)}}}"
 
 
 def _ids(brokers: Iterable[int]) -> str:

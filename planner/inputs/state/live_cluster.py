@@ -114,13 +114,16 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
     )
     notes = [f"broker {broker} is fenced: it is down, or not yet up" for broker in fenced]
     sizes: Mapping[PartitionKey, int] | None = None
-    moving: tuple[RunningReassignment, ...] = ()
+    moving: list[RunningReassignment] = []
     try:
         sizes = _sizes(client.describe_log_dirs())
     except too_old:
         notes.append("the brokers are too old to tell sizes: add the output of kafka-log-dirs")
     try:
-        moving = tuple(_moving(client.list_partition_reassignments(), place))
+        for at, each in sorted(client.list_partition_reassignments().items()):
+            adding, removing, now = (tuple(each[f"{which}replicas"]) for which in ("adding_", "removing_", ""))
+            key = f"{at.topic}-{at.partition}"
+            moving.append(RunningReassignment(place, at.topic, at.partition, adding, removing, now, key))
     except too_old:
         notes.append("the brokers are too old to tell running reassignments: make sure that there are none")
     configs = _configs(client, resource, [topic["name"] for topic in topics], [broker.id for broker in live])
@@ -130,7 +133,7 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
         entries=tuple(_entries(topics, place)),
         leaders_known=True,
         whole=True,
-        moving=moving,
+        moving=tuple(moving),
         brokers=live,
         sizes=sizes,
         notes=(*notes, *configs.notes),
@@ -145,13 +148,6 @@ def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[Assi
             leader = found["leader_id"] if found["leader_id"] >= 0 else None
             partition = Partition(number, tuple(found["replica_nodes"]), leader, tuple(found["isr_nodes"]))
             yield AssignmentEntry(place, f"{name}-{number}", name, partition)
-
-
-def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) -> Iterator[RunningReassignment]:
-    for at, each in sorted(running.items()):
-        adding, removing = tuple(each["adding_replicas"]), tuple(each["removing_replicas"])
-        key = f"{at.topic}-{at.partition}"
-        yield RunningReassignment(place, at.topic, at.partition, adding, removing, tuple(each["replicas"]), key)
 
 
 def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[PartitionKey, int]:
