@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from planner.inputs import cluster_load, load_profile_file
 from planner.inputs.importers import consumer_groups, log_dirs_describe
@@ -286,31 +287,34 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
     Where they couldn't be read, nothing is held against it that they might have said.
     """
     cluster = dict(document.get("cluster"))
-    files = cluster["state"].get("files")
-    if files and (merged is None or merged.sizes is not None):
-        cluster["state"] = {"sizes": "one of files", **cluster["state"]}
     value = {**document.value, "cluster": cluster}
-    if merged is not None and merged.config_defaults:
-        written = cluster.get("config_defaults")
-        cluster["config_defaults"] = dict(merged.config_defaults) | (written if isinstance(written, dict) else {})
-    found, changes = merged.cordoned if merged is not None else {}, value.get("changes")
+    if cluster["state"].get("files") and (merged is None or merged.sizes is not None):
+        cluster["state"] = {"sizes": "one of files", **cluster["state"]}
+    if merged is None:
+        return replace(document, value=value)
+    if merged.config_defaults:
+        cluster["config_defaults"] = dict(merged.config_defaults) | _mapping(cluster.get("config_defaults"))
     # A broker that is to be added may be live, and cordoned until it is.
-    places = [(cluster, "brokers")]
-    if isinstance(changes, dict):
+    lists = [(cluster, "brokers")]
+    if isinstance(changes := value.get("changes"), dict):
         value["changes"] = dict(changes)
-        places.append((value["changes"], "add_brokers"))
-    for section, key in places if found else ():
+        lists.append((value["changes"], "add_brokers"))
+    for section, key in lists if merged.cordoned else ():
         if isinstance(rows := section.get(key), list):
             section[key] = [
-                {"cordoned_log_dirs": list(found[each["id"]]), **each}
-                if isinstance(each, dict) and isinstance(each.get("id"), int) and each["id"] in found
+                {"cordoned_log_dirs": list(merged.cordoned[each["id"]]), **each}
+                if isinstance(each, dict) and isinstance(each.get("id"), int) and each["id"] in merged.cordoned
                 else each
                 for each in rows
             ]
-    if merged is not None and merged.only_topics is not None:
-        asked = document.get("topics") or {}
-        value["topics"] = {"include": list(merged.only_topics), **asked}
+    if merged.only_topics is not None:
+        value["topics"] = {"include": list(merged.only_topics)} | _mapping(document.get("topics"))
     return replace(document, value=value)
+
+
+def _mapping(written: Any) -> dict[str, Any]:
+    """What is written under a key that nobody has checked yet; empty where it is no mapping: the schema tells that."""
+    return written if isinstance(written, dict) else {}
 
 
 def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:

@@ -74,6 +74,18 @@ def test_cordoned_log_dirs_are_read_unless_the_yaml_states_them(tmp_path: Path) 
     assert [(7, ("*",)), (8, ()), (9, ()), (10, ("*",))] == joining
 
 
+def test_a_filter_that_is_no_mapping_is_a_finding_beside_topics_to_move(tmp_path: Path) -> None:
+    """What a file says of the topics that may move is joined with the YAML's filter before that is checked."""
+    shutil.copy(DATA / "zookeeper-3.9" / "kafka-topics-describe.txt", tmp_path / "d.txt")
+    (tmp_path / "m.json").write_text('{"version":1,"topics":[{"topic":"orders"}]}', encoding="utf-8")
+    text = (
+        "version: 1\ncluster:\n  name: demo\n  brokers: [{id: 0}, {id: 1}, {id: 2}, {id: 3}]\n"
+        "  state: {files: [d.txt, m.json]}\ntopics: [orders]\n"
+    )
+    (found,) = findings(tmp_path, text)
+    assert ("topics", "a list isn't possible here; allowed: a mapping") == (found.key, found.message)
+
+
 def test_resources_that_are_not_shipped_are_a_setup_error() -> None:
     """The message names the file and the way out."""
     assert "schemas" == resource("schemas").name
