@@ -17,6 +17,7 @@ from planner.inputs.spec.build_spec import (
     apart,
     created_topics,
     demoted_brokers,
+    leader_racks,
     target_brokers,
     target_racks,
     together,
@@ -57,6 +58,12 @@ def _racks_have_brokers(document: Document) -> Iterator[PathFinding]:
                 yield (*path, "prefer", at), f"{message}allowed: {allowed}"
 
 
+def _leader_rule(document: Document, topic: str) -> tuple[int, tuple[str, ...]] | None:
+    """The number of the first of `leader_racks` that matches a topic, and the racks that it prefers."""
+    rules = enumerate(leader_racks(document))
+    return next(((at, rule.prefer) for at, rule in rules if fnmatchcase(topic, rule.topics)), None)
+
+
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics")
 def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """What a demoted broker leads may be led by another that has a replica; the plan warns where there is none."""
@@ -89,10 +96,8 @@ def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment)
         preferred = dict[tuple[int, tuple[str, ...]], tuple[str, int]]()
         for side, pattern in enumerate(rule.topics if rule.by.startswith("rack") else ()):
             for name in (name for name in names if fnmatchcase(name, pattern)):
-                rules = enumerate(document.get("leader_racks") or ())
-                own = next(((at, item) for at, item in rules if fnmatchcase(name, item["topics"])), None)
-                if own is not None:
-                    preferred.setdefault((side, tuple(own[1]["prefer"])), (name, own[0]))
+                if (rule_of := _leader_rule(document, name)) is not None:
+                    preferred.setdefault((side, rule_of[1]), (name, rule_of[0]))
         racks = sorted({rack for _, prefer in preferred for rack in prefer})
         if not preferred or len(every) < len(rule.topics) or len(rule.topics) ** len(racks) > _MOST_WAYS:
             continue
@@ -193,7 +198,6 @@ def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterato
     """The topics of a group may use a common broker that isn't demoted, and prefer the same rack first."""
     demoted = demoted_brokers(document)
     usable = dict[int, set[int]]()
-    first_racks = [(rule["topics"], rule["prefer"][0]) for rule in document.get("leader_racks") or ()]
     for one, other in _pairs(_members(document, assignment)):
         common = usable.get(one.group, set(usable_brokers(document, one.name))) & usable_brokers(document, other.name)
         usable[one.group] = common
@@ -204,13 +208,10 @@ def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterato
             )
             yield other.path, f"{message}; allowed: sets with a common broker that isn't demoted"
             return
-        racks = [
-            next(((at, rack) for at, (topics, rack) in enumerate(first_racks) if fnmatchcase(each.name, topics)), None)
-            for each in (one, other)
-        ]
-        if racks[0] and racks[1] and racks[0][1] != racks[1][1]:
-            rules = " and ".join(place_of(document, ("leader_racks", each[0])) for each in (racks[1], racks[0]))
-            message = f"{_both(document, one, other)} are to be led in {racks[1][1]} and {racks[0][1]} by {rules}"
+        here, there = (_leader_rule(document, each.name) for each in (other, one))
+        if here and there and here[1][0] != there[1][0]:
+            rules = " and ".join(place_of(document, ("leader_racks", at)) for at, _ in (here, there))
+            message = f"{_both(document, one, other)} are to be led in {here[1][0]} and {there[1][0]} by {rules}"
             yield other.path, f"{message}; allowed: the same first rack for both"
 
 
@@ -221,13 +222,13 @@ def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Itera
     topics = {topic.name: topic for topic in assignment.topics}
     demoted = demoted_brokers(document)
     members = [member for member in _members(document, assignment) if member.name in topics]
+    where = place_of(document, filter_of(document))
     fixed = dict[tuple[int, int], tuple[_Member, int]]()
     for member in members:
         for row in topics[member.name].partitions:
             if may_move(chosen, member.name) and chosen.is_near(row.replicas):
                 continue
             one, leader = fixed.setdefault((member.group, row.id), (member, row.replicas[0]))
-            where = place_of(document, filter_of(document))
             if leader != row.replicas[0]:
                 message = (
                     f"{member.name}-{row.id} and {one.name}-{row.id} of {place_of(document, one.path)} are led by "
@@ -239,7 +240,6 @@ def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Itera
         may = usable_brokers(document, other.name) - demoted
         for (group, number), (member, leader) in fixed.items():
             if group == other.group and leader not in may and member.name != other.name:
-                where = place_of(document, filter_of(document))
                 message = (
                     f"{other.name}-{number} may not be led by {leader}, which leads {member.name}-{number} of "
                     f"{place_of(document, member.path)}, and {where} doesn't let that move"
