@@ -149,7 +149,7 @@ class _Msk:
     count: int
     cluster: dict[str, Any] | None
     nodes: dict[str, Any] | None
-    zones: dict[Any, Any]
+    zones: dict[str, Any]
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
@@ -159,10 +159,10 @@ class _Msk:
         clusters = [each for of, each in found if of == "aws_msk_cluster" and "broker_node_group_info" in each]
         nodes = [each for of, each in found if of == "aws_msk_broker_nodes"]
         return cls(
-            len({each.get("arn") for each in clusters} | {each.get("cluster_arn") for each in nodes}),
+            len({str(each.get("arn")) for each in clusters} | {str(each.get("cluster_arn")) for each in nodes}),
             next(iter(clusters), None),
             next(iter(nodes), None),
-            {each.get("id"): each.get("availability_zone_id") for of, each in found if of == "aws_subnet"},
+            {str(each.get("id")): each.get("availability_zone_id") for of, each in found if of == "aws_subnet"},
         )
 
     @property
@@ -183,7 +183,7 @@ class _Msk:
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 2**31 or number % 1:
                 message = f"{shown(number)} isn't possible here; allowed: the id of a broker"
                 yield Finding(place, "aws_msk_broker_nodes.node_info_list.broker_id", message)
-            elif isinstance(zone := self.zones.get(node.get("client_subnet")), str):
+            elif isinstance(zone := self.zones.get(str(node.get("client_subnet"))), str):
                 yield BrokerSeen(place, int(number), zone, "", disk)
 
     def notes(self, file: str, known: int) -> Iterator[str]:

@@ -260,6 +260,15 @@ def test_an_id_that_no_broker_has(number: Any) -> None:
         read_part(state(msk(), nodes_of(number), *SUBNETS), "s.json")
 
 
+def test_names_of_another_kind_are_names_that_nothing_has() -> None:
+    """An address, an id or a subnet that is no text is looked up all the same."""
+    odd = {"type": "aws_subnet", "values": {"id": {"a": 1}, "availability_zone_id": "z"}}
+    node = nodes_of(1, arn={"a": 1})
+    node["values"]["node_info_list"][0]["client_subnet"] = [1]
+    part = read_part(state(node, odd), "s.json")
+    assert ((), 1) == (part.brokers, len(part.notes))
+
+
 def test_express_brokers_have_no_volume() -> None:
     """Their type is told all the same: the planner says by it that MSK places their replicas."""
     part = read_part(state(msk(instance_type="express.m7g.large", storage_info=[]), nodes_of(1), *SUBNETS), "s.json")
