@@ -67,16 +67,11 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
 
 
 def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
-    """The hours of the week in a profile's rows (PROFILE_SCHEMA)."""
-    means = [_numbers(rows[f"bytes_{way}_per_sec_mean"].combine_chunks()) for way in ("in", "out")]
-    # An hour, or all of a row, may be unknown.
-    hours = np.full((2, len(rows), HOURS_OF_WEEK), np.nan)
-    for at, way in enumerate(("in", "out")):
-        lists = rows[f"hours_{way}"].combine_chunks()
-        whole = np.asarray(pc.equal(pc.list_value_length(lists).fill_null(0), HOURS_OF_WEEK), dtype=bool)
-        hours[at, whole] = _numbers(lists.filter(pa.array(whole)).flatten()).reshape(-1, HOURS_OF_WEEK)
+    """The hours of the week in a profile's rows (PROFILE_SCHEMA): all of them in each row, some of them null."""
+    means = [_numbers(rows[f"bytes_{way}_per_sec_mean"]) for way in ("in", "out")]
+    hours = [_numbers(pc.list_flatten(rows[f"hours_{way}"])).reshape(-1, HOURS_OF_WEEK) for way in ("in", "out")]
     rows_of = {key: at for at, key in enumerate(_profile_keys(rows))}
-    return WeekOfLoad(rows_of, np.stack(means), hours, about.time_zone)
+    return WeekOfLoad(rows_of, np.stack(means), np.stack(hours), about.time_zone)
 
 
 def _profile_keys(rows: pa.Table) -> Iterator[PartitionKey]:

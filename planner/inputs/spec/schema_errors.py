@@ -35,8 +35,7 @@ _TYPE_WORDS = {
 def schema_findings(document: Document) -> Iterator[Finding]:
     """What the schema refuses."""
     for error in _validator().iter_errors(document.value):
-        path: Path = tuple(step for step in error.absolute_path if isinstance(step, str | int))
-        of_key = "propertyNames" in error.absolute_schema_path
+        path, of_key = tuple(error.absolute_path), "propertyNames" in error.absolute_schema_path
         fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
         yield from document.placed(_TELLERS[fault.keyword](fault))
 
