@@ -1,15 +1,17 @@
 """Amounts with units ("4TiB", "50MB/s", "6h") to whole bytes, bytes per second, or seconds; and moments in UTC.
 
-The units are a small table of our own, of bits, bytes and a few times, with the SI and binary prefixes from kilo on: a
-library of units reads `5mb` as millibits.
+The unit registry is our own and small: a general one reads `5mb` as millibits and `1 min` as an amount of bytes
+in disguise; this one knows bits, bytes, a few times, and the SI and binary prefixes from kilo on.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from math import prod
+from functools import lru_cache
 from typing import Any, Literal
+
+import pint
 
 AmountKind = Literal["bytes", "bytes/s", "seconds"]
 
@@ -20,40 +22,46 @@ EXAMPLES: dict[AmountKind, str] = {
     "seconds": "a duration such as 6h, 90min, 1 h 30 min, 2d, or a whole number of seconds",
 }
 
-_BASES: dict[AmountKind, tuple[str, ...]] = {"bytes": ("byte",), "bytes/s": ("byte", "second"), "seconds": ("second",)}
+_TARGETS: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte / second", "seconds": "second"}
 _NOUNS: dict[AmountKind, str] = {"bytes": "size", "bytes/s": "rate", "seconds": "duration"}
 _ONES: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte", "seconds": "second"}
 _NUMBER = r"[0-9]{1,30}(?:\.[0-9]{1,30})?"
 _AMOUNT = re.compile(rf"({_NUMBER}) *([A-Za-z]+(?:/[A-Za-z]+)?)?", re.ASCII)
 # As durations are printed: `3 h 16 min`.
 _PARTS = re.compile(rf"(?:{_NUMBER} *[A-Za-z]+ *){{2,4}}", re.ASCII)
-_DECIMAL = ("kilo k K", "mega M", "giga G", "tera T", "peta P", "exa E")  # KB is what most people write for kB
-_BINARY = ("kibi Ki", "mebi Mi", "gibi Gi", "tebi Ti", "pebi Pi", "exbi Ei")
-_PREFIXES = {"": 1} | {
-    prefix: base**power
-    for base, all_names in ((1000, _DECIMAL), (1024, _BINARY))
-    for power, names in enumerate(all_names, start=1)
-    for prefix in names.split()
-}
-# What each unit is of, and how many of that; whole names and longer symbols have a plural.
-_UNITS: Mapping[str, tuple[str, Fraction]] = {
-    f"{prefix}{name}{plural}": (base, times * amount)
-    for names, base, amount in (
-        ("bit", "byte", Fraction(1, 8)),
-        ("byte B", "byte", Fraction(1)),
-        ("second sec s", "second", Fraction(1)),
-        ("minute min", "second", Fraction(60)),
-        ("hour h", "second", Fraction(3600)),
-        ("day d", "second", Fraction(86_400)),
-    )
-    for name in names.split()
-    for prefix, times in _PREFIXES.items()
-    for plural in (("", "s") if len(name) > 1 else ("",))
-}
+_PREFIXES = ("kilo k Ki kibi", "mega M Mi mebi", "giga G Gi gibi", "tera T Ti tebi", "peta P Pi pebi", "exa E Ei exbi")
+_UNITS = (
+    "bit = [information]",
+    "byte = 8 * bit = B",
+    "second = [time] = s = sec",
+    "minute = 60 * second = min",
+    "hour = 3600 * second = h",
+    "day = 86400 * second = d",
+)
 
 
 class AmountError(ValueError):
     """A text that isn't an amount of the wanted kind; the message ends with what is allowed."""
+
+
+@lru_cache(maxsize=1)
+def _quantity() -> Callable[[Fraction, str], pint.Quantity[Fraction]]:
+    """The constructor of our registry's quantities; magnitudes are fractions, so that no digit is lost."""
+    registry: pint.UnitRegistry[Fraction] = pint.UnitRegistry(None, non_int_type=Fraction)
+    for power, names in enumerate(_PREFIXES, start=1):
+        si, si_symbol, binary_symbol, binary = names.split()
+        also = " = K-" if si_symbol == "k" else ""  # KB is what most people write for kB
+        registry.define(f"{si}- = {1000**power} = {si_symbol}-{also}")
+        registry.define(f"{binary}- = {1024**power} = {binary_symbol}-")
+    for unit in _UNITS:
+        registry.define(unit)
+    return registry.Quantity
+
+
+@lru_cache(maxsize=256)
+def _factor(unit: str, kind: AmountKind) -> Fraction:
+    """Bytes, bytes per second, or seconds, of one unit. pint takes a while, and a spec repeats its units."""
+    return Fraction(_quantity()(Fraction(1), unit).to(_TARGETS[kind]).magnitude)
 
 
 def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
@@ -109,14 +117,13 @@ def _magnitude(value: str, number: Fraction, unit: str, kind: AmountKind) -> Fra
         if number.denominator != 1:
             raise _refused(value, kind)
         return number
-    words = unit.split("/")
-    if not _UNITS.keys() >= {*words}:
-        raise AmountError(f"{value!r} has an unknown unit {unit!r}; allowed: {EXAMPLES[kind]}")
-    bases, (amount, *per) = zip(*(_UNITS[word] for word in words), strict=True)
-    if bases != _BASES[kind]:
+    try:
+        return number * _factor(unit, kind)
+    except (pint.UndefinedUnitError, ValueError):  # pint takes `nan` for a number, which no fraction is
+        raise AmountError(f"{value!r} has an unknown unit {unit!r}; allowed: {EXAMPLES[kind]}") from None
+    except pint.DimensionalityError:
         wrong = f"{value!r} isn't a {_NOUNS[kind]}: its unit is {unit!r}"
-        raise AmountError(f"{wrong}; allowed: {EXAMPLES[kind]}")
-    return number * amount / prod(per)
+        raise AmountError(f"{wrong}; allowed: {EXAMPLES[kind]}") from None
 
 
 def _in_range(value: int | str, amount: int, kind: AmountKind, least: int) -> int:
