@@ -1,6 +1,7 @@
 """`planner load`, `growth` and `size`: the load of a cluster, how long the cluster lasts, and which brokers to buy."""
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -191,7 +192,7 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         raise SetupError(f"{path}: {error}") from None
     if row is not None and out is not None:
         _write_row(path, spec, wanted, row, out)
-        say(f"{out}: next: planner whatif {out}")
+        say(f"{out}: next: planner whatif {shlex.quote(str(out))}")
         return 0
     if page:
         require_writable("--html", page)
@@ -207,6 +208,6 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         replace_file(page, sizing_report.page(found))
     show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))
     if found.chosen is not None:
-        name = f"{path.stem}-{found.chosen}.yaml"
-        say(f"next: planner size {path} --row {found.chosen} -o {path.parent / name}")
+        today, bought = (shlex.quote(str(each)) for each in (path, path.with_name(f"{path.stem}-{found.chosen}.yaml")))
+        say(f"next: planner size {today} --row {found.chosen} -o {bought}")
     return 0

@@ -43,8 +43,9 @@ def test_what_is_printed(form, file, request):
 
 def test_a_row_becomes_a_spec(example):
     """Beside the first one, with its brokers in `changes`; all else is as it was written."""
-    out = example.parent / "eight.yaml"
-    assert 0 == CliRunner().invoke(commands, ["size", str(example), "--row", "8", "-o", str(out)]).exit_code
+    out = example.parent / "of eight.yaml"
+    ended = CliRunner().invoke(commands, ["size", str(example), "--row", "8", "-o", str(out)])
+    assert (0, True) == (ended.exit_code, ended.stderr.endswith(f"next: planner whatif '{out}'\n"))
     made, before = load(out), load(example)
     assert (before.cluster, None) == (made.cluster, made.sizing)
     assert [*range(7, 16)] == [broker.id for broker in made.changes.add_brokers]
