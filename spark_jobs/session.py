@@ -200,6 +200,7 @@ def code_archives(folder: Path) -> tuple[str, ...]:
 
 
 def _classic_options(master: str, scratch: Path, recording: Recording | None, many_rows: bool) -> dict[str, str]:
+    """All options of a session on a master, once a Java is found and the environment is set for it."""
     if not _MASTER.fullmatch(master):
         raise SetupError(f"--master {master}: no Spark master; allowed: {_MASTERS}")
     if master.startswith("spark://"):
@@ -213,7 +214,20 @@ def _classic_options(master: str, scratch: Path, recording: Recording | None, ma
         if not options and is_local(master):
             options = recording.begin(found, archive)
         recording.settled = True
-    return _options(master, scratch, options if many_rows else f"{ONE_COMPILER} {options}")
+    logging = scratch / "log4j2.properties"
+    debug = bool(os.environ.get(DEBUG))
+    settings = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
+    logging.write_text(settings if is_local(master) else settings + CLUSTER_LOGGING)
+    compilers = "" if many_rows else f"{ONE_COMPILER} "
+    # What Java and Spark put into the temporary folder stays there when they are killed, and some of it always.
+    files = f'"-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}"'
+    return {
+        **OPTIONS,
+        **(LOOPBACK_OPTIONS if is_on_loopback(master) else {}),
+        **({"spark.local.dir": str(scratch)} if is_local(master) else {}),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": f"{LEAN_JVM} {files} {compilers}{options}".strip(),
+    }
 
 
 def _classic(master: str, options: dict[str, str], scratch: Path, *, frames: bool) -> Session:
@@ -232,17 +246,6 @@ def _classic(master: str, options: dict[str, str], scratch: Path, *, frames: boo
 @contextmanager
 def _connected(remote: str, scratch: Path) -> Iterator[Any]:
     """A session on a server, stopped at the end of the block; after a signal the server is asked to cancel its work."""
-    spark = _connect(remote, scratch)
-    try:
-        yield spark
-    finally:
-        if interrupts.pending():
-            with suppress(Exception):
-                spark.interruptAll()
-        spark.stop()
-
-
-def _connect(remote: str, scratch: Path) -> Any:
     # pyspark ends the process where one of these is missing, so they are looked for first.
     missing = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing:
@@ -260,26 +263,15 @@ def _connect(remote: str, scratch: Path) -> Any:
     # pyspark.sql.functions looks here to see which of the two kinds of session it works for.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     builder = SparkSession.builder.remote(remote)
-    spark = _started(builder.getOrCreate, f"Spark Connect at {remote} gives no session")
+    spark: Any = _started(builder.getOrCreate, f"Spark Connect at {remote} gives no session")
     _started(lambda: spark.addArtifacts(*code_archives(scratch), archive=True), f"{remote} doesn't take our code")
-    return spark
-
-
-def _options(master: str, scratch: Path, java_options: str) -> dict[str, str]:
-    """All options of a classic session."""
-    logging = scratch / "log4j2.properties"
-    debug = bool(os.environ.get(DEBUG))
-    settings = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
-    logging.write_text(settings if is_local(master) else settings + CLUSTER_LOGGING)
-    # What Java and Spark put into the temporary folder stays there when they are killed, and some of it always.
-    jvm = f'{LEAN_JVM} "-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}" {java_options}'
-    return {
-        **OPTIONS,
-        **(LOOPBACK_OPTIONS if is_on_loopback(master) else {}),
-        **({"spark.local.dir": str(scratch)} if is_local(master) else {}),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": jvm.strip(),
-    }
+    try:
+        yield spark
+    finally:
+        if interrupts.pending():
+            with suppress(Exception):
+                spark.interruptAll()
+        spark.stop()
 
 
 def _patient(master: str) -> str:
