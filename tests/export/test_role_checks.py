@@ -52,7 +52,11 @@ def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
             {1: "r0", 2: "r1"},
             "Not live: broker 5, 7. Nothing was started; start it, or make a new plan without it.",
         ),
-        ([1], {1: "r1", 2: "r1"}, "They are broker 1 in r1, planned for r0"),
+        (
+            [1],
+            {1: "r1", 2: "r1"},
+            "as it is now. They are broker 1 in r1, planned for r0",
+        ),
     ],
 )
 def test_brokers_are_live_and_in_their_racks(expected: list[int], racks: dict[int, str], said: str) -> None:

@@ -44,7 +44,7 @@ def config(operator: Operator) -> Path:
     ("broker", "rack", "message"),
     [
         (99, "r0", "Not live: broker 99. Nothing was started; start it,"),
-        (4, "r9", "Nothing was started. They are broker 4 in r0, planned for r9"),
+        (4, "r9", "as it is now. They are broker 4 in r0, planned for r9"),
     ],
     ids=["never existed", "other rack"],
 )

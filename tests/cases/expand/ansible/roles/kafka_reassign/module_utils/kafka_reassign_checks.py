@@ -78,10 +78,10 @@ def absent(expected, racks, planned_racks):
         for broker, rack in racks.items()
         if planned_racks.get(str(broker), rack) != rack
     ]
-    return (
-        f"Brokers aren't in the racks that the plan has for them. Nothing was started. They are {', '.join(elsewhere)}"
-        if elsewhere
-        else ""
+    return _sentence(
+        "Brokers aren't in the racks that the plan has for them. Nothing was started; make a new plan from the "
+        "cluster as it is now. They are",
+        elsewhere,
     )
 
 
