@@ -161,8 +161,7 @@ def targets(plan: Plan) -> str:
 
     An adopted plan's are those that it reaches.
     """
-    asked, made_for = structs.asdict(plan.balance.asked), structs.asdict(plan.balance.wanted)
-    unlike = [f"{words(window)} {value}" for window, value in made_for.items() if value != asked[window]]
+    unlike = [f"{words(window)} {value}" for window, value in plan.balance.wanted.unlike(plan.balance.asked).items()]
     return "the targets" + (f" with {', '.join(unlike)}" if unlike and not plan.adopted else "")
 
 

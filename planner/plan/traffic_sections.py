@@ -11,7 +11,6 @@ import numpy as np
 from planner.model import build_problem
 from planner.model.balance import WINDOWS
 from planner.model.build_problem import today
-from planner.model.errors import InfeasibleError
 from planner.model.growth_forecast import months_ahead, per_month_ppm
 from planner.model.load_history import HOUR_SECONDS, busiest_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
@@ -221,7 +220,4 @@ def _of_mean(problem: Problem, swept: SweepResult) -> IntArray | None:
     row = next((each for each in swept.scores.to_pylist() if wanted.items() <= each.items()), None)
     if row is None:
         return None
-    try:
-        return STRATEGIES["optimum"](planned_for(problem, NO_SCENARIOS), of_row(row)).assignment
-    except InfeasibleError:
-        return None
+    return STRATEGIES["optimum"](planned_for(problem, NO_SCENARIOS), of_row(row)).assignment

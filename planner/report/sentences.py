@@ -6,7 +6,7 @@ Nothing here knows Markdown or a terminal; whoever prints a text from the cluste
 from collections import Counter
 from collections.abc import Sequence
 
-from planner.model.balance import BYTE_WINDOWS, WINDOWS
+from planner.model.balance import BYTE_WINDOWS
 from planner.model.formats import (
     UNKNOWN,
     amount,
@@ -235,9 +235,7 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     of = f"{point.variant}: " if plan.variants else ""
     if point.strategy != "optimum":
         return printable(of + words(point.strategy))
-    wanted = plan.balance.wanted
-    windows = {name: getattr(point.balance, name) for name in WINDOWS}
-    unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != getattr(wanted, name)]
+    unlike = [f"{words(name)} {value}" for name, value in point.balance.unlike(plan.balance.wanted).items()]
     if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
         unlike.append(f"scenarios {point.scenarios}")
     same = bound_and_proof.targets(plan).replace("the targets", "the same targets")

@@ -6,8 +6,6 @@ Every output of a plan begins with it. Plain values; a renderer writes them.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from msgspec import structs
-
 from planner.execution.limits_and_safety import bound_of, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, replica_list, size
@@ -30,6 +28,7 @@ from planner.report.view import (
     Table,
     Value,
     ViewSection,
+    told,
 )
 
 _LONGEST_WISHES = 300
@@ -79,8 +78,7 @@ class Measure:
 
 def section(plan: Plan) -> ViewSection:
     """The facts and the measures."""
-    table = measures(plan)
-    return ViewSection("In short", (facts(plan), *((table,) if table.rows else ())), "facts")
+    return ViewSection("In short", told(facts(plan), measures(plan)), "facts")
 
 
 def facts(plan: Plan) -> Facts:
@@ -162,8 +160,8 @@ def _needed(plan: Plan) -> str:
     if not given or given.enough_bytes_moved is None or given.enough_replicas_moved is None or not above:
         return ""
     copies = f"{size(given.enough_bytes_moved)} ({counted(given.enough_replicas_moved, 'replica')})"
-    asked, reached = structs.asdict(plan.balance.asked), structs.asdict(plan.balance.wanted)
-    looser = ", ".join(f"{window}: {value}" for window, value in reached.items() if value != asked[window])
+    reached = plan.balance.wanted.unlike(plan.balance.asked)
+    looser = ", ".join(f"{window}: {value}" for window, value in reached.items())
     finds = f"with balance: {{{looser}}} finds it; without that, it plans for the targets" if looser else "finds it"
     return f"a plan as even as this one copies {copies}, {size(above)} less: planner whatif {finds}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from planner.model.recorded import (
     LARGEST,
@@ -45,6 +45,11 @@ class BalanceWindows(Section, frozen=True, kw_only=True):
     disk: Annotated[Window, doc("Bytes on a broker: a percentage around its share (10%), or none.")]
     network_in: Annotated[Window, doc("Bytes a second into a broker: a percentage around its share (10%), or none.")]
     network_out: Annotated[Window, doc("Bytes a second out of a broker: a percentage around its share (10%), or none.")]
+
+    def unlike(self, other: "BalanceWindows") -> dict[str, str]:
+        """Those of its windows that the other balance has otherwise, by name."""
+        theirs = structs.asdict(other)
+        return {window: value for window, value in structs.asdict(self).items() if value != theirs[window]}
 
 
 class BalanceSection(Section, frozen=True, kw_only=True):
