@@ -15,7 +15,7 @@ from planner.model import formats
 from planner.model.load_history import DAYS, HOURS_OF_WEEK, hour_name
 from planner.model.problem import FloatArray
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, RackRow
-from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, ParetoRow
+from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_movement, plot_svg, sentences
 from planner.report.plot_movement import OTHERS, Movement
@@ -87,11 +87,6 @@ class _PlotPoint:
     above: str
 
 
-def points(plan: Plan) -> Sequence[ParetoRow]:
-    """The points of the front that are drawn, in the front's order."""
-    return sentences.spread_out(plan.pareto, _POINTS_SHOWN)
-
-
 def _front(plan: Plan) -> Drawing:
     """What is copied against how far the broker furthest above its share is above it; lower left is better."""
     key, shown = ("bytes_moved", formats.size) if plan.cluster.sizes_known else ("replicas_moved", formats.number)
@@ -130,7 +125,7 @@ def _points(plan: Plan, key: str) -> Iterator[_PlotPoint]:
         if seed.label not in (THIS_PLAN, DO_NOTHING):
             name = formats.printable(seed.label, 40)
             yield _PlotPoint(getattr(seed, key), seed.imbalance_percent, name, "^", "out", True, sentences.above(seed))
-    for row in points(plan):
+    for row in sentences.spread_out(plan.pareto, _POINTS_SHOWN):
         nothing = row.strategy == "unchanged"
         name = THIS_PLAN if row.chosen else DO_NOTHING if nothing else sentences.origin(plan, row)
         role, marker = ("after", "D") if row.chosen else ("quiet", "o")
@@ -141,7 +136,10 @@ def _points(plan: Plan, key: str) -> Iterator[_PlotPoint]:
 def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Drawing:
     """A panel for each measure with two bars for each broker or rack: before, and after."""
     keys = _measures(plan)
-    kept = shown(rows, keys[0])
+    # All, or brokers that come or leave and the largest before or after, and OTHERS.
+    most = [max(getattr(row.before, keys[0]), getattr(row.after, keys[0])) for row in rows]
+    comes_or_leaves = [isinstance(row, BrokerRow) and row.role != "stays" for row in rows]
+    kept = plot_movement.largest(np.array(most, dtype=np.int64), _BARS_SHOWN, comes_or_leaves)
     labels = ["others" if at == OTHERS else labels_of[at] for at in kept]
     figure, panels = plot_axes.panels(len(keys), _PANEL_POINTS, labels, widest=_WIDEST_PAIR)
     marks = {}
@@ -166,10 +164,10 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Dr
         plot_axes.amounts(axes, "y", written)
         plot_axes.heading(axes, _WORDS[key])
     plot_axes.legend(panels[0], _SIDES)
-    rest = f" The last pair is the mean of the other {len(rows) - len(kept) + 1}." if OTHERS in kept else ""
-    words = f"Two bars per {noun}: today and after the plan. A + marks a broker that joins, a − one that leaves."
-    words = words if noun == "broker" else words.split(". A +")[0] + "."
-    return Drawing(figure, f"Today and after the plan, by {noun}", words + rest, marks)
+    words = f"Two bars per {noun}: today and after the plan."
+    words += " A + marks a broker that joins, a − one that leaves." if noun == "broker" else ""
+    words += f" The last pair is the mean of the other {len(rows) - len(kept) + 1}." if OTHERS in kept else ""
+    return Drawing(figure, f"Today and after the plan, by {noun}", words, marks)
 
 
 def _written(key: str) -> Callable[[int], str]:
@@ -182,13 +180,6 @@ def _written(key: str) -> Callable[[int], str]:
 def _measures(plan: Plan) -> list[str]:
     size = ["size_bytes"] if plan.cluster.sizes_known else []
     return [*size, "replicas", "leaders", *(_TRAFFIC if sentences.states_traffic(plan) else ())]
-
-
-def shown(rows: LoadRows, key: str) -> list[int]:
-    """Which rows have bars: all, or brokers that come or leave and the largest before or after, and OTHERS."""
-    most = np.array([max(getattr(row.before, key), getattr(row.after, key)) for row in rows], dtype=np.int64)
-    comes_or_leaves = [isinstance(row, BrokerRow) and row.role != "stays" for row in rows]
-    return plot_movement.largest(most, _BARS_SHOWN, comes_or_leaves)
 
 
 def _heat_map(plan: Plan) -> Drawing:
