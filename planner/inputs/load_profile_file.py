@@ -30,7 +30,7 @@ from planner.inputs.load_profile_statistics import (
 )
 from planner.model.errors import PlannerError, one_line
 from planner.model.formats import percent
-from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, Span
+from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, Span, topics_of
 from planner.model.problem import FloatArray
 
 VERSION = 1
@@ -232,13 +232,11 @@ def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Finding
         "vanished_partitions": int(vanished.sum()),
         **others,
     }
-    return Findings(counts, _untrusted(judged["topic"], coverage, unusable / samples.clip(min=1)))
+    return Findings(counts, _untrusted(judged, coverage, unusable / samples.clip(min=1)))
 
 
-def _untrusted(topics: pa.ChunkedArray, coverage: FloatArray, unusable: FloatArray) -> dict[str, str]:
-    encoded = topics.combine_chunks().dictionary_encode()
-    of = np.asarray(encoded.indices, dtype=np.int64)
-    names: list[str] = encoded.dictionary.to_pylist()
+def _untrusted(judged: pa.Table, coverage: FloatArray, unusable: FloatArray) -> dict[str, str]:
+    of, names = topics_of(judged)
     partitions = np.bincount(of, minlength=len(names)).clip(min=1)
     covered, bad = (np.bincount(of, weights=each, minlength=len(names)) / partitions for each in (coverage, unusable))
     found: dict[str, str] = {}
