@@ -54,8 +54,9 @@ def _spec_of(path: Path) -> Path:
     found = folder.resolve().parent / name
     if not found.is_file():
         raise SetupError(f"{path}: its spec {name!r} isn't beside it; allowed: planner failures SPEC --plan {path}")
-    # The parent of .. by its name is where we are.
-    return found if folder.name in ("", "..") else folder.parent / name
+    # By a name such as .. or a link's, the folder's parent is another one.
+    named = folder.parent / name
+    return named if named.exists() and named.samefile(found) else found
 
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:

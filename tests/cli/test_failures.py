@@ -73,8 +73,12 @@ def test_a_plan_finds_its_spec(spec):
 
 
 def test_a_plan_finds_its_spec_from_within_its_folder(spec, monkeypatch):
-    """From where its playbooks are run, the plan is `..`."""
+    """From where its playbooks are run, the plan is `..`; a link to the folder may lie anywhere."""
     shown = run(spec)
+    (spec.parent / "elsewhere").mkdir()
+    link = spec.parent / "elsewhere" / "linked"
+    link.symlink_to(spec.with_suffix(".plan"))
+    assert shown == run(link)
     for folder, plan in (("", "."), ("", "plan.json"), ("ansible", ".."), ("ansible", "../plan.json")):
         within = spec.with_suffix(".plan") / folder
         within.mkdir(exist_ok=True)
