@@ -14,19 +14,15 @@ from planner.strategies.kafka_classic import Brokers
 
 def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | None:
     """The position in a list of brokers at which partition 0 begins; None where the partitions aren't placed so."""
-    if len({len(partition.replicas) for partition in partitions}) != 1:
+    if len({len(partition.replicas) for partition in partitions}) != 1 or partitions[0].replicas[0] not in order:
         return None
-    place = {broker: at for at, broker in enumerate(order)}
-    start: int | None = None
-    for partition in partitions:
-        for distance, broker in enumerate(partition.replicas):
-            if broker not in place:
-                return None
-            begins = (place[broker] - partition.id - distance) % len(order)
-            if start not in (None, begins):
-                return None
-            start = begins
-    return start
+    start = (order.index(partitions[0].replicas[0]) - partitions[0].id) % len(order)
+    is_so = all(
+        order[(start + partition.id + distance) % len(order)] == broker
+        for partition in partitions
+        for distance, broker in enumerate(partition.replicas)
+    )
+    return start if is_so else None
 
 
 def fits(brokers: Brokers, lists: Sequence[Sequence[int]]) -> bool:
