@@ -125,12 +125,8 @@ class Launch:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
-        for owner, names in (
-            (SparkContext, ("_gateway", "_jvm", "_active_spark_context")),
-            (SparkSession, ("_instantiatedSession",)),
-        ):
-            for name in names:
-                setattr(owner, name, None)
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
 
 
 def forget_ended() -> None:

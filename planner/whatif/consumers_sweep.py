@@ -120,10 +120,8 @@ class SweptGroup(Section, frozen=True, kw_only=True):
             rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
             return found.widest_spread, found.members, rank, found.assignor
 
-        by_members: dict[int, SweptCombination] = {}
         judged = sorted(tried, key=order)
-        for each in judged:
-            by_members.setdefault(each.members, each)
+        by_members = {each.members: each for each in reversed(judged)}
         least = tuple(by_members[members] for members in sorted(by_members))
         return cls(group=name, tried=len(judged), best=judged[0], by_members=least)
 

@@ -278,9 +278,7 @@ class _SizingQuestion:
                 yield f" without rack {rack}", problem.broker_racks == number
         elif self.sizing.survive == "broker":
             for at in np.flatnonzero(problem.targets).tolist():
-                down = np.zeros(len(problem.broker_ids), dtype=bool)
-                down[at] = True
-                yield f" without broker {problem.broker_ids[at]}", down
+                yield f" without broker {problem.broker_ids[at]}", np.arange(len(problem.broker_ids)) == at
 
     def _held(self, what: str, loads: LongArray, room: LongArray, found: list[Limit], used: list[float]) -> None:
         """Notes the first month in which loads (B, M or M × H) are above the room (B,), and the largest part used."""
