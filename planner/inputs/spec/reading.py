@@ -262,7 +262,7 @@ def _from_files(document: Document, folder: Path) -> _Topics:
 def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
     """What the sources disagree about, with each other and with the YAML."""
     yield from merged.notes
-    yield from broker_notes(spec.cluster.brokers, merged.brokers)
+    yield from broker_notes(spec.cluster.brokers, spec.changes.add_brokers, merged.brokers)
     if merged.targets:
         yield from target_notes(targets(_as_asked(spec), merged.targets), merged.declared_by)
     if not merged.configs_known and not spec.cluster.config_defaults:

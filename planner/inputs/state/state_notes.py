@@ -76,18 +76,21 @@ def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
         )
 
 
-def broker_notes(listed: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
-    """How the brokers of the YAML differ from those that are registered; nothing where no source knows those."""
-    racks = {broker.id: broker.rack for broker in listed}
+def broker_notes(listed: Sequence[Broker], joining: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+    """How the brokers of the YAML differ from those that are registered; nothing where no source knows those.
+
+    Brokers that join may be live already.
+    """
+    of = {"cluster.brokers": listed, "changes": joining}
+    racks = {broker.id: (broker.rack, key) for key, brokers in of.items() for broker in brokers}
     for broker in seen:
         if broker.id not in racks:
             yield f"broker {broker.id} is live by {broker.source}, but isn't in cluster.brokers: it gets no replica"
-        elif broker.rack != racks[broker.id]:
-            yield (
-                f"broker {broker.id} is in rack {rack_named(broker.rack)} by {broker.source}, in rack "
-                f"{rack_named(racks[broker.id])} by cluster.brokers, which counts"
-            )
+        elif broker.rack != racks[broker.id][0]:
+            rack, key = racks[broker.id]
+            said = f"broker {broker.id} is in rack {rack_named(broker.rack)} by {broker.source}"
+            yield f"{said}, in rack {rack_named(rack)} by {key}, which counts"
     live = {broker.id for broker in seen}
-    for number in racks if seen else ():
-        if number not in live:
-            yield f"broker {number} of cluster.brokers isn't among the live ones of {seen[0].source}"
+    for each in listed if seen else ():
+        if each.id not in live:
+            yield f"broker {each.id} of cluster.brokers isn't among the live ones of {seen[0].source}"

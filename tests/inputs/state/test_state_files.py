@@ -181,6 +181,15 @@ def test_a_spec_takes_a_folder_of_znodes(tmp_path: Path) -> None:
     ) == read.cluster.notes
 
 
+def test_brokers_that_join_may_be_live_already(tmp_path: Path) -> None:
+    """They get replicas, and are told where they are in another rack than `changes` says."""
+    racks = {1: "x", 2: "y", 3: "x", 4: "x"}
+    live = "".join(f"h:{broker} (id: {broker} rack: {rack}) -> (\n)\n" for broker, rack in racks.items())
+    changes = "changes: {add_brokers: [{id: 3, rack: x}, {id: 4, rack: y}, {id: 5, rack: y}]}\n"
+    read = spec(tmp_path, "{files: [live, one]}", changes, live=live, one=DESCRIBE)
+    assert ("broker 4 is in rack 'x' by live, in rack 'y' by changes, which counts",) == read.cluster.notes
+
+
 def test_a_spec_names_the_topic_of_a_replica_assignment(tmp_path: Path) -> None:
     """`file` and `topic` in the place of a path."""
     read = spec(tmp_path, "{files: [{file: m, topic: t}]}", m="1:2,2:1")
