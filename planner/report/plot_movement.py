@@ -95,8 +95,8 @@ def largest(amounts: LongArray, at_most: int, first: Sequence[bool] = ()) -> lis
     if len(amounts) <= at_most:
         return list(range(len(amounts)))
     order = np.argsort(-amounts, kind="stable").tolist()
-    ahead = [at for at in order if any(first) and first[at]][: at_most // 2]
-    behind = [at for at in order if at not in set(ahead)]
+    ahead = [at for at in order if first and first[at]][: at_most // 2]
+    behind = [at for at in order if at not in ahead]
     return [*sorted([*ahead, *behind][: at_most - 1]), OTHERS]
 
 

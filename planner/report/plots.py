@@ -234,7 +234,7 @@ def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow
     columns: list[tuple[str, Sequence[BrokerRow]]] = [
         (f"broker {brokers[at].id}", (brokers[at],)) for at in kept if at != OTHERS
     ]
-    rest = [row for at, row in enumerate(brokers) if at not in set(kept)]
+    rest = [row for at, row in enumerate(brokers) if at not in kept]
     return [*columns, ("the others", rest)] if rest else columns
 
 

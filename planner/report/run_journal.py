@@ -70,12 +70,11 @@ def view(name: str, told_by: Sequence[Entry]) -> View:
         Column[Entry]("What happened", lambda entry: Sentence(entry.said, _LONGEST), numeric=False),
     )
     table = Table("entry", told_by, columns, "journal")
-    ends = [each.said for each in told_by if each.event in ("stopped", "summary")]
-    lead = tuple(Sentence(said, _LONGEST) for said in ends or ([_NO_END] if told_by else []))
-    nothing = Lines(() if told_by else ("The journal is empty.",))
+    ends = [each.said for each in told_by if each.event in ("stopped", "summary")] or [_NO_END]
+    lead = tuple(Sentence(said, _LONGEST) for said in (ends if told_by else ["The journal is empty."]))
     batches = [entry.figures for entry in told_by if entry.figures]
     measured = [ViewSection("Planned and measured", told(_figures([*batches, _sum(batches)])))] if batches else []
-    return View(Name(name), (ViewSection("", told(Lines(lead), table, nothing)), *measured))
+    return View(Name(name), (ViewSection("", told(Lines(lead), table)), *measured))
 
 
 _NO_END = (
