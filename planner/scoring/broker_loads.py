@@ -4,7 +4,7 @@ Every replica of a partition receives what producers write to it: the leader fro
 fetches. The leader sends that to each follower, and sends consumers what they read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -235,18 +235,20 @@ def _sums(
     columns = int(here.max(initial=-1)) + 1
     first = groups.astype(np.int64) * columns
     sums = np.zeros((measures, count * columns), dtype=np.int64)
-    of_replicas = ((2, problem.size_bytes), (3, problem.bytes_in_per_sec))
+    of_replicas = (problem.size_bytes, problem.bytes_in_per_sec)
     for position in replicas.T:
         rows, cells = _cells(position, first, here)
         sums[0] += np.bincount(cells, minlength=count * columns)
-        _add(sums, cells, rows, of_replicas)
+        for total, values in zip(sums[2:4], of_replicas, strict=False):
+            # Exact, which a weighted count of floats isn't.
+            np.add.at(total, cells, values[rows])
     if measures > 1:
         rows, cells = _cells(leaders, first, here)
         sums[1] = np.bincount(cells, minlength=count * columns)
     if measures > _WITHOUT_RATES:
         followers = np.maximum((np.asfortranarray(replicas) >= 0).sum(axis=1) - 1, 0)
         sent_by_leader = problem.bytes_in_per_sec * followers + problem.bytes_out_per_sec
-        _add(sums, cells, rows, ((4, sent_by_leader),))
+        np.add.at(sums[4], cells, sent_by_leader[rows])
     return sums.reshape(measures, count, columns).transpose(1, 0, 2)
 
 
@@ -259,13 +261,6 @@ def _cells(brokers: IntArray, first: LongArray, here: IntArray) -> tuple[LongArr
         return slice(None), first + at
     rows = np.flatnonzero(at >= 0)
     return rows, first[rows] + at[rows]
-
-
-def _add(sums: LongArray, cells: LongArray, rows: LongArray | slice, measures: Iterable[tuple[int, LongArray]]) -> None:
-    """Add each measure's values (P,) of the rows to its sums; exact, which a weighted count of floats isn't."""
-    for measure, values in measures:
-        if measure < len(sums):
-            np.add.at(sums[measure], cells, values[rows])
 
 
 def rack_leaders(problem: Problem, leaders: LongArray) -> LongArray:

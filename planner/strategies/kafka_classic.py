@@ -120,7 +120,6 @@ def assign(problem: Problem, seed: int = 0, start_index: int = -1, next_replica_
     starts, shifts = starts_and_shifts(problem, seed, start_index, next_replica_shift)
 
     def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
-        require_placeable(len(order), len(ids), factor)
         return place_rows(order, racks, factor, ids, starts[topics], shifts[topics])
 
     return _placed(problem, lists)
@@ -134,6 +133,7 @@ def _placed(problem: Problem, lists: Callable[[int, IntArray, IntArray], IntArra
     assignment = today(problem)
     for factor in np.unique(factors[wanted]).tolist():
         rows = np.flatnonzero(wanted & (factors == factor))
+        require_placeable(int(problem.targets.sum()), len(rows), factor)
         placed = lists(factor, problem.partition_ids[rows], problem.topic_of[rows])
         assignment[rows] = np.pad(placed, ((0, 0), (0, problem.width - factor)), constant_values=-1)
     return assignment
@@ -238,7 +238,6 @@ def assign_round_robin(problem: Problem, seed: int = 0, start_index: int = -1) -
     starts, _ = starts_and_shifts(problem, seed, start_index, 0)
 
     def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
-        require_placeable(len(order), len(ids), factor)
         return order.take((ids + starts[topics])[:, None] + np.arange(factor), mode="wrap")
 
     return _placed(problem, lists)

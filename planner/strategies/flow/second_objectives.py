@@ -102,9 +102,12 @@ class _Face:
         units, even = _even_arrivals(self.placed.network, surely)
         if not exactly or (even and are_all):
             return units, exactly and fewest
-        arrivals = self._arrivals(len(units))
+        arrivals, network = self._arrivals(len(units)), self.placed.network
         squares = int((arrivals.counted(units) ** 2).sum())
-        if squares <= _least_squares(self.placed.network, as_few):
+        # No flow that may touch as few has a lesser sum than one in which all that stays goes past the windows.
+        cells, keeps = _Cells.of(network, as_few, past=True), np.flatnonzero(as_few.free[: network.ends[0]])
+        least = _spread(network, as_few, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
+        if squares <= least:
             return units, fewest
         if np.count_nonzero(as_few.free) > PROGRAM_ARCS:
             return units, False
@@ -216,13 +219,6 @@ def _even_arrivals(network: Network, face: Face) -> tuple[LongArray, bool]:
     best[keeps] = solved[: len(keeps)]
     best[others] = solved[len(keeps) : len(keeps) + len(others)]
     return best, bool(past.all() and cells.steps <= ARRIVAL_STEPS)
-
-
-def _least_squares(network: Network, face: Face) -> int:
-    """No flow of the face has a lesser sum of squared arrivals: all that stays goes past the windows."""
-    cells = _Cells.of(network, face, past=True)
-    keeps = np.flatnonzero(face.free[: network.ends[0]])
-    return _spread(network, face, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
 
 
 def _spread(network: Network, face: Face, cells: _Cells, keeps: IntArray) -> tuple[IntArray, LongArray, int]:

@@ -243,12 +243,13 @@ def _quick(task: Task, placed: Placed, best: Best) -> _Found:
     # What a byte a second is worth can't be guessed.
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
     too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
-    near = not _is_far(task, first) or not task.loads.fit(task.layout.factors)
+    may_fit = not task.loads.surely_outside(task.layout.factors)
+    near = not (may_fit and _is_far(task, first))
     bound = without_prices(task, placed)
     plan = _finished(task, first, None, bound) if near or not (too_empty.any() or best.plan) else None
     del first  # unless it is the plan's: one of a large cluster is large
     yield plan, bound
-    if too_empty.any() and task.loads.fit(task.layout.factors):
+    if too_empty.any() and may_fit:
         # Far from the windows a guess was wrong; where there is much to exchange, a program's prices take less time.
         guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
         yield guessed

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
+from planner.model.problem import BoolArray, FloatArray, IntArray
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Branch, Case, Certificate, Part, Prices, at_edges
 from planner.strategies.load_windows.share_program import Decision, Duals, Fits, ShareProgram, as_decided, is_split
 from planner.strategies.work_limits import (
@@ -67,26 +67,6 @@ class _Node:
     split: "tuple[Decision, _Node, _Node] | None" = None
 
 
-@dataclass(eq=False)
-class _Gains:
-    """What deciding a replica has cost so far, a unit of its share: (K, b, 2) sums and counts, for off and on."""
-
-    sums: FloatArray
-    counts: LongArray
-
-    def learn(self, at: tuple[int, int], on: int, gain: float) -> None:
-        """One more."""
-        self.sums[*at, on] += gain
-        self.counts[*at, on] += 1
-
-    def guess(self, at: tuple[int, int], share: float) -> tuple[float, float] | None:
-        """What off and on would cost, None where that isn't known."""
-        if not self.counts[at].all():
-            return None
-        off, on = (self.sums[at] / self.counts[at]).tolist()
-        return off * share, on * (1 - share)
-
-
 class _Search:
     """The cases of one part; `large` (K,) are the rows that may be decided, the largest first, `sizes` (M,) all rows'.
 
@@ -97,8 +77,8 @@ class _Search:
     def __init__(self, program: ShareProgram, large: IntArray, sizes: FloatArray, effort: Effort, most: int) -> None:
         self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
         self.effort, self._most = effort, most
-        shape = len(large), len(program.at), 2
-        self._gains = _Gains(np.zeros(shape), np.zeros(shape, dtype=np.int64))
+        # What deciding a replica has cost so far, a unit of its share: sums, and how many, of each for off and on.
+        self._gains = np.zeros((2, len(large), len(program.at), 2))
         self._order = count()
         self._open: list[tuple[int, int, int, _Node]] = []
         self.solves = 0
@@ -183,12 +163,14 @@ class _Search:
         order = np.argsort(-by, axis=None, kind="stable")[: min(BRANCHES_TRIED, np.count_nonzero(by))].tolist()
         best, chosen = -1.0, None
         for at in (divmod(each, width) for each in order):
-            guessed, cases = self._gains.guess(at, float(node.shares[at])), None
-            if guessed is None:
+            (sums, counts), share, cases = self._gains[:, *at], float(node.shares[at]), None
+            if counts.all():
+                off_costs, on_costs = (sums / counts * (share, 1 - share)).tolist()
+            else:
                 cases = self._cases(node, at)
-                guessed = cases[0].least - node.least, cases[1].least - node.least
+                off_costs, on_costs = (case.least - node.least for case in cases)
             least = _ALIKE * max(1.0, node.least)
-            if (score := max(guessed[0], least) * max(guessed[1], least)) > best:
+            if (score := max(off_costs, least) * max(on_costs, least)) > best:
                 best, chosen = score, (at, cases)
         assert chosen is not None
         at, cases = chosen
@@ -207,7 +189,7 @@ class _Search:
             case = self._solved(decisions, node.least)
             # What the solver gives up on is bounded by what it is a case of, and looked into last.
             if case is not None:
-                self._gains.learn(at, int(on), (case.least - node.least) / unit)
+                self._gains[:, *at, int(on)] += (case.least - node.least) / unit, 1
             made.append(case or _Node(decisions, np.inf, np.rint(node.shares), node.duals))
         return made[0], made[1]
 

@@ -30,12 +30,6 @@ class ByteLoads:
     scales: LongArray
     windows: LongArray
 
-    def fit(self, factors: IntArray) -> bool:
-        """False where rows of so many replicas (M,) bring more than all windows hold, or less than they must."""
-        least, most = self.windows.astype(np.float64).clip(min=0).sum(axis=2).T
-        brought = self.weights.astype(np.float64) @ factors
-        return bool(((least <= brought) & (brought <= most)).all())
-
     def held(self, brokers: IntArray) -> LongArray:
         """(D, Bt): what replicas on these brokers of the flow (M, W), -1 for none, bring."""
         rows, slots = np.nonzero(brokers >= 0)

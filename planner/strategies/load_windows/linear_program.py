@@ -120,9 +120,7 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
 
     `most`: what may be outside of the windows of loads in sum, None: nothing.
     """
-    if not layout.copy_bytes.any():
-        return None
-    if most is None and not loads.fit(layout.factors):
+    if not layout.copy_bytes.any() or (most is None and loads.surely_outside(layout.factors)):
         return None
     limit, many = PRICE_COLUMNS, layout.most.shape[1] > PRICE_RACKS
     if many and _Columns.of(layout, len(loads.names)).starts[-1] > PRICE_COLUMNS:

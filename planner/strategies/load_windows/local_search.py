@@ -211,25 +211,15 @@ def _gainful(
         beyond += scale * (further(placement, load, here, -shifted) + further(placement, load, there, shifted))
     if aim.for_nothing:
         gain[(costs[0] > 0) | (costs[1] > 0)] = -np.inf
-    in_all, rows = gain - aim.weight * beyond, (out.rows[at], back.rows[of])
-    return [
-        _best_of(slice(*ends), in_all, (gain, beyond), rows)
-        for ends in pairwise(np.searchsorted(by, np.arange(len(partners) + 1)).tolist())
-    ]
-
-
-def _best_of(
-    some: slice, in_all: FloatArray, made_of: tuple[FloatArray, FloatArray], rows: tuple[IntArray, IntArray]
-) -> _Exchange | float:
-    """The best of some exchanges by what each gains in all, made of what it saves and what it takes further outside."""
-    if some.start == some.stop:
-        return np.inf
-    best = some.start + int(in_all[some].argmax())
-    if in_all[best] >= 1:
-        return _Exchange(float(in_all[best]), int(rows[0][best]), int(rows[1][best]))
-    gain, beyond = (each[some] for each in made_of)
-    nearer = beyond < 0
-    return _EXACT * float(((1 - gain[nearer]) / -beyond[nearer]).min(initial=np.inf))
+    in_all, found = gain - aim.weight * beyond, list[_Exchange | float]()
+    for start, end in pairwise(np.searchsorted(by, np.arange(len(partners) + 1)).tolist()):
+        best = start + int(in_all[start:end].argmax()) if start < end else -1
+        if best >= 0 and in_all[best] >= 1:
+            found.append(_Exchange(float(in_all[best]), int(out.rows[at[best]]), int(back.rows[of[best]])))
+            continue
+        nearer = start + np.flatnonzero(beyond[start:end] < 0)
+        found.append(_EXACT * float(((1 - gain[nearer]) / -beyond[nearer]).min(initial=np.inf)))
+    return found
 
 
 def _cheapen(placement: SearchPlacement, enough: int) -> bool:
