@@ -179,9 +179,9 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
         and copied(asked.problem, asked.layout, chosen) == copied(asked.problem, asked.layout, placed.chosen)
     ):
         tied, of_ties = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
-        loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown) if evened is not None else None
+        loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown)
         # The best of all that cost as little is the best of those within the windows of bytes, too, if it is in them.
-        if loads is None or loads.within(asked.layout.numbered(tied)):
+        if evened is None or loads.within(asked.layout.numbered(tied)):
             chosen, proven = tied, of_ties
     assignment[asked.layout.rows] = chosen
     return assignment, proven
@@ -272,7 +272,7 @@ STEPS: tuple[Callable[[_Asked, Windows, IntArray], IntArray], ...] = (_leaders, 
 def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: bool) -> Proposal:
     """The assignment with the least that any moves; with a certificate where that is asked for or needed."""
     layout, best = asked.layout, found.best
-    loads = byte_loads(asked.problem, layout, best.wanted, asked.grown) if asked.of_bytes else None
+    loads = byte_loads(asked.problem, layout, best.wanted, asked.grown)
     question = Question(asked.problem, layout, asked.balance, loads)
     if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, assignment)):
         certificate = certified(question, found, assignment)

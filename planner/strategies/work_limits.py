@@ -95,7 +95,8 @@ PRICE_RACKS, FEW_RACKS_COLUMNS = 10, 250_000
 PRICE_TOLERANCE, PRICE_ITERATIONS = 1e-4, 20_000
 
 # The fractional program: rows × brokers that it is solved for, how often, with ever more rows settled, and for how many
-# columns in all. Without cases, its rounding is worth 2.3 to 3.5 % bytes where sizes have heavy tails.
+# columns in all. Without cases, its rounding is worth 2.3 to 3.5 % bytes where sizes have heavy tails; with them, 2.7
+# and 12.5 % on two of the small clusters of `--corners`, nothing on the others.
 FRACTION_COLUMNS, FRACTION_ROUNDS, FRACTION_COLUMNS_IN_ALL = 100_000, 8, 200_000
 # A program solved from nothing takes as long as so many that go on from another one's end.
 FROM_NOTHING = 10

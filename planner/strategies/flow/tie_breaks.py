@@ -21,6 +21,7 @@ from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
 from planner.strategies.flow.second_objectives import leaders_today
+from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.local_search_state import SearchPlacement, further, going, of_layout
 from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
@@ -82,7 +83,7 @@ def settled(
         return placed.chosen, placed.ties_proven
     # Doubled, or an empty partition would cost as much as one of a byte.
     costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
-    search = of_layout(layout, widened(layout, wanted, placed), costs, None)
+    search = of_layout(layout, widened(layout, wanted, placed), costs, ByteLoads.none(layout))
     placement = SearchPlacement(search, on_brokers(layout, placed.chosen))
     settle(placement, (after := after_flows(problem, by)))
     # Exchanges of copies for copies change nothing of what is proven; bytes across racks that come first may.

@@ -122,27 +122,23 @@ def closed(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
     return OpenWindows(Begins(none > 0, none, none, 0), Begins(np.array([len(lows) > 1]), *ends, spread), range(0))
 
 
-def allowed(layout: Layout, wanted: Windows, anywhere: OpenWindows, loads: ByteLoads | None) -> Allowed:
+def allowed(layout: Layout, wanted: Windows, anywhere: OpenWindows, loads: ByteLoads) -> Allowed:
     """The windows asked for, with nothing allowed outside of them yet."""
     fixed, movable = layout.fixed_cells, layout.topic_replicas
     in_all = fixed.sum(axis=0, keepdims=True), movable.sum(keepdims=True)
     by_topic, by_broker = wanted.topic_replicas[:, :, layout.order], wanted.replicas[:, None, layout.order]
-    width = len(layout.targets)
     return Allowed(
         CountWindows(by_topic, fixed, movable, TOPIC_PRICE, **vars(anywhere.topics)),
         CountWindows(by_broker, *in_all, BROKER_PRICE, **vars(anywhere.replicas)),
-        Loads(np.zeros((0, 2, width), dtype=np.int64), np.zeros(0, dtype=np.int64))
-        if loads is None
-        else Loads(loads.windows, loads.scales),
-        furthest=np.zeros(0 if loads is None else len(loads.scales), dtype=np.int64),
+        Loads(loads.windows, loads.scales),
+        furthest=np.zeros(len(loads.scales), dtype=np.int64),
     )
 
 
-def reached(layout: Layout, none: Allowed, loads: ByteLoads | None, chosen: IntArray) -> Allowed:
+def reached(layout: Layout, none: Allowed, loads: ByteLoads, chosen: IntArray) -> Allowed:
     """As much as rows of replicas (M, W), as brokers of the problem, are outside."""
     at = layout.numbered(chosen)
-    load = np.zeros((0, len(layout.targets)), dtype=np.int64) if loads is None else loads.held(at)
-    return none.reached(_cells(layout, at), load)
+    return none.reached(_cells(layout, at), loads.held(at))
 
 
 def within(certificate: Certificate, most: Allowed) -> Certificate:

@@ -180,7 +180,7 @@ def even(
     `begun`: what that little work has found, to go on from.
     """
     loads = byte_loads(problem, layout, wanted, grown)
-    if loads is None:
+    if not loads.names:
         return None
     about, held, tied = facts(problem, layout, loads), wanted, None
     if problem.rebalance != "all":

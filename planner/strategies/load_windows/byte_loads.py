@@ -6,6 +6,7 @@ What a broker sends depends on who leads; see `leaders`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -30,11 +31,19 @@ class ByteLoads:
     scales: LongArray
     windows: LongArray
 
+    @classmethod
+    def none(cls, layout: Layout) -> Self:
+        """No load at all."""
+        rows, width = len(layout.rows), len(layout.targets)
+        weights, scales, windows = (np.zeros((0, *shape), dtype=np.int64) for shape in ((rows,), (), (2, width)))
+        return cls((), weights, scales, windows)
+
     def held(self, brokers: IntArray) -> LongArray:
         """(D, Bt): what replicas on these brokers of the flow (M, W), -1 for none, bring."""
         rows, slots = np.nonzero(brokers >= 0)
         count = self.windows.shape[2]
-        return np.stack([sums_at(count, brokers[rows, slots], weights[rows]) for weights in self.weights])
+        held = [sums_at(count, brokers[rows, slots], weights[rows]) for weights in self.weights]
+        return np.array(held, dtype=np.int64).reshape(-1, count)
 
     def within(self, brokers: IntArray) -> bool:
         """True where replicas on these brokers (M, W) are inside all windows."""
@@ -51,20 +60,27 @@ class ByteLoads:
         return total
 
 
-def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequence[Scenario] = ()) -> ByteLoads | None:
-    """The loads that have a window, today's and those of each scenario; None where there is none."""
+def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequence[Scenario] = ()) -> ByteLoads:
+    """The loads that have a window, today's and those of each scenario."""
     asked = _windowed(problem, wanted, "")
     for scenario in grown:
         asked += _windowed(scenario.problem, scenario.windows, f" in {scenario.name}")
     if not asked:
-        return None
+        return ByteLoads.none(layout)
     total_bytes = int((problem.size_bytes[layout.rows] * layout.factors).sum())
+    fixed = np.ones(problem.rows, dtype=bool)
+    fixed[layout.rows] = False
+    # What the rows that may not move hold.
+    rows, slots = np.nonzero((problem.replicas >= 0) & fixed[:, None])
+    there, count = problem.replicas[rows, slots], len(problem.broker_ids)
     totals = [int((of[layout.rows] * layout.factors).sum()) for _, _, of in asked]
     return ByteLoads(
         names=tuple(name for name, _, _ in asked),
         weights=np.stack([of[layout.rows] for _, _, of in asked]),
         scales=np.array([max(1, total_bytes // each) if each else 1 for each in totals], dtype=np.int64),
-        windows=np.stack([window[:, layout.order] - _fixed(problem, layout, of) for _, window, of in asked]),
+        windows=np.stack(
+            [window[:, layout.order] - sums_at(count, there, of[rows])[layout.targets] for _, window, of in asked]
+        ),
     )
 
 
@@ -101,12 +117,3 @@ def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:
         group_racks=values[0].astype(np.int32),
         group_sizes=np.bincount(groups.reshape(-1)).astype(np.int32),
     )
-
-
-def _fixed(problem: Problem, layout: Layout, of: LongArray) -> LongArray:
-    """(Bt,): what the rows that may not move bring to each broker of the flow."""
-    fixed = np.ones(problem.rows, dtype=bool)
-    fixed[layout.rows] = False
-    held = problem.replicas[fixed]
-    rows, slots = np.nonzero(held >= 0)
-    return sums_at(len(problem.broker_ids), held[rows, slots], of[fixed][rows])[layout.targets]

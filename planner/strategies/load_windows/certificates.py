@@ -20,7 +20,7 @@ from planner.scoring.windows import starting
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.placement import Placed, place
+from planner.strategies.flow.placement import place
 from planner.strategies.lagrangian_bound import (
     BoundFacts,
     Case,
@@ -34,7 +34,7 @@ from planner.strategies.lagrangian_bound import (
     least,
     none_priced,
 )
-from planner.strategies.load_windows.allowed_plans import OpenWindows, allowed, at_price, closed, reached, within
+from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.proof import facts, proof
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
@@ -43,12 +43,12 @@ from planner.strategies.work_limits import MOST_STARTS
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What was solved: the problem with its layout and balance, and the loads that have windows, None: none has."""
+    """What was solved: the problem with its layout and balance, and the loads that have windows."""
 
     problem: Problem
     layout: Layout
     balance: Balance
-    loads: ByteLoads | None
+    loads: ByteLoads
 
 
 def certified(question: Question, found: BestPosition, assignment: IntArray) -> Certificate:
@@ -56,9 +56,9 @@ def certified(question: Question, found: BestPosition, assignment: IntArray) -> 
     evened = found.best.evened
     if question.problem.rebalance != "all":
         # Bytes come first: what is forced doesn't depend on windows.
-        about = facts(question.problem, question.layout, None)
         if evened is not None:
             return evened.certificate
+        about = facts(question.problem, question.layout, question.loads)
         unpriced = Certificate(about, none_priced(about))
         if question.problem.caps is None:
             return unpriced
@@ -70,31 +70,28 @@ def certified(question: Question, found: BestPosition, assignment: IntArray) -> 
             raise AssertionError("the flow that was found is within the caps")
         capped = proof(about, question.layout, replace(placed, windowed=windowed, solved=solved))
         return max(unpriced, capped, key=least)
-    anywhere = _anywhere(question, found)
-    none = allowed(question.layout, found.best.wanted, anywhere, question.loads)
-    most = reached(question.layout, none, question.loads, assignment[question.layout.rows])
+    most = _reached(question, found, assignment)
     made = _closed(question, found, most) if found.relaxed is None else _open(question, found, found.relaxed, most)
     return made if most.none else _with_proofs(question, found, made, most)
 
 
 def outside_more(question: Question, found: BestPosition, assignment: IntArray) -> bool:
     """True where a plan (P, W) has more outside of its counts' windows than the flow that its bound comes from."""
-    anywhere = _anywhere(question, found)
-    none = allowed(question.layout, found.best.wanted, anywhere, None)
-    most = reached(question.layout, none, None, assignment[question.layout.rows])
+    most = _reached(question, found, assignment)
     return most.replicas - most.certain > found.lowest.placed.solved.excess
 
 
-def _anywhere(question: Question, found: BestPosition) -> OpenWindows:
-    if found.relaxed is not None:
-        return found.relaxed.anywhere
-    return closed(question.problem, question.balance, question.layout.topic_count)
+def _reached(question: Question, found: BestPosition, assignment: IntArray) -> Allowed:
+    """As much as a plan (P, W) is outside."""
+    layout, loads, relaxed = question.layout, question.loads, found.relaxed
+    anywhere = relaxed.anywhere if relaxed else closed(question.problem, question.balance, layout.topic_count)
+    return reached(layout, allowed(layout, found.best.wanted, anywhere, loads), loads, assignment[layout.rows])
 
 
 def _of(question: Question, started: Started) -> Certificate:
     if started.evened is not None:
         return started.evened.certificate
-    return proof(facts(question.problem, question.layout, None), question.layout, started.placed)
+    return proof(facts(question.problem, question.layout, question.loads), question.layout, started.placed)
 
 
 def _closed(question: Question, found: BestPosition, most: Allowed) -> Certificate:
@@ -161,7 +158,15 @@ def _least_replicas(
     if most.replicas <= most.certain:
         yield Starting(replace(none_priced(about), of_replicas=lagrangian_bound.GRAIN))
         return
-    for placed, edges in _starts(question, found, held):
+    problem, layout, source = question.problem, question.layout, found.lowest
+    if found.relaxed is not None:
+        cases = found.relaxed.cases
+    else:
+        cases = [(range(low, low + 1), low) for low in found.lows] if len(found.lows) > 1 else []
+    spread = int(question.balance.replicas.value)
+    # Placements, and where all brokers' window begins that they stand for: together everywhere.
+    there = ((place(problem, layout, starting(source.wanted, low, spread)), held.within(lows)) for lows, low in cases)
+    for placed, edges in there if cases else [(source.placed, held)]:
         # The flow with the least excess, whatever it costs.
         full = placed.network.layout
         free = replace(full, keep_costs=np.zeros_like(full.keep_costs), enter_costs=np.zeros_like(full.enter_costs))
@@ -170,22 +175,8 @@ def _least_replicas(
         prices = none_priced(about)
         if solved is not None:
             of_excess = replace(placed, network=network, solved=solved)
-            prices = proof(about, question.layout, of_excess, of_excess=True).prices
+            prices = proof(about, layout, of_excess, of_excess=True).prices
         yield Starting(replace(edges.prices(prices), of_replicas=prices.grain), edges.lows)
-
-
-def _starts(question: Question, found: BestPosition, held: Anywhere) -> Iterator[tuple[Placed, Anywhere]]:
-    """Placements, and where all brokers' window begins that they stand for: together everywhere."""
-    source = found.lowest
-    if found.relaxed is not None:
-        cases = found.relaxed.cases
-    else:
-        cases = [(range(low, low + 1), low) for low in found.lows] if len(found.lows) > 1 else []
-    for lows, nearest in cases:
-        wanted = starting(source.wanted, nearest, int(question.balance.replicas.value))
-        yield place(question.problem, question.layout, wanted), held.within(lows)
-    if not cases:
-        yield source.placed, held
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,13 +176,12 @@ class SearchState:
     most_outside: MostOutside | None = None
 
 
-def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads | None) -> SearchState:
-    """A search over a layout's rows at costs (M,), within windows of counts, and of loads where any are."""
+def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads) -> SearchState:
+    """A search over a layout's rows at costs (M,), within windows of counts and of loads."""
     levels = np.ones((len(layout.rows), len(layout.targets)), dtype=np.int8, order="F")
     rows, slots = np.nonzero((layout.home >= 0) & ~layout.replaced)
     levels[rows, layout.home[rows, slots]] = 0
     topics, brokers = windowed(layout, wanted)
-    none = np.zeros((0, len(layout.rows)), dtype=np.int64)
     allowed = None if layout.reachable is None else np.asfortranarray(layout.reachable)
     return SearchState(
         topics=layout.topics,
@@ -192,9 +191,9 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
         racks=layout.racks,
         least=layout.least,
         most=layout.most,
-        loads=none if loads is None else loads.weights,
-        scales=none[:, 0] if loads is None else loads.scales,
-        load_windows=np.zeros((0, 2, len(layout.targets)), dtype=np.int64) if loads is None else loads.windows,
+        loads=loads.weights,
+        scales=loads.scales,
+        load_windows=loads.windows,
         cell_windows=topics.bounds.reshape(2, layout.topic_count, -1),
         broker_windows=brokers.bounds,
     )

@@ -29,7 +29,7 @@ _STEEPEST = 3
 _MOST, _MOST_BITS = 1 << 60, GRAIN.bit_length() - 1
 
 
-def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> BoundFacts:
+def facts(problem: Problem, layout: Layout, loads: ByteLoads) -> BoundFacts:
     """The facts of a layout, in its own order of brokers."""
     rule = rack_rule(problem)
     in_bytes = bool(layout.copy_bytes.any())
@@ -47,8 +47,8 @@ def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> BoundFac
         costs=costs,
         home=layout.home,
         home_costs=np.where(layout.replaced, costs[:, None], 0),
-        loads=np.zeros((0, len(costs)), dtype=np.int64) if loads is None else loads.weights,
-        load_names=() if loads is None else loads.names,
+        loads=loads.weights,
+        load_names=loads.names,
     )
 
 

@@ -35,7 +35,6 @@ def at_prices(problem: Problem, prices: LongArray) -> tuple[Layout, Network, tup
     asked = replace(problem, balance=replace(problem.balance, disk=Tolerance("percent", 20)))
     wanted, layout = windows(asked, asked.balance), lay_out(asked, 0, 1024)
     loads = byte_loads(asked, layout, wanted)
-    assert loads is not None
     of_price = priced(layout, loads, prices[None])
     return of_price, Network.of(of_price, np.zeros(len(layout.rows), dtype=bool)), windowed(of_price, wanted)
 

@@ -27,11 +27,10 @@ ANY = balance_of("none", "none", "none", "none")
 def outside(problem: Problem, assignment: IntArray) -> Allowed:
     """How much a plan (P, W) is outside of the windows asked for, of which nothing was outside before."""
     layout, wanted = lay_out(problem, 0, 1), windows(problem, problem.balance)
-    none = allowed(
-        layout, wanted, closed(problem, problem.balance, layout.topic_count), byte_loads(problem, layout, wanted)
-    )
+    loads = byte_loads(problem, layout, wanted)
+    none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
     assert none.none
-    return reached(layout, none, byte_loads(problem, layout, wanted), assignment[layout.rows])
+    return reached(layout, none, loads, assignment[layout.rows])
 
 
 @examples(40)

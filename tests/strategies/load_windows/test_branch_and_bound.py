@@ -48,7 +48,6 @@ def last_of(problem: Problem, solves: int = CASE_SOLVES) -> tuple[Certificate, l
     placed = place(problem, layout, wanted)
     wanted = widened(layout, wanted, placed)
     loads = byte_loads(problem, layout, wanted)
-    assert loads is not None
     about, (by_topic, in_all) = facts(problem, layout, loads), count_windows(layout, wanted)
     base = proof(about, layout, placed)
     fits = Fits(by_topic, in_all, loads.windows, loads.scales)

@@ -77,7 +77,6 @@ def parts(problem: Problem) -> tuple[Layout, ByteLoads]:
     """The layout and the loads of a problem that has windows of bytes."""
     layout = lay_out(problem, 0, 1024)
     loads = byte_loads(problem, layout, windows(problem, problem.balance))
-    assert loads is not None
     return layout, loads
 
 

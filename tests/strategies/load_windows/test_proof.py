@@ -36,7 +36,7 @@ def with_any_prices(problem: Problem, seed: int) -> Certificate:
     rng = np.random.default_rng(seed)
     layout, wanted = lay_out(problem, seed), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    of_loads = np.zeros((0, 2, 1), dtype=np.int64) if loads is None else loads.windows
+    of_loads = loads.windows
     cells, brokers = count_windows(layout, wanted)
     steep = int(rng.choice([1, GRAIN, 20 * GRAIN, 10**6]))
     of_cells, of_brokers = (rng.integers(-steep, steep, each[0].shape, endpoint=True) for each in (cells, brokers))

@@ -30,7 +30,6 @@ def rounded(problem: Problem) -> list[Rounded]:
     """All roundings of a problem that has windows of bytes."""
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    assert loads is not None
     return list(roundings(problem, layout, wanted, loads, Effort(10**12)))
 
 
@@ -74,7 +73,6 @@ def test_work_is_limited_by_the_number_of_columns(monkeypatch: pytest.MonkeyPatc
     problem = with_disk(problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, changes=changes), 5)
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    assert loads is not None
     about = facts(problem, layout, loads), Fits.of(layout, wanted, loads), (0,), layout.rows
     assert ShareProgram(*about).least(()) is not None
     monkeypatch.setattr(share_program, "_WORK_A_COLUMN", 0)
@@ -106,7 +104,6 @@ def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
     lone = problem_of({1: "a", 2: "b", 3: "b"}, {"a": [(1, 2), (1, 3)]}, sizes=10)
     layout = lay_out(lone, 0)
     loads = byte_loads(lone, layout, windows(lone, with_disk(lone, 10).balance))
-    assert loads is not None
     tight = replace(loads, windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
     assert [] == list(roundings(lone, layout, windows(lone, lone.balance), tight, Effort(10**12)))
     monkeypatch.setattr(share_program.work_limits, "FRACTION_COLUMNS", 17)
