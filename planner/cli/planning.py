@@ -212,7 +212,7 @@ def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, 
         # Without a plan nothing is written.
         beside.unlink() if found is None else output_folder.replace_file(beside, found)
         raise
-    output.say(f"{beside}: written; planning it")
+    output.say(f"{beside}: written, and planned")
     output.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 
