@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, sums_at
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.work_limits import FEW_ROWS, MOST_IN_FULL
@@ -257,10 +257,10 @@ class TopicsInFull:
         cells = numbers[part.cell(topics[:, None], brokers)].ravel()
         heads = np.tile(nodes.broker(brokers), len(topics))
         low, high = bounds[:, full].reshape(2, -1)
-        nothing = np.zeros_like(low)
+        nothing, anything = np.zeros_like(low), np.full_like(low, UNCAPPED)
         supplies = np.zeros(part.first_pool + len(cells), dtype=np.int64)
         supplies[: len(at)] = part.factors
-        windowed = min_cost_flow.Windowed(cells, heads, low, high, nothing, nothing, 1)
+        windowed = min_cost_flow.Windowed(cells, heads, low, high, nothing, nothing, 1, anything)
         return TopicsInFull(part, network, at, used, arcs, windowed, supplies)
 
     def added(self, solved: Solved, units: LongArray) -> Solved:

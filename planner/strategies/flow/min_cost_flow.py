@@ -43,7 +43,7 @@ class Windowed:
 
     `over` and `under` (K,) are by how much a window is missed whatever the arc carries, for being below nothing or
     above all there is: further units are the dearer for it. `most` (K,) is what an arc may carry beyond its window too,
-    at no price more than that; None: anything.
+    at no price more than that; UNCAPPED: anything.
     """
 
     tails: IntArray
@@ -53,7 +53,7 @@ class Windowed:
     over: LongArray
     under: LongArray
     price: int
-    most: LongArray | None = None
+    most: LongArray
 
     @property
     def bounds(self) -> LongArray:
@@ -105,10 +105,9 @@ def window(
     """
     low, high = bounds.clip(0, most)
     over, under = (-bounds[1]).clip(0), (bounds[0] - most).clip(0)
-    high = high if caps is None else np.minimum(high, caps.clip(0))
-    return Windowed(
-        tails, heads, np.minimum(low, high), high, over, under, price, None if caps is None else caps.clip(0, UNCAPPED)
-    )
+    caps = np.full_like(high, UNCAPPED) if caps is None else caps.clip(0, UNCAPPED)
+    high = np.minimum(high, caps)
+    return Windowed(tails, heads, np.minimum(low, high), high, over, under, price, caps)
 
 
 class CostRangeError(ArithmeticError):
@@ -299,15 +298,12 @@ def _beyond(taken: LongArray | None) -> LongArray | int:
 
 def opened(window: Windowed) -> Windowed:
     """The window as one that holds whatever goes through it."""
-    high = np.full_like(window.high, UNCAPPED) if window.most is None else window.most
-    return replace(window, low=np.zeros_like(window.low), high=high)
+    return replace(window, low=np.zeros_like(window.low), high=window.most)
 
 
 def _excess(window: Windowed, factor: int) -> Arcs:
     """Arcs beyond the window, upwards in steps, and back against what is certain, down to nothing."""
-    room = np.full_like(window.low, UNCAPPED)
-    if window.most is not None:
-        room = np.where(window.most < UNCAPPED, window.most - window.high, room)
+    room = np.where(window.most < UNCAPPED, window.most - window.high, UNCAPPED)
     up = _steps(window.tails, window.heads, window.over, room, window.price * factor)
     down = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
     return join(up, down)
