@@ -220,5 +220,6 @@ def test_a_webhook_is_told_of_elections_that_fail(site: Site, webhook: tuple[str
     batches = [(f"{when}_batch", batch) for batch in ("01", "02") for when in ("before", "after")]
     assert [*batches, ("on_failure", "02")] == [(event["event"], event["batch"]) for event in told]
     assert "Error: kafka-leader-election fails" == told[-1]["said"]
+    assert "Unknown error" not in run.output
     assert 0 == (run := site.play("apply")).code, run.output
     assert TARGET == site.replicas()

@@ -60,7 +60,7 @@ def test_what_kafka_says_has_no_stack_trace(tmp_path: Path) -> None:
     """A batch that it refuses is told with its sentence."""
     said = "Error: Unknown broker id 4\nAdminCommandFailedException: Unknown broker id 4"
     cluster = Cluster(tmp_path, (1, f"{said}\n\tat org.apache.kafka.tools.A.b(A.java:9)\n", ""))
-    assert {"started": False, "changed": False, "said_by_kafka": said} == changes.start(cluster)
+    assert {"started": False, "changed": False, "said_by_kafka": said, "msg": said} == changes.start(cluster)
 
 
 def test_newer_tools_start_a_batch_of_older_brokers(tmp_path: Path) -> None:
@@ -108,7 +108,11 @@ def test_with_a_broker_down_the_throttle_is_set_first(tmp_path: Path) -> None:
     assert (RATE in throttled, "--additional" in throttled) == (True, False)
     assert (RATE in started, "--additional" in started) == (False, True)
     refused = Cluster(tmp_path, (1, "", "Error: not authorized\n"), down_brokers=[4])
-    assert {"started": False, "said_by_kafka": "Error: not authorized"} == changes.start(refused)
+    assert {
+        "started": False,
+        "said_by_kafka": "Error: not authorized",
+        "msg": "Error: not authorized",
+    } == changes.start(refused)
 
 
 def test_what_kafka_says_of_a_batch_that_does_not_start_is_kept(tmp_path: Path) -> None:
@@ -169,6 +173,7 @@ def test_elections_that_fail_are_told_in_the_tools_words(tmp_path: Path) -> None
         "elections": 0,
         "changed": False,
         "said": [],
+        "msg": "Not authorized to perform leader election",
         "said_by_kafka": "Not authorized to perform leader election",
     } == changes.elect(failed)
 

@@ -35,7 +35,7 @@ def start(cluster):
         if throttle:
             _, out, err = cluster.run([*execute, *throttle])
             if _STARTED not in out and NO_BROKER not in out + err:
-                return {"started": False, "said_by_kafka": _refused(out, err)}
+                return {"started": False, **_said(_refused(out, err))}
         throttle = ["--additional"]
     if given["with_log_dirs"]:
         options += ["--timeout", _LOG_DIRS_MILLIS]
@@ -46,7 +46,12 @@ def start(cluster):
     keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
     code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
     started = code == 0 and _STARTED in out
-    return {"started": started, "changed": started, "said_by_kafka": "" if started else _refused(out, err)}
+    return {"started": started, "changed": started, **_said("" if started else _refused(out, err))}
+
+
+def _said(by_kafka):
+    """What Kafka's tool said where it failed, also as what Ansible tells of a task that fails."""
+    return {"said_by_kafka": by_kafka, **({"msg": by_kafka} if by_kafka else {})}
 
 
 def _refused(out, err):
@@ -70,7 +75,7 @@ def elect(cluster):
         "elections": count,
         "changed": _ELECTED in out,
         "said": [f"{given['name']}: {count} leader{' was' if count == 1 else 's were'} elected."] if count else [],
-        "said_by_kafka": "" if code == 0 else _not_elected(err + out) or shortened(err + out),
+        **_said("" if code == 0 else _not_elected(err + out) or shortened(err + out)),
     }
 
 
