@@ -94,8 +94,7 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
     found = _held(path, plan, render(plan)) if path.is_dir() else None
     if wanted.strict_state and not sources.any:
         raise SetupError("--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers")
-    with_log_dirs = any(row.log_dirs for row in plan.partitions)
-    seen = read_now(sources, with_log_dirs=with_log_dirs) if sources.any else None
+    seen = read_now(sources, with_log_dirs=any(row.log_dirs for row in plan.partitions)) if sources.any else None
     fit = None if seen is None else staleness.fit(plan, seen)
     after = None if seen is None else since(plan, seen)
     return Checked(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)

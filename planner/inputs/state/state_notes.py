@@ -77,10 +77,7 @@ def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
 
 
 def broker_notes(listed: Sequence[Broker], joining: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
-    """How the brokers of the YAML differ from those that are registered; nothing where no source knows those.
-
-    Brokers that join may be live already.
-    """
+    """How the brokers of the YAML differ from those that a source knows as registered; those that join may be."""
     of = {"cluster.brokers": listed, "changes": joining}
     racks = {broker.id: (broker.rack, key) for key, brokers in of.items() for broker in brokers}
     for broker in seen:
