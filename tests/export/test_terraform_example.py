@@ -111,7 +111,7 @@ def test_the_part_without_providers_is_valid_and_passes_its_own_tests(example: P
     ran = [terraform(module, *words) for words in (("init", "-input=false"), ("validate",), ("test", "-no-color"))]
 
     assert [0, 0, 0] == [each.returncode for each in ran], ran[-1].stdout
-    assert "9 passed, 0 failed." in ran[-1].stdout
+    assert "10 passed, 0 failed." in ran[-1].stdout
 
 
 @pytest.mark.terraform
