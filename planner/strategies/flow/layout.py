@@ -161,12 +161,6 @@ class Layout:
         found: IntArray = np.where(chosen >= 0, self.here[chosen], -1)
         return found
 
-    def rack_arcs(self) -> min_cost_flow.Arcs:
-        """From each row to its rack nodes, with what the rack rule allows there."""
-        rows, racks = np.nonzero(self.needs_node)
-        nodes = self.rack_nodes[rows, racks]
-        return min_cost_flow.arcs(rows.astype(np.int32), nodes, self.most[rows, racks], 0, self.least[rows, racks])
-
     def free_brokers(self, rows: BoolArray) -> tuple[IntArray, IntArray]:
         """(row, broker) pairs of the masked rows for each broker that none of their replicas could stay on."""
         at = np.flatnonzero(rows)
@@ -314,7 +308,7 @@ class Network:
         """The arcs of the four runs, and those from rows to racks. Only the last network asked holds its own."""
         layout, (keep_rows, keep_brokers), (enter_rows, enter_groups) = self.layout, self.keep, self.enter
         (own_rows, own_brokers), (arrive_topics, arrive_brokers) = self.own, self.arrive
-        enter_racks = layout.group_racks[enter_groups]
+        enter_racks, (rows, racks) = layout.group_racks[enter_groups], np.nonzero(layout.needs_node)
         may_arrive = layout.topic_replicas[arrive_topics]
         if layout.forbidden is not None:
             may_arrive = np.where(layout.forbidden.ravel(), 0, may_arrive)
@@ -343,7 +337,9 @@ class Network:
                 may_arrive,
                 0,
             ),
-            layout.rack_arcs(),
+            min_cost_flow.arcs(
+                rows, layout.rack_nodes[rows, racks], layout.most[rows, racks], 0, layout.least[rows, racks]
+            ),
         )
 
     def read(self, units: LongArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -31,10 +31,6 @@ class Placed:
     solved: min_cost_flow.Flow
     ties_proven: bool = False
 
-    def node_prices(self) -> LongArray:
-        """The prices of the flow's nodes, which prove it optimal."""
-        return min_cost_flow.potentials(self.network.arcs, self.windowed, self.network.supplies, self.solved)
-
 
 def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | None = None) -> Placed:
     """The cheapest placement at the least excess over the windows; costs come first unless `rebalance` is `all`.

@@ -52,11 +52,6 @@ class OpenWindows:
         """True where some window is open."""
         return bool(self.topics.open.any() or self.replicas.open.any())
 
-    @property
-    def only_starts(self) -> bool:
-        """True where all that is open is tried start by start."""
-        return len(self.lows) > 0 and not self.topics.open.any()
-
     def widened(self, wanted: Windows) -> Windows:
         """The windows, wide enough for all starts but those to be tried one by one."""
         replicas = wanted.replicas if self.lows else self.replicas.widened(wanted.replicas[:, None])[:, 0]

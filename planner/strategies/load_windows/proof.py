@@ -14,7 +14,7 @@ from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.min_cost_flow import CostRangeError
+from planner.strategies.flow.min_cost_flow import CostRangeError, potentials
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices
 from planner.strategies.load_windows.allowed_plans import within
@@ -65,7 +65,8 @@ def proof(
 
     With `of_excess` costs were weights of what is outside of windows.
     """
-    nodes = placed.node_prices()
+    network = placed.network
+    nodes = potentials(network.arcs, placed.windowed, network.supplies, placed.solved)
     cells = nodes[layout.first_cell : layout.first_broker].reshape(layout.topic_count, -1)
     brokers = nodes[layout.first_broker : layout.sink]
     cell_prices = cells - brokers

@@ -99,7 +99,8 @@ def cheapest(
     search = _Search(problem, balance, layout, anywhere.widened(wanted), even, effort)
     started = search.best(anywhere.lows)
     # Where all that is open was tried start by start, nothing is wider than it may be.
-    best = started if anywhere.only_starts else _best_of_guesses(search, wanted, started, anywhere)
+    only_starts = len(anywhere.lows) > 0 and not anywhere.topics.open.any()
+    best = started if only_starts else _best_of_guesses(search, wanted, started, anywhere)
     finished = search.finished(best, SHARE_OF_BEST_START)
     started = finished if started is best else search.finished(started, SHARE_OF_BEST_START)
     by_cases = started.evened is None or search.small
