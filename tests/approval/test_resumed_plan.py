@@ -278,35 +278,6 @@ def test_gates_are_judged_with_todays_sizes() -> None:
         resumed(plan, grown)
 
 
-@pytest.mark.parametrize("done", [0, 1])
-def test_what_somebody_has_cordoned_since_gets_nothing(done: int) -> None:
-    """Neither a broker that is still to be added, nor one that holds replicas by now (KIP-1066)."""
-    spec = expansion()
-    plan = plan_of(spec)
-    now = after_batches(plan, found(spec), done)
-    place = "changes.add_brokers" if not done else "cluster.brokers"
-    copied = {broker for batch in plan["batches"][:done] for row in batch["partitions"] for broker in row["replicas"]}
-    broker = next(each for each in (4, 5) if not done or each in copied)
-
-    with pytest.raises(UnsafePlanError) as refused:
-        resumed(plan, replace(now, cordoned={broker: ("*",)}))
-
-    heading, *lines = str(refused.value).splitlines()
-    assert "nothing was written, because the plan can't be applied safely:" == heading
-    assert [place] == [line.partition(f": broker {broker} is cordoned (cordoned.log.dirs=*), and")[0] for line in lines]
-
-
-def test_a_cordon_of_the_broker_that_is_emptied_changes_nothing() -> None:
-    """The plan's own run puts it on; what is left copies nothing there."""
-    spec = spec_of(no_racks(1, 2, 3, 4), ROWS, changes=Changes(remove_brokers=(3,)))
-    spec = replace(spec, execution=Execution(batches=BatchRules(moves_per_broker=1)))
-    plan = plan_of(spec)
-    now = after_batches(plan, found(spec), 1)
-
-    assert [] != (rest := resumed(plan, now))["partitions"]
-    assert rest == resumed(plan, replace(now, cordoned={3: ("*",)}))
-
-
 def test_what_may_stay_spread_as_it_is_may_when_resumed() -> None:
     """The rest of such a plan moves partitions that break the rack rule, and they still do afterwards."""
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
@@ -330,23 +301,6 @@ def test_a_plan_in_bytes_needs_sizes() -> None:
 
     with pytest.raises(StalePlanError, match="kafka-log-dirs"):
         resumed(plan_of(spec), replace(found(spec), sizes=None))
-
-
-def test_brokers_of_the_target_have_to_be_live() -> None:
-    """A target on a dead broker can't be reached."""
-    spec = expansion()
-
-    with pytest.raises(StalePlanError, match="not live: broker 5"):
-        resumed(plan_of(spec), found(spec, racks=dict.fromkeys((1, 2, 3, 4))))
-
-
-def test_brokers_have_to_be_in_the_racks_of_the_plan() -> None:
-    """The playbook of such a rest would refuse to begin, and its report would tell of racks that aren't so."""
-    racks = {1: "a", 2: "b", 3: "a", 4: "b"}
-    spec = spec_of(racks, {"t": [(1, 2)] * 4})
-
-    with pytest.raises(StalePlanError, match="broker 4: is in rack a; the plan counts on rack b; plan again"):
-        resumed(plan_of(spec), found(spec, racks=racks | {4: "a"}))
 
 
 def test_a_disk_limit_is_the_one_that_was_approved() -> None:
