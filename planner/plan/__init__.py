@@ -1,5 +1,5 @@
 """The plan document: its builder, its sections, its file and its bound.
 
-Comes in: what was swept and chosen. Goes out: plan.json as a document with its id, the digest that reviewers approve
-(`document.codec`), checked against its schema and itself when it is read again. Imports `sweep` and `execution`.
+Input: the sweep's results and the chosen candidate. Output: plan.json with its id, the digest that reviewers approve
+(`document.codec`). Reading it checks the schema and contradictions. Imports `sweep` and `execution`.
 """

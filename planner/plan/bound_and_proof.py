@@ -1,4 +1,4 @@
-"""The plan's section on its bound, what is proven and how, and which plans it is about, in words."""
+"""Makes the plan's section on its bound. Says in words what is proven, how, and for which plans."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _HOW = {
         "prices by cases: every way in which the largest partitions may lie on the brokers is one of the cases, and"
     ),
 }
-# No proof is longer than this: readers see all of it.
+# No proof has more characters than this, so readers see all of it.
 LONGEST_PROOF = 1_000
 METHODS = {
     "none": "nothing moves",
@@ -38,14 +38,14 @@ METHODS = {
 }
 
 
-# A ten-thousandth above the bound: percentages are shown with two digits.
+# Percentages have two decimals, so none is shown below a ten-thousandth of the bound.
 _NEAR = 10_000
-# Where a few bytes are asked for and a partition is copied, a percentage tells nothing.
+# Above ten times the bound, a percentage tells nothing: a few bytes were needed, and a whole partition is copied.
 _FAR = 10
 
 
 def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file: bytes | None) -> BoundSection:
-    """The `bound` of plan.json, proven by `file`: the least that any plan could move; doing nothing needs no proof."""
+    """The `bound` of plan.json: the least that any plan could move, proven by `file`. Doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
     least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
     forced_only = problem.rebalance != "all"
@@ -57,7 +57,7 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     if certificate is not None and gap and not forced_only and starts_of_topics:
         why += SEARCHED
     if certificate is not None and replicas:
-        # With other starts of the windows, plans that cost the same may be better by what comes after bytes.
+        # With other starts of the windows, a plan that copies as many bytes may be better by the later criteria.
         why += TIES[proposal.ties_proven and not (gap or starts_of_topics or starts)]
     return BoundSection(
         bytes_moved=moved,
@@ -89,12 +89,12 @@ def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
 
 
 UNPROVEN = "the minimum is unknown: the plan is one of Kafka's own placements, chosen from the front"
-# A heuristic, and said to be one; the bound is for all starts.
+# The search over starts is a heuristic, and the text says so. The bound holds for all starts.
 SEARCHED = (
     ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "
     "this least"
 )
-# Whether what comes after bytes is proven.
+# By whether the plan is proven best by the criteria after bytes, too.
 TIES = {
     True: ". Of the plans that copy as little, none takes fewer replicas from leaders, or as many and touches fewer "
     "partitions, or as many and spreads arrivals more evenly over brokers: proven by flows and integer programs",
@@ -103,9 +103,9 @@ TIES = {
 
 
 def proof(certificate: Certificate | None, forced_only: bool, apart: Sequence[Apart] = ()) -> str:
-    """What is proven and how, in a sentence; and for which plans, where windows don't hold or topics are apart."""
+    """A sentence: what is proven and how, and for which plans if windows don't hold or topics are apart."""
     name, split = method(certificate, forced_only), ""
-    # Who may lead changes no bound on what is copied.
+    # Rules on leaders don't change the bound on copied bytes.
     apart = [rule for rule in apart if not rule.by.endswith(LEADERS)]
     if apart and certificate is not None:
         split = ", for every split of the brokers among topics that are apart that is as even as this one"
@@ -124,7 +124,7 @@ def proof(certificate: Certificate | None, forced_only: bool, apart: Sequence[Ap
 
 
 def _outside(found: ExcessSection) -> str:
-    """How far the plans that a bound covers are outside of the windows, and the least for any plan."""
+    """How far outside of the windows a bound's plans may be, and the least that any plan must be outside."""
     said = []
     if found.replicas:
         said.append(f"replicas by a weight of {found.replicas:,}{_at_least(found.replicas, found.least_replicas, str)}")
@@ -140,33 +140,33 @@ def _at_least(found: int, least: int, shown: Callable[[int], str]) -> str:
 
 
 def asks_for_balance(plan: Plan) -> bool:
-    """False where every window is `none`, as where planner drain writes the spec."""
+    """False if every window is `none` and log dirs aren't planned, as in the specs that planner drain writes."""
     return any(value != "none" for value in structs.asdict(plan.balance.asked).values()) or plan.log_dirs is not None
 
 
 def looser(plan: Plan) -> bool:
-    """True if the plan was chosen at looser windows than asked for, and misses some of those asked for."""
+    """True if the plan misses windows asked for, and was made for other windows or chosen by a rule of the front."""
     of, picked = plan.balance, plan.choice.rule not in ("asked", "within_budget")
     return bool(of.missed) and (of.asked != of.wanted or picked)
 
 
 def of_split(plan: Plan) -> str:
-    """Of which split the least is, where not every one was compared: of who leads, it is that of all plans."""
+    """Names the split that the bound is for, if not all were compared. Rules on leaders don't narrow the bound."""
     split = sorted({rule.by for rule in plan.spec.apart or () if not (rule.proven or rule.by.endswith(LEADERS))})
     return f" for this split of the {' and the '.join(f'{by}s' for by in split)}" if split else ""
 
 
 def targets(plan: Plan) -> str:
-    """The targets that the plan was made for: `the targets`, or where the sweep had others `the targets with disk 5%`.
+    """The targets that the plan was made for: `the targets`, or `the targets with disk 5%` if the sweep had others.
 
-    An adopted plan's are those that it reaches.
+    An adopted plan's targets are the balance that it reaches, so nothing is added to `the targets`.
     """
     unlike = [f"{words(window)} {value}" for window, value in plan.balance.wanted.unlike(plan.balance.asked).items()]
     return "the targets" + (f" with {', '.join(unlike)}" if unlike and not plan.adopted else "")
 
 
 def bounded(plan: Plan) -> str:
-    """What the plans do that the bound is about: `meets the targets and keeps placement`."""
+    """What a plan does if the bound applies to it: `meets the targets and keeps placement`."""
     as_even = plan.unfinished or (looser(plan) and targets(plan) == "the targets")
     if plan.bound.excess:
         does = [f"comes as close to {targets(plan)}" if plan.balance.relaxed else "exceeds the disk limits by no more"]
@@ -197,7 +197,7 @@ def bounded(plan: Plan) -> str:
 
 
 def covered(plan: Plan) -> str:
-    """Which plans the bound is about: ` of this step that ends as even as this one`."""
+    """Which plans the bound applies to: ` of this step that ends as even as this one`."""
     return f"{' of this step' if plan.unfinished else ''}{of_split(plan)} that {bounded(plan)}"
 
 
@@ -206,7 +206,7 @@ def _and(parts: Sequence[str]) -> str:
 
 
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
-    """How what is moved compares with the least: `the proven minimum`, `at most 8.41 GB (0.51 %) above …`."""
+    """How the bytes moved compare with the bound: `the proven minimum`, `at most 8.41 GB (0.51 %) above …`."""
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
     if method == "none" or 0 == bound.least_bytes_moved < bound.bytes_moved:
         return "the minimum is unknown"

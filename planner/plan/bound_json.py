@@ -1,6 +1,6 @@
-"""`bound.json`: what `lagrangian_bound` needs, written and read back; and the check of it, arithmetic without a solver.
+"""Writes and reads `bound.json`, the input of `lagrangian_bound`, and checks it by arithmetic, without a solver.
 
-plan.json holds the file's SHA-256, so that the two belong together.
+plan.json holds the SHA-256 of bound.json, so that neither can be exchanged alone.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Certificate:
-    """The certificate in JSON values; ValueError or KeyError if they are none."""
+    """The certificate that the JSON values describe; ValueError or KeyError if they describe none."""
     if document["measure"] not in ("bytes", "replicas"):
         raise ValueError(f"measure {document['measure']!r}")
     rows, loads = len(document["factors"]), document["loads"]
@@ -94,7 +94,7 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
 
 
 def _check_outside(certificate: Certificate, outside: Outside) -> None:
-    """ValueError if a part isn't of all racks, a start has no proof, or an edge isn't that of its window."""
+    """ValueError if a part omits racks, a start of a window has no proof, or an edge isn't its window's."""
     facts, allowed = certificate.facts, outside.allowed
     every = (certificate, *certificate.others)
     if any(set(part.racks) != set(every_rack(facts)) for each in every for part in each.parts):
@@ -112,9 +112,9 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
 
 
 def _forbidden(document: Mapping[str, Any], facts: BoundFacts) -> BoolArray | None:
-    """Where no replica of a topic may come; None if it may everywhere.
+    """True for brokers that may get no new replica of a topic; None if every topic may use every broker.
 
-    ValueError if a partition may have more replicas in a rack than brokers that it may use.
+    ValueError if a partition may have more replicas in a rack than that rack has usable brokers.
     """
     if "forbidden" not in document:
         return None
@@ -122,7 +122,7 @@ def _forbidden(document: Mapping[str, Any], facts: BoundFacts) -> BoolArray | No
     forbidden = np.array(document["forbidden"], dtype=bool).reshape(-1, len(racks))
     usable = (~forbidden).astype(np.int64) @ (racks[:, None] == np.arange(most.shape[1])).astype(np.int64)
     usable = usable[facts.topics]
-    # What is there already may stay.
+    # A replica that is already on a forbidden broker may stay.
     for stays in facts.home.T:
         rows = np.flatnonzero((stays >= 0) & forbidden[facts.topics, stays])
         usable[rows, racks[stays[rows]]] += 1
@@ -151,7 +151,7 @@ def _case_document(case: Case) -> dict[str, Any]:
     if isinstance(case, Branch):
         off, on = _case_document(case.off), _case_document(case.on)
         return {"row": case.row, "broker": case.broker, "off": off, "on": on}
-    # The prices of units outside of windows, if not 0.
+    # The prices of units outside of windows are written only if they aren't 0.
     outside = {"of_replicas": case.of_replicas, "of_loads": case.of_loads}
     return {
         "grain": case.grain,
@@ -259,7 +259,7 @@ def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
 
 @dataclass(frozen=True)
 class CheckedBound:
-    """A bound worked out again, in bytes or replicas, and how many partitions and prices it rests on."""
+    """A recomputed bound, in bytes or replicas, and the number of partitions and prices that it is computed from."""
 
     measure: str
     least: int
@@ -269,7 +269,7 @@ class CheckedBound:
 
 
 def excess(certificate: Certificate | None) -> ExcessSection | None:
-    """The `bound.excess` of plan.json; None if the bound is about plans within their windows, or about all plans."""
+    """The `bound.excess` of plan.json; None if the bound is for plans within their windows, or for all plans."""
     if certificate is None or certificate.outside is None:
         return None
     facts, allowed = certificate.facts, certificate.outside.allowed
@@ -289,14 +289,14 @@ def excess(certificate: Certificate | None) -> ExcessSection | None:
 
 
 def encoded(certificate: Certificate) -> bytes:
-    """The file: one line a key, since most of it are long lists of numbers."""
+    """The file's bytes: one line for each key, because most values are long lists of numbers."""
     document = to_document(certificate)
     lines = [f'"{key}":{json.dumps(document[key], sort_keys=True, separators=(",", ":"))}' for key in sorted(document)]
     return ("{" + ",\n".join(lines) + "}\n").encode()
 
 
 def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
-    """The bound worked out again; StalePlanError if the file isn't the plan's, or comes to another bound."""
+    """Computes the bound again; StalePlanError if the file isn't the plan's, or gives another bound."""
     stated = plan.bound
     if hashlib.sha256(file).hexdigest() != stated.sha256:
         raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
@@ -307,7 +307,7 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     claimed = stated.least_bytes_moved if in_bytes else stated.least_replicas_moved
     if worked_out != claimed:
         raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
-    # Counted again, from the plan's own list of partitions.
+    # What the plan moves is counted again, from its own list of partitions.
     moved = sum(len(row.added) * (row.size_bytes if in_bytes else 1) for row in plan.partitions)
     if moved < worked_out:
         raise StalePlanError(
@@ -325,7 +325,7 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
 
 
 def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
-    """StalePlanError if the plan isn't one of those that the bound covers, or states another excess."""
+    """StalePlanError if the bound doesn't cover the plan, or if the plan states another excess."""
     found, stated = excess(certificate), plan.bound.excess
     if found != stated:
         raise StalePlanError(f"{shown}: the prices are for plans with another excess than bound.excess says")
@@ -342,9 +342,9 @@ def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
 
 
 def covers(certificate: Certificate, placed: PlacedReplicas) -> bool:
-    """True if the bound is about plans as far outside of their windows as the one that places partitions like this.
+    """True if the bound covers plans that are as far outside of their windows as the placement `placed`.
 
-    A bound about plans within their windows doesn't say which those are: then it is True.
+    A bound for plans within their windows doesn't contain the windows: then the result is True.
     """
     outside = certificate.outside
     if outside is None:
@@ -353,7 +353,7 @@ def covers(certificate: Certificate, placed: PlacedReplicas) -> bool:
 
 
 def _placed(placed: PlacedReplicas, facts: BoundFacts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
-    """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, by a plan's own lists."""
+    """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, from a plan's replica lists."""
     here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
     cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
     load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The plan's sections on its budget: what is spent, what stays undone, what that costs, and in how many steps."""
+"""The plan's sections on its budget: what is spent, what stays undone, its cost, and the number of further steps."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -22,7 +22,7 @@ def section(
 ) -> request_types.BudgetSection | None:
     """The `budget` of plan.json: what was allowed and spent, what stays undone, and its cost; None without a budget.
 
-    `problem` is the one that was planned: the spec's, or its first step (see `budget_steps`).
+    `problem` is the problem that was planned: the spec's, or its first step (see `budget_steps`).
     """
     if not asked(spec.budget):
         return None
@@ -70,7 +70,7 @@ def unfinished(
 
 
 def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
-    """By term, (P,): the least that each waiting partition needs, however later steps do it."""
+    """By term, (P,): the least that each waiting partition needs, whatever later steps choose."""
     waiting = problem.waits
     kept = ((problem.replicas >= 0) & problem.targets[problem.replicas]).sum(axis=1)
     copies = np.where(waiting, (asked.replication_factors - kept).clip(min=0), 0).astype(np.int64)
@@ -79,7 +79,7 @@ def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
 
 
 def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types.UndoneSection:
-    """What this step leaves undone (partitions that wait, windows that are missed), and what doing it would take."""
+    """What this step leaves undone (waiting partitions, missed windows), and what the rest would cost."""
     waiting = problem.waits
     windows = sorted({each.window for each in relaxed(ScoringBasis.of(problem), assignment)})
     held = np.unique(problem.replicas[waiting])
@@ -94,19 +94,19 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types
     )
     if not waiting.any() and (not windows or problem.rebalance != "all"):
         return nothing
-    # Only the step's own problem knows whom it elects.
+    # Only the step's own problem knows which leaders it elects.
     led = leaders_after(problem, assignment)
     rest = after(build(spec) if waiting.any() else problem, assignment, waiting, led)
     basis = ScoringBasis.of(rest)
     cost = score(basis, optimum.solve(rest, problem.balance).assignment)
     if not waiting.any() and cost.excess[0] >= score(basis, assignment).excess[0]:
-        # Nothing that could be moved later would bring the balance any closer.
+        # No later move would bring the balance closer to its targets.
         return nothing
     return structs.replace(nothing, **{term: int(getattr(cost, term)[0]) for term in TERMS})
 
 
 def after(problem: Problem, assignment: IntArray, waiting: BoolArray, leaders: IntArray) -> Problem:
-    """The problem that is left after an assignment (P, W) with these leaders (P,); some partitions (P,) wait."""
+    """The problem that is left after an assignment (P, W) with these leaders (P,); `waiting` (P,) partitions wait."""
     return replace(
         problem,
         replicas=assignment,

@@ -1,4 +1,4 @@
-"""Builds the plan document, from which everything that people and tools see is rendered.
+"""Builds the plan document. All output for people and tools is rendered from it.
 
 `planned` builds it from the alternatives of a spec and the results of their sweeps. Its id is the SHA-256 of its own
 canonical JSON, so that any change shows.
@@ -61,7 +61,7 @@ from planner.sweep.evaluate import planned_for
 
 
 class RefusedPlanError(UnsafePlanError):
-    """A plan that crosses a gate or isn't safe, so that people see what they decide about; nothing is written."""
+    """The plan crosses a limit or isn't safe. The error carries it, so that people see it; nothing is written."""
 
     def __init__(self, plan: Plan, *lines: str) -> None:
         super().__init__(*lines)
@@ -78,7 +78,7 @@ class Planned(NamedTuple):
 def planned(tried: Sequence[Swept]) -> Planned:
     """The plan that `sweep.choose` picks from all alternatives (at least one), made again and checked again.
 
-    RefusedPlanError if the winner crosses a gate or the throttle can't work; InfeasibleError if no candidate is valid.
+    RefusedPlanError if the plan crosses a limit or isn't safe; InfeasibleError if no candidate is valid.
     """
     chosen = choice.choose(tried)
     problem, winner = tried[chosen.at].problem, chosen.row
@@ -87,15 +87,15 @@ def planned(tried: Sequence[Swept]) -> Planned:
     if digest(proposal.assignment) != winner["digest"]:
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
     if violations := independent_check.check(problem, proposal.assignment):
-        STRATEGIES["optimum"](problem, of_row(winner))  # where it finds no plan, it says why
+        STRATEGIES["optimum"](problem, of_row(winner))  # raises with the reason if no plan exists
         raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
     return of_choice(tried, chosen, proposal)
 
 
 def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
-    """The plan of the row that was chosen, and the proposal that it stands for, which has been checked.
+    """The plan of the chosen row; `proposal` is the row's proposal, already checked.
 
-    RefusedPlanError if it crosses a gate of `limits` or isn't safe (see `limits_and_safety`).
+    RefusedPlanError if it crosses a limit of `limits` or isn't safe (see `limits_and_safety`).
     """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
     file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
@@ -140,16 +140,16 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
 
 
 def finished(plan: Plan) -> Plan:
-    """A plan with its headline and its id, of all its other sections; PlannerError where a value is too large."""
+    """The plan with its headline and its id, made from all other sections; PlannerError if a value is too large."""
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
 
 def limits(
     spec: Spec, winner: Row, costs: Costs, bound: BoundSection, brokers: Sequence[BrokerRow], *, first_step: bool
 ) -> tuple[LimitRow, ...]:
-    """The `limits` of plan.json, crossed ones included; UnsafePlanError where one can't be judged.
+    """The `limits` of plan.json, crossed ones included; UnsafePlanError if one can't be judged.
 
-    Of the `brokers` that `capacity.max_disk` caps, those that hold more; else the one that comes nearest to its cap.
+    `capacity.max_disk` has a row for each of the `brokers` above its cap; if none is, one for the nearest to its cap.
     A `first_step` need not keep these caps yet.
     """
     found = limits_and_safety.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
@@ -185,7 +185,7 @@ def within_limits(plan: Plan, spec: Spec, costs: Costs, dirs: log_dir_placement.
 
 
 def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...]:
-    """What the plan is like in each of `sweep.scenarios`; the busiest hours are part of the balance asked for."""
+    """A row for each of `sweep.scenarios`. The busiest hours have none: they are part of the balance asked for."""
     found = list[ScenarioRow]()
     for scenario in growth_scenarios.scenarios(problem):
         if not scenario.of_hour:
@@ -197,8 +197,9 @@ def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...
 def outcome(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], costs: Costs
 ) -> dict[str, Any]:
-    """Under their names, the sections on what an assignment (P, W) makes of the cluster, by these changes in batches of
-    these costs, and on how that is carried out.
+    """By name, the sections on the cluster after an assignment (P, W), and on how its changes are carried out.
+
+    `costs` are those of the changes, in batches.
     """
     brokers = cluster_sections.brokers(spec, problem, assignment, costs.peaks)
     refused = batch_costs_and_risks.refused_writes(spec, costs.batches)
@@ -221,7 +222,7 @@ def outcome(
 
 
 def asked(spec: Spec) -> dict[str, Any]:
-    """Under their names, the sections on what the plan is made from; `finished` sets its headline and its id."""
+    """By name, the sections on what the plan is made from. `finished` sets the headline and the id."""
     moved = dict(spec.changes.set_racks)
     return {
         "format_version": codec.FORMAT_VERSION,
@@ -270,7 +271,7 @@ def validity(captured_at: str | None, valid_for_seconds: int | None) -> Validity
 def _balance(
     spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dir_placement.DirPlan | None
 ) -> BalanceSection:
-    """The windows that the plan was made for and those asked for, and which it misses: over brokers, then log dirs."""
+    """The windows asked for, those that the plan was made for, and the missed ones: of brokers, then of log dirs."""
     over_brokers = relaxed_of_mode(problem, proposal.assignment)
     as_asked = over_brokers
     if problem.balance != spec.balance:
@@ -289,7 +290,7 @@ def _windows(balance: Balance) -> BalanceWindows:
 
 
 def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[PartitionChange, ...]:
-    """The changes with what producers write to each partition."""
+    """The changes, each with the rate at which producers write to its partition."""
     partitions = ((topic.name, partition) for topic in spec.cluster.topics for partition in topic.partitions)
     rates = {(name, each.id): each.bytes_in_per_sec for name, each in partitions if each.bytes_in_per_sec}
     if not rates:
@@ -298,7 +299,7 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
 
 
 def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
-    """The changes cut into batches, with the costs of each; in another order where disks would get too full."""
+    """The changes cut into batches, with the costs of each; reordered if a disk would get too full."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
     known = spec.all_brokers
     measured = on_all_brokers(problem, today(problem), problem.leaders)[MEASURES.index("size_bytes")]

@@ -2,8 +2,8 @@
 partitions that change, and batches.
 
 The fingerprint tells which partitions have changed since, without a copy of the state. Each partition has two
-characters for its replica list and one for its leader. The two are 12 bits of a checksum, so one changed list in 4,096
-looks unchanged; the digest of the whole state misses no change.
+characters for its replica list and one for its leader. The two characters are 12 bits of a checksum, so one changed
+list in 4,096 looks unchanged; the digest of the whole state misses no change.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def state(topics: Iterable[Topic], *, sizes_known: bool) -> StateSection:
 
 
 def state_digest(topics: Sequence[Topic]) -> str:
-    """SHA-256 over the replicas and leaders of all partitions; `topics` by name."""
+    """SHA-256 over the replicas and leaders of all partitions; `topics` are sorted by name."""
     found = hashlib.sha256()
     for topic in topics:
         lists = ";".join(replica_list(each.replicas) for each in topic.partitions)
@@ -71,7 +71,7 @@ def of_leader(partition: Partition) -> str:
 
 
 def unlike_state(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
-    """The numbers of a topic's earlier partitions whose replicas changed, and of those with another leader only."""
+    """Of a topic's earlier partitions, the numbers of those with changed replicas, and with only another leader."""
     rows = list(enumerate(topic.partitions[: len(before.leaders)]))
     changed = {at for at, each in rows if of_replicas(each) != before.replicas[2 * at : 2 * at + 2]}
     led = [at for at, each in rows if at not in changed and of_leader(each) != before.leaders[at]]
@@ -79,7 +79,7 @@ def unlike_state(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
 
 
 def changes(asked: Changes) -> ChangesSection:
-    """The `changes` of plan.json, in the YAML's own shape; amounts are without units."""
+    """The `changes` of plan.json, in the YAML's own shape; amounts are plain numbers."""
     return ChangesSection(
         add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in asked.add_brokers),
         remove_brokers=asked.remove_brokers,
@@ -116,7 +116,7 @@ def changes(asked: Changes) -> ChangesSection:
 
 
 def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[Peak]) -> tuple[BrokerRow, ...]:
-    """Every broker of today and of the target: what it holds before, after and at most, and what it copies.
+    """Every broker of today and of the target: its load before, after and at the peak, and the bytes it copies.
 
     `peaks` has one entry per broker, in the order of ids.
     """
@@ -150,10 +150,10 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
 
 
 def racks(spec: Spec, brokers: Sequence[BrokerRow]) -> tuple[RackRow, ...]:
-    """Every rack of today and of the target, as the sum of its brokers; those without one are in the rack None.
+    """Every rack of today and of the target, as the sum of its brokers. Brokers without a rack are in the rack None.
 
-    Before, brokers that `set_racks` moves count in their old rack. After, a broker that leaves counts while it still
-    holds a replica.
+    Before: a broker that `set_racks` moves counts in its old rack. After: a broker that leaves counts if it still holds
+    a replica.
     """
     today = {broker.id: broker.rack for broker in spec.cluster.brokers}
     names = {row.rack for row in brokers} | set(today.values())
@@ -171,7 +171,7 @@ def racks(spec: Spec, brokers: Sequence[BrokerRow]) -> tuple[RackRow, ...]:
 
 
 def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow, ...]:
-    """Every topic by name: its replication factor before and after, its configuration, and what moves of it."""
+    """Every topic, sorted by name: its replication factor before and after, its configuration, and what it moves."""
     count = len(problem.topic_names)
     before = today(problem)
     added = score.adding(problem, assignment).sum(axis=1)
@@ -190,7 +190,7 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow
             name=name,
             partitions=partitions,
             replication_factor_before=tuple(factors[at]),
-            # A budget may raise some of a topic's partitions alone, and a topic may be of several factors today.
+            # A budget may raise only some of a topic's partitions, and a topic may have several factors today.
             replication_factor=wanted[at][0] if len(wanted[at]) == 1 else None,
             config=dict(configs[name].config),
             effective_config=dict(configs[name].effective_config) or None,
@@ -253,7 +253,7 @@ def batch_rows(costs: Costs) -> tuple[BatchRow, ...]:
 
 
 def _load(problem: Problem, column: LongArray) -> HeldLoad:
-    """What a broker holds, from its column (MEASURES,); traffic is None if no rates are known."""
+    """A broker's load, from its column (MEASURES,); traffic is None if no rates are known."""
     held, traffic = column[:3].tolist(), column[3:].tolist()
     return HeldLoad(*held, *(traffic if measured(problem) == len(MEASURES) else (None, None)))
 

@@ -1,6 +1,6 @@
 """The plan's warnings about the cluster: unknown sizes, lagging replicas, brokers that are down, topics at min ISR.
 
-None of it is a fault of the plan, but much of it decides what can be carried out, so it is said before approval.
+These aren't faults of the plan, but many decide whether it can be carried out, so reviewers see them before approval.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ def _staying(problem: Problem) -> set[int]:
 
 
 def _receiving_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
-    """Brokers that get nothing new, that get replicas in log dirs of Kafka's choice, or less than they replace."""
+    """Brokers that get no new replica, whose log dirs Kafka chooses, or that get fewer replicas than they replace."""
     cordoned = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     if cordoned:
         yield (
@@ -114,10 +114,10 @@ def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionC
 
 
 def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> int:
-    """How many partitions apply.yml finds under-replicated, and doesn't start for, if it runs on today's cluster.
+    """How many under-replicated partitions keep apply.yml from starting, if it runs on today's cluster.
 
-    Not those that lack only replicas on brokers that leave, nor those without a leader that wait in batches of their
-    own.
+    Not counted: partitions that lack only replicas on brokers that leave, and changed partitions without a leader,
+    because these wait in separate batches.
     """
     waiting, stays = {each.key for each in changed}, _staying(problem)
     return sum(
@@ -130,7 +130,7 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
 
 
 def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
-    """What an assignment (P, W) can't make better: new topics on few brokers, who leads or holds what it mustn't."""
+    """Faults that an assignment (P, W) keeps: crowded new topics, demoted leaders, replicas on forbidden brokers."""
     yield from crowded(problem, assignment)
     yield from led_by_demoted(spec, problem, assignment)
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
@@ -152,7 +152,7 @@ def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterat
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:
-    """Topics to be made of which some broker gets over twice as much as of an even spread: the emptiest get most."""
+    """New topics with a broker that gets more than twice its even share of replicas: the emptiest brokers get most."""
     topics = np.unique(problem.topic_of[problem.is_new & (problem.partition_ids == 0)])
     on = broker_loads.counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))[topics]
     usable = problem.allowed_targets
@@ -244,7 +244,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
 
 
 def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[PartitionKey]:
-    """What gets a leader on a live broker whose replica is out of sync, as on a log dir that failed."""
+    """Partitions whose new leader is a replica out of sync on a live broker, for example on a failed log dir."""
     off = set() if problem.out_of_sync is None else set(problem.broker_ids[problem.out_of_sync].tolist())
     leads = {each.key: each.after[0] for each in changed if each.elects}
     return [

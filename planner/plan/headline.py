@@ -1,7 +1,7 @@
-"""The sentences that every output begins with: whether a plan does all that is asked, and what it moves.
+"""The first sentences of every output: whether a plan does all that is asked, and what it moves.
 
-A plan that is only a first step says so first, with what is left and the least number of further steps. It never claims
-to move the proven minimum, nor that the balance is as asked.
+If a plan is only a first step, they say so first, with what is left and the least number of further steps. They never
+claim that a first step moves the proven minimum, or that its balance is as asked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ def first_step_lead(plan: Plan) -> str:
 
 
 def first_step(plan: Plan) -> str:
-    """`FIRST STEP ONLY: …` with the budget, what is left and how many more steps; empty for a complete plan."""
+    """`FIRST STEP ONLY (…). …` with the budget, what is left and how many more steps; empty for a complete plan."""
     left = plan.unfinished
     if not left:
         return ""
@@ -43,12 +43,12 @@ def first_step(plan: Plan) -> str:
 
 
 def whole(plan: Plan) -> str:
-    """That this is only a first step, if it is, and the headline."""
+    """The sentence on the first step, if the plan is one, and the headline."""
     return " ".join(filter(None, (first_step(plan), headline(plan))))
 
 
 def headline(plan: Plan) -> str:
-    """What is created, what moves, and how that compares with the least that any plan could move."""
+    """What the plan creates and moves, and how that compares with the least that any plan could move."""
     made, dirs, inside = _made(plan), plan.log_dirs, ""
     if made and not plan.partitions:
         return f"{made} Existing replicas don't move."
@@ -69,7 +69,7 @@ def budget(limits: BudgetLimits) -> str:
 
 
 def balance_met(plan: Plan) -> str:
-    """That the balance is as asked, as far as it is; empty where it isn't."""
+    """Says that the balance targets are met, or met so far; empty if they aren't."""
     if plan.unfinished:
         return "" if plan.balance.missed else "balance targets met so far"
     if (
@@ -83,7 +83,7 @@ def balance_met(plan: Plan) -> str:
 
 
 def balance_missed(plan: Plan) -> str:
-    """Which balance targets aren't met, and whether the mode is why; empty where all are met."""
+    """Which balance targets aren't met, and whether `rebalance` is the reason; empty if all are met."""
     missed, relaxed = plan.balance.missed, len(plan.balance.relaxed)
     if plan.unfinished:
         later = "whether later steps can meet all targets is unknown"
@@ -112,7 +112,7 @@ _SURVIVES = {"none": "", **dict.fromkeys(("broker", "rack"), " and survives as m
 
 
 def racks(plan: Plan) -> Iterator[str]:
-    """The partitions that stay spread over the racks less evenly than they could be."""
+    """Says how many partitions stay spread over the racks less evenly than possible; nothing if none."""
     term = plan.terms_by_name.get("rack_spread_broken")
     if term and (broken := term.plan):
         mode = plan.changes.rebalance
@@ -123,7 +123,7 @@ def racks(plan: Plan) -> Iterator[str]:
 
 
 def dearer(plan: Plan) -> str:
-    """That traffic between racks costs more with the plan, by a hundredth at least; empty where not, or not known."""
+    """Says that traffic between racks gets dearer by at least 1 % and 0.01 a month; empty if not, or if unknown."""
     of = plan.cross_rack
     today, then = (of.today.money_per_month, of.plan.money_per_month) if of else (None, None)
     if today is None or then is None or then - today < max(0.01, today / 100):
@@ -133,7 +133,7 @@ def dearer(plan: Plan) -> str:
 
 
 def target_name(window: str) -> str:
-    """A target of the balance as the table of measures calls it: `topic replicas`, `bytes` for `disk`."""
+    """The name of a balance target in the table of measures: `topic replicas`, `bytes` for `disk`."""
     return "bytes" if window == "disk" else words(window)
 
 
@@ -149,7 +149,7 @@ def _windows(names: Sequence[str]) -> str:
 
 
 def _left(left: UnfinishedSection) -> Iterator[str]:
-    """What is left to do: brokers that aren't empty, partitions that wait, the balance."""
+    """What is left to do: brokers to empty, partitions that wait, the balance."""
     if left.brokers:
         shown = [
             f"broker {row.id} is NOT empty afterwards ({counted(row.replicas, 'replica')}"
@@ -166,7 +166,7 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
 
 
 def _cost(left: UnfinishedSection) -> str:
-    """What the rest would take: replicas and bytes to copy, or leaders where nothing is copied."""
+    """What the rest would cost: replicas and bytes to copy, or leaders to change if nothing is copied."""
     if not left.replicas_moved:
         return f"{counted(left.leaders_changed, 'leader')} to change"
     copies = counted(left.replicas_moved, "replica")
@@ -176,7 +176,7 @@ def _cost(left: UnfinishedSection) -> str:
 
 
 def _made(plan: Plan) -> str:
-    """How many partitions are created; empty without any."""
+    """How many partitions are created; empty if none are."""
     topics = plan.new_topics
     if not topics:
         return ""
@@ -226,7 +226,7 @@ def _moved(plan: Plan) -> str:
     moves = [len(row.added) for row in plan.partitions]
     elections = sum(len(batch.elect) for batch in plan.batches)
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leaders"
-    # By lower replication factors.
+    # Replicas that are deleted because of lower replication factors.
     fewer = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes) for row in plan.partitions]
     removed = sum(replicas for replicas, _ in fewer)
     held = size(sum(replicas * size_bytes for replicas, size_bytes in fewer)) if plan.cluster.sizes_known else "all"
@@ -250,10 +250,10 @@ def _moved(plan: Plan) -> str:
 
 
 def _compared(plan: Plan) -> str:
-    """How the bytes compare with the least.
+    """How the bytes moved compare with the bound.
 
-    Empty for a first step, which spends its whole budget, and where sizes are missing: partitions counted as empty may
-    hold most of the bytes.
+    Empty for a first step, because it spends its whole budget. Empty if sizes are missing, because partitions counted
+    as empty may hold most of the bytes.
     """
     if plan.unfinished or plan.cluster.partitions_without_size:
         return ""
@@ -269,20 +269,20 @@ def _compared(plan: Plan) -> str:
 
 
 def more_than_needed(plan: Plan) -> int:
-    """Bytes that an adopted plan copies beyond those of a plan that is as even; 0 if none was found."""
+    """How many more bytes an adopted plan copies than another plan that is as even; 0 if none was found."""
     enough = plan.adopted.enough_bytes_moved if plan.adopted else None
     return 0 if enough is None else plan.bound.bytes_moved - enough
 
 
 def chosen(plan: Plan) -> str:
-    """By which rule the plan was chosen, with its numbers."""
+    """The rule that chose the plan, with its numbers."""
     choice = plan.choice
     variant = f"variant {choice.variant}: " if choice.variant != "changes" else ""
     return printable(f"{variant}{choice.why}", 300)
 
 
 def before_anything(plan: Plan) -> str:
-    """What to repair before the plan is applied, or a better one is made; empty where nothing is."""
+    """What to repair before the plan is applied, or before a better one is made; empty if nothing."""
     if down := plan.brokers_down:
         it, they = ("it", "it") if len(down) == 1 else ("them", "they")
         return (

@@ -1,4 +1,4 @@
-"""The plan's section on log dirs: each before and after, what moves inside brokers, and the proven minimum for that.
+"""The plan's section on log dirs: each one before and after, the moves inside brokers, and their proven minimum.
 
 Also the terms, the missed windows and the warnings that log dirs add to the plan's other sections.
 """
@@ -62,7 +62,7 @@ def _log_dir(state: DirState) -> LogDirRow:
 
 
 def relaxed(planned: DirPlan | None) -> Iterator[RelaxedRow]:
-    """A row of `balance.relaxed` for each broker with a log dir outside its window: the one farthest from its share."""
+    """A row of `balance.relaxed` for each broker with log dirs outside their windows: the farthest from its share."""
     if planned is None:
         return
     for each in (broker for broker in planned.brokers if broker.packed.outside_bytes):
@@ -88,7 +88,7 @@ def relaxed(planned: DirPlan | None) -> Iterator[RelaxedRow]:
 
 
 def with_terms(terms: Sequence[TermRow], planned: DirPlan | None) -> tuple[TermRow, ...]:
-    """The plan's terms; if log dirs are planned, each group also has its term on log dirs, at its end."""
+    """The plan's terms; if log dirs are planned, `fairness` and `movement` each end with a term on log dirs."""
     if planned is None:
         return tuple(terms)
     now, then = _fullest_above_share(planned, "before"), _fullest_above_share(planned, "after")
@@ -121,9 +121,9 @@ def warnings(planned: DirPlan | None) -> Iterator[str]:
 
 
 def overfull(planned: DirPlan | None, batches: Sequence[Batch]) -> Iterator[str]:
-    """A line for each log dir that hasn't the room for what comes to it in a batch, the first such one.
+    """A line for each log dir without room for the replicas that arrive in a batch; it names the first such batch.
 
-    Both copies exist until a batch is complete, so what comes needs room before anything goes.
+    Both copies exist until a batch is complete, so arriving replicas need room before others are deleted.
     """
     if planned is None:
         return
@@ -146,13 +146,13 @@ def overfull(planned: DirPlan | None, batches: Sequence[Batch]) -> Iterator[str]
 
 
 def _room(state: DirState) -> int | None:
-    """Free bytes of a log dir today: as its broker says, else those of its stated size; None where neither is known."""
+    """Free bytes of a log dir today: as its broker says, else from its stated size; None if neither is known."""
     free, disk = state.dir.free_bytes, state.dir.disk_bytes
     return free if free is not None or disk is None else max(disk - state.before.size_bytes, 0)
 
 
 def _shares(each: BrokerDirs) -> list[tuple[DirState, float]]:
-    """The log dirs without an error, each with its share of the bytes that lie in them afterwards."""
+    """The log dirs without an error, each with its share (0 to 1) of all bytes in them."""
     usable = [state for state in each.dirs if state.window is not None]
     sizes = [state.dir.disk_bytes for state in usable]
     weights = [size or 1 for size in sizes] if all(sizes) else [1] * len(usable)

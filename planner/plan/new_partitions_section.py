@@ -1,6 +1,6 @@
-"""The plan's section on new partitions: their replicas in the form of Kafka's tools, beside Kafka's own placements.
+"""The plan's section on new partitions: their replicas as Kafka's tools write them, compared with Kafka's placements.
 
-Kafka's two rules place the new partitions on the same brokers, with every existing replica where the plan puts it:
+Kafka's two rules place the new partitions on the same brokers, after every existing replica is where the plan puts it:
 `AdminUtils` (the classic rule, see `kafka_classic`) and KRaft's `StripedReplicaPlacer` (see `kafka_striped`).
 """
 
@@ -20,14 +20,14 @@ from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.java_random import utf16_key
 from planner.strategies.kafka_classic import Brokers, draws
 
-# How many placements of each rule are made; fewer where many replicas are to be placed.
+# Each rule makes at most 200 placements and at least 10: as many as place about 100,000 replicas in all.
 _MOST_SEEDS, _LEAST_SEEDS, _PLACEMENTS = 200, 10, 100_000
 
 TopicLists = list[tuple[int, ...]]
 
 
 def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitionsSection | None:
-    """The `new_partitions` of plan.json; None where none are asked for."""
+    """The `new_partitions` of plan.json; None if none are asked for."""
     asked = sorted(spec.changes.new_partitions, key=lambda new: new.topic)
     if not asked:
         return None
@@ -50,7 +50,7 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
                 replication_factor=new.replication_factor,
                 config=dict(new.config),
                 replicas=tuple(placed[new.topic]),
-                # `kafka-topics --alter` wants today's partitions in the list too, and passes over them.
+                # `kafka-topics --alter` also needs today's partitions in the list, and skips them.
                 replica_assignment=replica_assignment((*today.get(new.topic, ()), *placed[new.topic])),
             )
             for new in asked
@@ -61,7 +61,7 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """The existing replicas and leaders, to which placements of new partitions are added to measure their evenness.
+    """Counts of existing replicas and leaders. Placements of new partitions are added to measure how even they are.
 
     `topics` maps each topic with new partitions to its row, `columns` each broker id to its column. `replicas` and
     `leaders` (T + 1, B) count existing ones: a row per topic with new partitions; the last row is all other topics.
@@ -92,8 +92,8 @@ class Board:
         )
 
     def measure(self, lists: dict[str, TopicLists]) -> tuple[int, ...]:
-        """Most minus fewest replicas and leaders on a broker with these replica lists added; the same within the worst
-        of the topics concerned.
+        """Most minus fewest replicas, and leaders, on a broker after these replica lists are added; then the same two
+        numbers of the worst topic that has new partitions.
         """
         replicas, leaders = self.replicas.copy(), self.leaders.copy()
         for name, placed in lists.items():
@@ -123,10 +123,10 @@ def _compared(board: Board, placed: dict[str, TopicLists], today: dict[str, Topi
 
 
 def classic(board: Board, today: dict[str, TopicLists], seeds: int) -> Iterator[dict[str, TopicLists]]:
-    """Placements by Kafka's classic rule: as many as `seeds`, or one where no topic is new.
+    """Placements by Kafka's classic rule: as many as `seeds`, or one if no topic is new.
 
-    For a new topic, start index and shift are drawn; more partitions of a topic start at the leader of its first one.
-    Source: AdminZkClient.addPartitions (Kafka 3.9).
+    For a new topic, start index and shift are drawn at random. Partitions added to a topic start at the first broker of
+    its partition 0. Source: AdminZkClient.addPartitions (Kafka 3.9).
     """
     created = any(not new.first for new in board.asked)
     count = len(board.brokers)
@@ -150,7 +150,7 @@ def classic(board: Board, today: dict[str, TopicLists], seeds: int) -> Iterator[
 
 
 def _striped(board: Board, seeds: int) -> Iterator[dict[str, TopicLists]]:
-    """Placements by KRaft's rule: for each seed, those of a controller just started that gets a request per topic."""
+    """Placements by KRaft's rule: for each seed, as by a controller that has just started, with a request per topic."""
     brokers = [(broker, rack, False) for broker, rack in board.brokers]
     for seed in range(seeds):
         yield {

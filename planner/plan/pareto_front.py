@@ -1,4 +1,4 @@
-"""The sections of the plan document that compare: the plan beside its alternatives, and the Pareto front."""
+"""The sections of the plan document that compare the plan with its alternatives, and the Pareto front."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _COMPARED = (
 
 
 def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict[str, Any]:
-    """Under their names, the sections that compare: the alternatives, the chosen one, and its proposal made again."""
+    """By name, the sections that compare the alternatives; `proposal` is that of the chosen row, made again."""
     each = tried[chosen.at]
     return {
         "choice": choice(tried, chosen),
@@ -54,12 +54,12 @@ def compared(tried: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, .
     """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
     asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
     nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **terms.if_nothing_moves(asked)}
-    # By the shares that the plan is judged by: those of a first step don't count replicas that a higher factor adds.
+    # Imbalance is by the plan's own shares: a first step's don't count replicas that a higher factor adds later.
     nothing |= {name: of for name, of in terms.if_nothing_moves(tried.problem).items() if name.startswith("imbalance")}
     left = terms.left_to_change(asked, today(asked))
     at_once: Row | None = None
     if tried.problem is not asked:
-        # A first step: beside it the whole change at once, without the budget.
+        # The plan is a first step: it is compared with the whole change at once, without the budget.
         free = replace(without(asked), budget=Budget())
         every = evaluated(free, candidates_of(free, replace(tried.spec.sweep, candidates=2)))
         at_once = every.slice(1, 1).to_pylist()[0]
@@ -73,7 +73,7 @@ def compared(tried: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, .
 
 
 def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[comparison_types.ComparedRow]:
-    """The best and the median of Kafka's placements of all that is asked for: the sweep's, or a few made here."""
+    """The best and the median of Kafka's placements of everything asked for: the sweep's, or a few made here."""
     swept = tried.problem is asked and asked.rebalance == "all"
     seeds, count = tried.result.kafka(), tried.result.evaluated
     of = sum(tried.result.by_strategy.get(name, 0) for name in KAFKA_STRATEGIES)
@@ -83,12 +83,12 @@ def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[compariso
         count = of = len(seeds)
     if not len(seeds):
         return
-    # The best of all of them is kept; the median of a large sweep is that of its sample.
+    # The best is of all placements; the median of a large sweep is that of its sample.
     among = seeds.filter(pa.array(sampled(seeds["candidate"].to_numpy(), count)))
     by_moved = among.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
     middle = by_moved.slice((len(among) - 1) // 2, 1).to_pylist()[0]
     first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
-    # It places everything, whatever `rebalance` would keep where it is.
+    # Kafka's tool places every partition, even those that `rebalance` keeps where they are.
     for label, row in ((f"best of {number(of)}", first), (f"median of {number(len(among))}", middle)):
         made = comparison(f"Kafka --generate, {label}", row, goal)
         yield structs.replace(made, moves_unforced=asked.rebalance != "all")
@@ -98,8 +98,8 @@ def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[compariso
 class Goal:
     """What a row must reach to do all that is asked for.
 
-    `waiting` counts the partitions that wait for a later step, which no row of the sweep changes; `excess` is how far
-    the balance asked for is missed at the least.
+    `waiting` counts the partitions that wait for a later step; no row of the sweep changes them. `excess` is the
+    smallest possible excess over the balance asked for.
     """
 
     waiting: int
@@ -113,7 +113,7 @@ class Goal:
 
 
 def asked_of(spec: Spec, problem: Problem) -> Problem:
-    """The whole of what a spec asks for, where `problem` may be its first step."""
+    """The problem of everything that a spec asks for; `problem` may be only its first step."""
     return problem if problem.deferred is None else build(spec)
 
 
@@ -121,7 +121,7 @@ def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[
     """The Pareto front of all alternatives, by bytes moved; the plan is in it even if another candidate beats it."""
     moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
     points = ((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist())
-    # Those that no other point beats in both bytes and imbalance; the first of equal ones.
+    # Keeps the points that no other point beats in both bytes and imbalance; the first of equal ones.
     kept: list[tuple[int, Row]] = []
     for at, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
         if not kept or row["imbalance_ppm"] < kept[-1][1]["imbalance_ppm"]:
@@ -157,7 +157,7 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
 
 
 def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.CandidatesSection:
-    """How many candidates were tried of each strategy, and the one that the plan can be made from again."""
+    """How many candidates of each strategy were tried, and the winner, from which the plan can be made again."""
     counts = Counter[str]()
     for each in tried:
         counts.update(each.result.by_strategy)
@@ -167,7 +167,7 @@ def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> comparison_typ
 def searched(
     problem: Problem, counts: Mapping[str, int], winner: Row, rows_sha256: str | None
 ) -> comparison_types.CandidatesSection:
-    """The `candidates` of plan.json; `counts` are the rows of each strategy."""
+    """The `candidates` of plan.json; `counts` has the number of rows of each strategy."""
     return comparison_types.CandidatesSection(
         evaluated=sum(counts.values()),
         by_strategy=counts,
@@ -179,7 +179,7 @@ def searched(
 
 
 def choice(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.ChoiceSection:
-    """Which of the alternatives was chosen, by which rule, and why."""
+    """Which alternative was chosen, by which rule, and why."""
     rule = rule_of(tried[chosen.at].spec)
     return comparison_types.ChoiceSection(
         rule=rule.rule,
@@ -205,7 +205,7 @@ def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> co
 
 
 def _front_figures(spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[str, Any]:
-    """A row's bound, its gap to the bound, the least seconds that copying takes, and the scenarios it fails."""
+    """A row's figures, with its bound, its gap to the bound, the least seconds of copying, and the scenarios missed."""
     least = None if row["least_bytes"] == UNKNOWN else row["least_bytes"]
     throttle = spec.execution.throttle_bytes_per_sec
     known = throttle is not None and spec.cluster.sizes_known

@@ -1,4 +1,4 @@
-"""Reads a plan.json, or the one in a plan's folder, and refuses one whose parts don't fit together."""
+"""Reads a plan.json, or the one in a plan's folder, and refuses it if its parts contradict each other."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -26,13 +26,13 @@ def read(path: Path) -> Plan:
 
 
 def of_same_files(plan: Plan, spec: Spec) -> bool:
-    """Whether the plan was made from the files that the spec is read from, as they are now."""
+    """True if the plan was made from the same files as the spec, and the files haven't changed."""
     made, now = ([(file.path, file.sha256) for file in inputs] for inputs in (plan.inputs, spec.inputs))
     return made == now
 
 
 def _contradictions(plan: Plan) -> Iterator[str]:
-    """A sentence for each contradiction, with its JSON path and what is allowed; types were checked before."""
+    """A sentence for each contradiction, with its JSON path and what is allowed; types are already checked."""
     count = sum(row.label == THIS_PLAN for row in plan.compared)
     if count != 1:
         yield f"$.compared has {count} rows of label 'this plan'; allowed: one"
@@ -59,7 +59,7 @@ def _brokers(plan: Plan) -> Iterator[str]:
     for at, row in enumerate(plan.brokers):
         if row.rack not in known and plan.racks:
             yield f"$.brokers[{at}].rack is {row.rack!r}, which isn't in $.racks; allowed: {_some(known)}"
-    # The traffic of one broker or rack, before or after, is known if that of all others is.
+    # Either the traffic of all brokers (or racks) is known, before and after, or of none.
     tables: tuple[tuple[str, Sequence[BrokerRow | RackRow]], ...] = (("brokers", plan.brokers), ("racks", plan.racks))
     for name, table in tables:
         sides = ("before", "after")
@@ -71,7 +71,7 @@ def _brokers(plan: Plan) -> Iterator[str]:
 
 
 def _partitions(plan: Plan) -> Iterator[str]:
-    """Each once, of a topic of the plan; on distinct brokers of the plan, as many log dirs as replicas; led by one."""
+    """Each partition is there once, its topic, brokers and leader are the plan's, and each replica has one log dir."""
     yield from _once("$.partitions", "partition", [row.key for row in plan.partitions])
     brokers = {row.id for row in plan.brokers}
     counts = {row.name: row.partitions for row in plan.topics}
@@ -94,7 +94,7 @@ def _partitions(plan: Plan) -> Iterator[str]:
 
 
 def _batches(plan: Plan) -> Iterator[str]:
-    """Batches are numbered from 1 and hold only partitions of the plan; every one that moves is in some batch."""
+    """Batches are numbered from 1 and hold only partitions of the plan; each partition that moves is in some batch."""
     rows = {row.key: row for row in plan.partitions}
     batches = plan.batches
     for at, batch in enumerate(batches):

@@ -1,8 +1,8 @@
 """The terms of the plan document: each figure as the cluster is today, if nothing moves, and with the plan.
 
-Three columns, one definition. `today` is the cluster as it is: its own brokers in their racks of today, and nothing
-that is only asked for. `if_nothing_moves` is the same placement judged by what is asked for: with the brokers that come
-and without those that leave. `plan` is what the plan leads to, partitions that wait for a later step included.
+Each term has one definition and three columns. `today` is the cluster as it is, with its brokers and racks of today.
+`if_nothing_moves` is the same placement, judged by what is asked for: with the brokers that are added and without those
+that leave. `plan` is the placement after the plan, including partitions that wait for a later step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class _TermColumn:
 
     @property
     def racks_known(self) -> bool:
-        """True where every broker that stays has a rack."""
+        """True if every broker that the problem keeps or adds has a rack."""
         return bool((self.problem.broker_racks[self.problem.targets] >= 0).all())
 
 
@@ -55,24 +55,25 @@ def _scores(basis: ScoringBasis, replicas: IntArray, leaders: IntArray) -> dict[
 
 
 def if_nothing_moves(asked: Problem) -> dict[str, int]:
-    """The scores of today's placement, judged by what is asked for; with the leaders that there really are today."""
+    """The scores of today's placement with today's actual leaders, judged by what is asked for."""
     return _scores(ScoringBasis.of(asked), today(asked), asked.leaders)
 
 
 def left_to_change(asked: Problem, replicas: IntArray) -> int:
-    """How many partitions with these replicas (P, W) aren't as the changes, and the rack rule, ask."""
+    """How many partitions with these replicas (P, W) don't yet satisfy the changes and the rack rule."""
     return int(np.any(list(independent_check.broken_rules(asked, replicas).values()), axis=0).sum())
 
 
 def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0) -> tuple[TermRow, ...]:
     """The terms, by group.
 
-    `asked` is the problem of everything asked for, even where the plan is only a first step. `leaders` (P,) are the
+    `asked` is the problem of everything asked for, even if the plan is only a first step. `leaders` (P,) are the
     plan's: partitions that wait for a later step keep theirs. `waiting` counts partitions that an earlier plan of the
-    same change left for later, which `asked` doesn't know of.
+    same change left for later; `asked` doesn't contain them.
     """
     now = build_problem.before(spec)
     as_is = _TermColumn.of(now, today(now), now.leaders)
+    # Only today's column counts replicas out of sync, because a plan starts once they are back.
     columns = (
         replace(as_is, scores={**as_is.scores, **_failures_today(spec, now)}),
         _TermColumn.of(asked, today(asked), asked.leaders),
@@ -82,7 +83,7 @@ def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, w
 
 
 def _failures_today(spec: Spec, now: Problem) -> dict[str, int]:
-    """The worst failures where replicas are out of sync, which take nothing over; a plan begins once they are back."""
+    """Today's worst failures if replicas are out of sync, which can't take over; empty if all are in sync."""
     every = [
         (topic.name, part) for topic in spec.cluster.topics for part in topic.partitions if part.leader is not None
     ]
@@ -134,8 +135,8 @@ def _fairness(columns: TermColumns) -> Iterator[TermRow]:
         ("topic_replica_spread", "replicas", asked.disk_bytes, wanted.topic_replicas),
     ):
         values: Sequence[TermValue] = [column.scores[name] for column in columns]
-        # Brokers of unlike capacity have windows of their own, and differ by more than the spread asked for.
-        # So do brokers that may hold unlike topics.
+        # Brokers of unlike capacity each have another window, and differ by more than the spread asked for.
+        # So do brokers that may hold unlike topics. Then the spread isn't a limit.
         of_sets = asked.allowed is not None and name != "topic_replica_spread"
         of_sets |= asked.leader_ranks is not None and name == "leader_spread"
         alike = len(np.unique(capacities[asked.targets])) < 2 and not of_sets
@@ -165,7 +166,7 @@ def _safety(columns: TermColumns, waiting: int) -> Iterator[TermRow]:
 
 
 def _resilience(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
-    # The rule's own count, whatever may move; unknown if brokers have no racks, or racks don't count.
+    # Counts all partitions, even those that may not move; unknown if brokers have no racks, or racks don't count.
     broken = [
         int(uneven_racks(column.problem, column.replicas).sum()) if column.problem.racks_matter else None
         for column in columns
@@ -216,7 +217,7 @@ def _on_one_rack(column: _TermColumn) -> int:
 
 
 def _rack_leaders(column: _TermColumn) -> int:
-    """The leaders of the rack with the most, counting those on brokers that leave while they are there."""
+    """The number of leaders in the rack with the most, including those still on brokers that leave."""
     held = broker_loads.on_all_brokers(column.problem, column.replicas, column.leaders)[MEASURES.index("leaders")]
     racks = column.problem.broker_racks
     by_rack = np.bincount(racks[racks >= 0], weights=held[racks >= 0], minlength=1)

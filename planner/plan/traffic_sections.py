@@ -1,5 +1,5 @@
-"""The plan's sections on traffic: the hours of the week, which were planned for and the worst of all 168 before and
-after; and what goes from rack to rack.
+"""The plan's sections on traffic: the hours of the week (those planned for, and the worst of all 168, before and
+after), and the traffic between racks.
 """
 
 from dataclasses import dataclass, replace
@@ -35,14 +35,14 @@ from planner.sweep.candidates import NO_SCENARIOS, STRATEGIES, of_row
 from planner.sweep.evaluate import planned_for
 from planner.sweep.sweep_result import SweepResult
 
-# Of a worst hour.
+# How many topics are named for a worst hour.
 _TOPICS_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
 class _WeekJudge:
-    """The hours of the week, as candidates are replayed over them, and of each partition (2, P, 168), in and out; and
-    the time zone in which hours are named.
+    """The week over which placements are replayed, each partition's `hours` (2, P, 168) of traffic, in and out, and
+    the time zone of the hours' names.
     """
 
     week: Week
@@ -50,9 +50,9 @@ class _WeekJudge:
     zone: str
 
     def state(self, assignment: IntArray, leaders: IntArray, above_in: LongArray) -> HoursState:
-        """All hours under replicas (P, W) and leaders (P,); what has to be copied for it is counted.
+        """The state over all hours with replicas (P, W) and leaders (P,), and the bytes copied to get there.
 
-        above_in (M,): hours above capacity in each month, the first one now.
+        above_in (M,): hours above capacity in each month; month 0 is now.
         """
         problem, loads = self.week.problem, self.week.loads(assignment, leaders)
         first = np.flatnonzero(above_in > 0)
@@ -79,7 +79,7 @@ class _WeekJudge:
     def topics(
         self, way: int, assignment: IntArray, leaders: IntArray, at: tuple[int, int]
     ) -> tuple[TopicOfHourRow, ...]:
-        """The topics that make most of a broker's traffic in an hour, 0: in, 1: out."""
+        """The topics with the most traffic at a broker in an hour; `at` is (broker, hour), `way` is 0: in, 1: out."""
         (broker, hour), names = at, self.week.problem.topic_names
         received, read = self.hours[:, :, hour]
         followers = np.maximum((assignment >= 0).sum(axis=1) - 1, 0)
@@ -96,9 +96,7 @@ class _WeekJudge:
 
 
 def stated(spec: Spec) -> dict[str, Any]:
-    """Under their names in `spec`, what a plan keeps of `traffic`, `prices` and rates; and, where hours or a limit need
-    it, how topics grow.
-    """
+    """By names in `spec`: `traffic` with its price, rates, and the topics' growth if hours or a limit need it."""
     of = spec.traffic
     row = TrafficRow(
         consumers=dict(of.consumers),
@@ -118,7 +116,7 @@ _HOURS_PER_MONTH = Fraction(8766, 12)
 
 
 def cross_rack(spec: Spec, problem: Problem, assignment: IntArray, copied: int) -> CrossRackSection | None:
-    """The key `cross_rack` of plan.json; None where no rate is known, or a broker has no rack, today or afterwards.
+    """The key `cross_rack` of plan.json; None if no rate is known, or if a broker has no rack today or afterwards.
 
     `copied` are the bytes that the plan copies from rack to rack.
     """
@@ -149,14 +147,14 @@ def _across(stated: RackTraffic, problem: Problem, replicas: IntArray, leaders: 
 
 
 def _money(size_bytes: Fraction | int, per_gib: int) -> float:
-    """What so many bytes cost, rounded to millionths; a price is in millionths for a GiB."""
+    """The cost of `size_bytes`, rounded to millionths; `per_gib` is the price of a GiB in millionths."""
     return float(round(Fraction(size_bytes) * per_gib / (1_000_000 << 30), 6))
 
 
 def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult | None) -> HoursSection | None:
     """The key `hours` of plan.json; None unless a load profile has all hours of the week.
 
-    The plan for the mean is the one of the sweep at the same balance; it is made again for its hours.
+    The plan for the mean is the sweep's plan at the same balance; it is made again to get its hours.
     """
     week = Week.of(problem)
     if spec.week is None or week is None or problem.week is None:
@@ -166,7 +164,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     states = [(today(problem), problem.leaders), (assignment, leaders_after(problem, assignment))]
     higher = [each.week.loads(*of).max(axis=0) for each, of in zip((was, judge), states, strict=True)]
     highest = int(max(each.max() for each in higher))
-    # 0 is no traffic at all.
+    # Levels are 0 to 9, rounded up, so that 0 means no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
     of_leaders = build_problem.of_brokers(problem, judge.hours, *states[0])
     chosen = busiest_hours(of_leaders) if spec.week.planned_for else ()
@@ -201,7 +199,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
 
 
 def _in_todays_racks(spec: Spec, week: Week) -> Week:
-    """The week of today's cluster: whom consumers read from goes by the racks."""
+    """The week judged by today's racks, because the racks decide which replicas consumers read from."""
     if not spec.changes.set_racks:
         return week
     there = build_problem.build(replace(spec, changes=replace(spec.changes, set_racks=())))
@@ -214,7 +212,7 @@ def _known(above: int) -> int | None:
 
 
 def _of_mean(problem: Problem, swept: SweepResult) -> IntArray | None:
-    # A valid optimum at the problem's balance, made for no scenario.
+    # The sweep's valid row of strategy optimum at the problem's balance, without a scenario.
     wanted: dict[str, str | int] = {knob: str(getattr(problem.balance, knob)) for knob in WINDOWS}
     wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS, "violations": 0}
     row = next((each for each in swept.scores.to_pylist() if wanted.items() <= each.items()), None)
