@@ -1,7 +1,7 @@
-"""Amounts with units ("4TiB", "50MB/s", "6h") to whole bytes, bytes per second, or seconds; and moments in UTC.
+"""Reads amounts with units ("4TiB", "50MB/s", "6h") as whole bytes, bytes per second, or seconds; and moments in UTC.
 
-The unit registry is our own and small: a general one reads `5mb` as millibits and `1 min` as an amount of bytes
-in disguise; this one knows bits, bytes, a few times, and the SI and binary prefixes from kilo on.
+It has its own small unit registry, because a general one reads `5mb` as millibits and may take `1 min` for bytes. This
+one knows bits, bytes, seconds to days, and the SI and binary prefixes from kilo on.
 """
 
 import re
@@ -27,7 +27,7 @@ _NOUNS: dict[AmountKind, str] = {"bytes": "size", "bytes/s": "rate", "seconds": 
 _ONES: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte", "seconds": "second"}
 _NUMBER = r"[0-9]{1,30}(?:\.[0-9]{1,30})?"
 _AMOUNT = re.compile(rf"({_NUMBER}) *([A-Za-z]+(?:/[A-Za-z]+)?)?", re.ASCII)
-# As durations are printed: `3 h 16 min`.
+# Durations as the planner prints them: `3 h 16 min`.
 _PARTS = re.compile(rf"(?:{_NUMBER} *[A-Za-z]+ *){{2,4}}", re.ASCII)
 _PREFIXES = ("kilo k Ki kibi", "mega M Mi mebi", "giga G Gi gibi", "tera T Ti tebi", "peta P Pi pebi", "exa E Ei exbi")
 _UNITS = (
@@ -41,12 +41,12 @@ _UNITS = (
 
 
 class AmountError(ValueError):
-    """A text that isn't an amount of the wanted kind; the message ends with what is allowed."""
+    """The text isn't an amount of the wanted kind. The message ends with what is allowed."""
 
 
 @lru_cache(maxsize=1)
 def _quantity() -> Callable[[Fraction, str], pint.Quantity[Fraction]]:
-    """The constructor of our registry's quantities; magnitudes are fractions, so that no digit is lost."""
+    """The constructor of our registry's quantities. Magnitudes are fractions, so that no digit is lost."""
     registry: pint.UnitRegistry[Fraction] = pint.UnitRegistry(None, non_int_type=Fraction)
     for power, names in enumerate(_PREFIXES, start=1):
         si, si_symbol, binary_symbol, binary = names.split()
@@ -60,15 +60,15 @@ def _quantity() -> Callable[[Fraction, str], pint.Quantity[Fraction]]:
 
 @lru_cache(maxsize=256)
 def _factor(unit: str, kind: AmountKind) -> Fraction:
-    """Bytes, bytes per second, or seconds, of one unit. pint takes a while, and a spec repeats its units."""
+    """Bytes, bytes per second, or seconds in one unit. Cached, because pint is slow and a spec repeats its units."""
     return Fraction(_quantity()(Fraction(1), unit).to(_TARGETS[kind]).magnitude)
 
 
 def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
-    """`value` in whole bytes, bytes per second, or seconds; a bare number is one already.
+    """`value` in whole bytes, bytes per second, or seconds. A bare number is already in that unit.
 
-    A fraction of one is rounded, half to even, but never down to nothing. Raises AmountError for anything else,
-    below `least` or beyond 2^63 - 1.
+    Fractions are rounded, half to even. AmountError if a positive amount rounds to 0, if the amount is below `least` or
+    above 2^63 - 1, or if `value` isn't an amount.
     """
     if isinstance(value, int):
         return _in_range(value, value, kind, least)
@@ -82,12 +82,12 @@ def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
     return _in_range(value, rounded, kind, least)
 
 
-# Less than this of a disk, a network or a throttle is a number whose unit is missing: 1 GB would take eleven days.
+# A bare number below this for a disk, a network or a throttle lacks its unit: at 1000 bytes/s, 1 GB takes 11 days.
 LEAST_BYTES, LEAST_BYTES_PER_SEC = 1_000_000, 1000
 
 
 def lacks_unit(value: int | str, least: int) -> bool:
-    """True for a bare number from 1 to below `least`; `500B` says that it is meant, and 0 needs no unit."""
+    """True for a bare number from 1 to below `least`. `500B` is accepted because it has a unit, and 0 needs none."""
     bare = str(value).strip()
     return bare.isascii() and bare.isdecimal() and 0 < int(bare) < least
 
@@ -108,7 +108,7 @@ def parse_seconds(value: int | str) -> int:
 
 
 def unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:
-    """What `parse` reads in a value of the YAML; None for one that isn't stated, and for `none`."""
+    """A value of the YAML as `parse` reads it; None if the value is missing or `none`."""
     return None if value is None or value == "none" else parse(value)
 
 
@@ -119,7 +119,7 @@ def _magnitude(value: str, number: Fraction, unit: str, kind: AmountKind) -> Fra
         return number
     try:
         return number * _factor(unit, kind)
-    except (pint.UndefinedUnitError, ValueError):  # pint takes `nan` for a number, which no fraction is
+    except (pint.UndefinedUnitError, ValueError):  # pint reads `nan` as a number; Fraction can't hold it
         raise AmountError(f"{value!r} has an unknown unit {unit!r}; allowed: {EXAMPLES[kind]}") from None
     except pint.DimensionalityError:
         wrong = f"{value!r} isn't a {_NOUNS[kind]}: its unit is {unit!r}"
@@ -142,7 +142,7 @@ MOMENT_ALLOWED = "a date and time with its zone, such as 2026-11-20T10:00:00Z or
 
 
 def parse_moment(text: str) -> datetime:
-    """A moment in UTC, whole seconds; ValueError for anything but a date and time of ISO 8601 with its zone."""
+    """A moment in UTC, in whole seconds; ValueError if the text isn't an ISO 8601 date and time with a zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or len(text) <= len("2026-11-20"):
         raise ValueError(f"{text!r} has no zone")
@@ -150,14 +150,14 @@ def parse_moment(text: str) -> datetime:
 
 
 def moment_text(moment: datetime) -> str:
-    """A moment as plans and playbooks have it, `2026-11-20T10:00:00Z`: later ones sort behind earlier ones."""
+    """A moment as plans and playbooks write it, `2026-11-20T10:00:00Z`. These texts sort in the order of time."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def valid_until(captured_at: str, valid_for_seconds: int | None) -> str | None:
-    """The moment from which a plan of a state isn't valid any more; None where it always is.
+    """The moment when a plan made from a state expires; None if it never expires.
 
-    `captured_at` is an input, so that a plan says the same whenever it is made. Only `planner check` and the playbook
+    `captured_at` is an input, so that the plan is the same whenever it is made. Only `planner check` and the playbook
     read the clock.
     """
     if valid_for_seconds is None:

@@ -1,4 +1,4 @@
-"""How even: tolerances, one a count or load, as values."""
+"""How even the brokers must be: one tolerance for each count or load."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -7,11 +7,11 @@ from typing import Literal, Self
 
 
 def exact(number: float) -> str:
-    """The shortest text that is read as the same number again, without an exponent: `5`, `0.5`, `33.33333`."""
+    """The shortest text without an exponent that reads back as the same number: `5`, `0.5`, `33.33333`."""
     return f"{Decimal(str(number)):f}".removesuffix(".0")
 
 
-# Between a part and its goal, where a tolerance is written.
+# In a written tolerance, these words stand between the part and its goal.
 _WAY = "% of the way to "
 
 
@@ -20,9 +20,9 @@ class Tolerance:
     """How even a count must be over the brokers.
 
     `spread`: largest minus smallest at most `value`; `percent`: each broker within ±`value` % of its fair share;
-    `none`: not asked for. Written `1`, `5%`, `none`, in the YAML and in a candidate's row alike; a row is read again to
-    make its plan, so that nothing may be lost. `part`, in rows within a budget alone: each broker goes `value` % of the
-    way from what it holds today to what `goal` says. Written `25% of the way to 10%`.
+    `none`: not asked for. The YAML and a candidate's row both write `1`, `5%`, `none`. A row is read again to make its
+    plan, so that text and value must match exactly. `part` occurs only in rows within a budget: each broker goes
+    `value` % of the way from what it holds today to what `goal` says. Written `25% of the way to 10%`.
     """
 
     kind: Literal["spread", "percent", "none", "part"]
@@ -59,10 +59,10 @@ SPREAD_1 = Tolerance("spread", 1)
 
 @dataclass(frozen=True)
 class Balance:
-    """The windows asked for: one a count, and those of bytes and traffic, which are percentages.
+    """The windows asked for: one for each count, and percentages for bytes and traffic.
 
-    `network_in` is what a broker's replicas are written, as a leader or a follower alike; `network_out` what its
-    leaders send to followers and consumers.
+    `network_in` is the bytes/s written to a broker's replicas, both leaders and followers. `network_out` is the bytes/s
+    that its leaders send to followers and consumers.
     """
 
     replicas: Tolerance = SPREAD_1
@@ -74,10 +74,10 @@ class Balance:
     network_out: Tolerance = NO_TOLERANCE
 
 
-# The windows of a balance, and those of bytes and traffic, in the order of `broker_loads.loads`.
+# The windows of a balance; and only those of bytes and traffic, in the order of `broker_loads.loads`.
 WINDOWS = tuple(each.name for each in fields(Balance))
 ByteWindow = Literal["disk", "network_in", "network_out"]
 BYTE_WINDOWS: tuple[ByteWindow, ...] = ("disk", "network_in", "network_out")
 
-# What a sweep tries besides the balance asked for, by the names of a `Balance`; nothing at all: a grid of our own.
+# What a sweep tries besides the balance asked for, by the field names of `Balance`. Empty: the default grid.
 BalanceGrid = Mapping[str, tuple[Tolerance, ...]]

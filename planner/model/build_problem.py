@@ -1,4 +1,4 @@
-"""From a spec to a `Problem`, the flat arrays that all that is computed many times works on."""
+"""Builds a `Problem` from a spec: flat arrays, for everything that is computed many times."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,21 +18,21 @@ from planner.model.together import with_slots
 
 
 def build(spec: Spec) -> Problem:
-    """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
+    """The spec as a `Problem`. The spec has been checked, so every id in it is known."""
     topics = topics_after(spec)
     problem = with_slots(with_sizes_ahead(_without_hours(spec), spec, topics), spec.together, topics)
     return problem if spec.week is None else with_week(problem, spec, spec.week)
 
 
 def _without_hours(spec: Spec) -> Problem:
-    """The spec as a `Problem` without the busiest hours and coming months."""
+    """The spec as a `Problem`, without the busiest hours and the sizes of coming months."""
     brokers, topics = brokers_after(spec), topics_after(spec)
     ids, rows = np.array([each.id for each in brokers], np.int32), [row for topic in topics for row in topic.partitions]
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas = _replica_matrix(rows, ids)
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
     held, factors = replicas >= 0, _replication_factors(spec, topics, replicas)
-    # A broker leaves, or the factor changes.
+    # A broker of the partition leaves, or its replication factor changes.
     forced: BoolArray = (held & ~targets[replicas]).any(axis=1) | (held.sum(axis=1) != factors)
     problem = Problem(
         broker_ids=ids,
@@ -84,7 +84,7 @@ def min_insync_of(spec: Spec, topic: Topic) -> int:
 
 
 def topics_after(spec: Spec) -> tuple[Topic, ...]:
-    """Today's topics and those to be created, by name, with the partitions to be made: they have no replicas."""
+    """Today's topics and the topics to create, sorted by name. Partitions to be made are included, without replicas."""
     known = {topic.name: topic for topic in spec.cluster.topics}
     for new in spec.changes.new_partitions:
         before = known.get(new.topic, Topic(new.topic, (), new.config))
@@ -95,13 +95,13 @@ def topics_after(spec: Spec) -> tuple[Topic, ...]:
 
 
 def may_move(topics: TopicFilter, name: str) -> bool:
-    """True where the topic filter lets this topic's replicas move."""
+    """True if the topic filter lets this topic's replicas move."""
     included = any(fnmatchcase(name, pattern) for pattern in topics.include)
     return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
 
 
 def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray | None:
-    """(G, T): `Problem.apart`; a topic that is being deleted is kept apart from none."""
+    """(G, T): `Problem.apart`. A topic that is being deleted is on no side."""
     if not spec.apart:
         return None
     names = ["" if topic.deleting else topic.name for topic in topics]
@@ -116,8 +116,8 @@ def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray | None:
 def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
     """(T, B): the brokers of `ids` (B,) that each topic may use; None without rules.
 
-    A topic that no rule of `placement` matches may use all brokers but those of exclusive sets; one that is being
-    deleted, every one. Topics that are apart use their side, where sides are chosen.
+    If no rule of `placement` matches a topic, it may use all brokers except those of exclusive sets. A topic that is
+    being deleted may use every broker. A topic of `apart` may use only its side's brokers, if sides are chosen.
     """
     rules, split = spec.placement, [rule for rule in spec.apart if rule.sides and not rule.by.endswith(LEADERS)]
     if not (rules or split):
@@ -137,8 +137,8 @@ def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> Bool
 def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]) -> IntArray | None:
     """(T, B): `Problem.leader_ranks`, by the racks that brokers have after the change.
 
-    Without a rule for its topic a broker has rank 0; a broker to be demoted comes behind all others, and behind it
-    those that `apart` doesn't let lead.
+    A broker has rank 0 if no rule matches the topic. Brokers to be demoted rank after all of these. Brokers that
+    `apart` doesn't let lead the topic rank last.
     """
     split = [rule for rule in spec.apart if rule.sides and rule.by.endswith(LEADERS)]
     if not (spec.leader_racks or spec.changes.demote_brokers or split):
@@ -161,7 +161,7 @@ def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]
 def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) -> BoolArray:
     """(P,): partitions that break the rack rule and have to be repaired.
 
-    With `rebalance: racks` that is each one that may move; else those that `set_racks` made worse.
+    With `rebalance: racks`, these are all that may move; otherwise only those that `set_racks` makes worse.
     """
     if spec.changes.rebalance == "racks":
         return uneven_racks(problem, problem.replicas) & problem.movable
@@ -179,8 +179,8 @@ def _movable(
 ) -> BoolArray:
     """(P,): True for partitions that may change, and for all that are to be made.
 
-    The filter keeps topics, and partitions that aren't on its brokers; topics that are being deleted stay as they are.
-    A partition without a leader has nobody to copy from, so it moves only where it is forced to.
+    Partitions outside the topic filter's topics or brokers stay as they are, and so do topics that are being deleted.
+    A partition without a leader has no replica to copy from, so it moves only if it is forced to.
     """
     may_change = [may_move(spec.topics, topic.name) and not topic.deleting for topic in topics]
     new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
@@ -191,7 +191,7 @@ def _movable(
 
 
 def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray:
-    """(B,): brokers that hold replicas and are in no ISR, wherever that is known: they can't be elected."""
+    """(B,): brokers that hold replicas but are in no known ISR, so that they can't be elected."""
     known = [row for row in rows if row.isr is not None and row.leader is not None]
     holding = {broker for row in known for broker in row.replicas}
     in_sync = {broker for row in known for broker in (*(row.isr or ()), row.leader)}
@@ -199,18 +199,18 @@ def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray:
 
 
 def rows_to_place(problem: Problem) -> BoolArray:
-    """(P,) True for the partitions that a placement may change: movable, and forced unless everything may move."""
+    """(P,): the partitions that a placement may change. They are movable, and forced unless `rebalance` is `all`."""
     return problem.movable & (problem.forced | (problem.rebalance == "all"))
 
 
 def today(problem: Problem) -> IntArray:
-    """Today's replicas as an assignment of our own: (P, W), padded with -1."""
+    """Today's replicas as an assignment (P, W), padded with -1."""
     padding = problem.width - problem.replicas.shape[1]
     return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
 
 
 def assigned(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> IntArray:
-    """(P, W): today's replicas, but for the partitions (topic, id) that `lists` puts on these brokers, by id."""
+    """(P, W): today's replicas, with the replica lists of `lists` (broker ids, by topic and partition id) put in."""
     rows = problem.row_of
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     found = today(problem)
@@ -222,21 +222,21 @@ def assigned(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> I
 
 
 def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
-    """Brokers (P, K) with those that are replaced by others, unless the partition has a replica there already."""
+    """Brokers (P, K), each replaced by its replacement, unless the partition already has a replica on that broker."""
     successors = np.where(brokers >= 0, problem.replacements[brokers], -1)
     taken = (successors[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
     return np.where((successors >= 0) & ~taken, successors, brokers).astype(np.int32)
 
 
 def brokers_after(spec: Spec) -> list[Broker]:
-    """Today's brokers and the added ones, by id, with the racks that they will have."""
+    """Today's brokers and the added ones, sorted by id, with their racks after the change."""
     racks = dict(spec.changes.set_racks)
     brokers = spec.all_brokers
     return sorted((replace(each, rack=racks.get(each.id, each.rack)) for each in brokers), key=lambda broker: broker.id)
 
 
 def network_limits(spec: Spec) -> LongArray:
-    """(B,): each broker's `capacity.network`, -1 where it states none."""
+    """(B,): each broker's `capacity.network`, -1 if not stated."""
     return _longs(-1 if (limit := each.network_bytes_per_sec) is None else limit for each in brokers_after(spec))
 
 
@@ -247,14 +247,14 @@ def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]
 
 
 def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
-    """(B,): what each broker states; equal weights unless all target brokers state theirs."""
+    """(B,): each broker's stated capacity as its weight; equal weights unless all target brokers state one."""
     if any(value is None for value, target in zip(stated, targets, strict=True) if target):
         return np.ones(len(targets), dtype=np.int64)
     return _longs(value or 0 for value in stated)
 
 
 def _of_brokers(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets: BoolArray) -> dict[str, Any]:
-    """What a `Problem` has by broker and by rack, but for `broker_ids` and `targets`, which are given."""
+    """The fields of a `Problem` by broker and by rack, except `broker_ids` and `targets`, which the caller has."""
     names, racks = _rack_indices(brokers)
     index = {broker: at for at, broker in enumerate(ids.tolist())}
     replacements = np.full(len(ids), -1, dtype=np.int32)
@@ -280,7 +280,7 @@ def _of_brokers(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets: B
 
 
 def _scenario_ppm(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> LongArray | None:
-    """(S, P): how many times its bytes each partition has in each scenario, in millionths; None without scenarios."""
+    """(S, P): each scenario's factor for each partition's bytes, in millionths; None without scenarios."""
     if not spec.sweep.growth:
         return None
     factors = [
@@ -315,7 +315,7 @@ def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:
 
 
 def _indices(ids: IntArray, brokers: IntArray) -> IntArray:
-    """Position of each broker in the sorted ids, -1 for none."""
+    """The position of each broker in the sorted ids, -1 for a broker that isn't among them."""
     at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
     return np.where(ids[at] == brokers, at, -1).astype(np.int32)
 
@@ -329,15 +329,15 @@ def _ints(values: Iterable[int]) -> IntArray:
 
 
 def of_partitions(problem: Problem, week: WeekOfLoad) -> LongArray:
-    """(2, P, 168): bytes/s in and out of the problem's partitions in each hour of the week."""
+    """(2, P, 168): bytes/s in and out of each partition of the problem in each hour of the week."""
     return week.of(problem.partition_keys, np.stack([problem.bytes_in_per_sec, problem.bytes_out_per_sec]))
 
 
 def of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: IntArray) -> LongArray:
     """(2, B, 168): bytes/s in and out of every broker under replicas (P, W) and leaders (P,); -1 is none.
 
-    `hours` are those of `of_partitions`. As in `broker_loads`, every replica receives what is written,
-    and the leader sends it to each follower, in addition to what consumers read.
+    `hours` come from `of_partitions`. As in `broker_loads`, every replica receives what producers write, and the leader
+    sends that to each follower and also what consumers read.
     """
     loads = np.zeros((2, len(problem.broker_ids), HOURS_OF_WEEK), dtype=np.int64)
     for position in replicas.T:
@@ -350,11 +350,11 @@ def of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: 
 
 
 def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
-    """The problem with the hours of the week; and, where they are planned for, with those that bind today as
-    scenarios, after those that it has.
+    """The problem with the hours of the week. If the plan is made for them, today's busiest hours become scenarios,
+    after the problem's other scenarios.
     """
     hours = of_partitions(problem, week)
-    # Half the bytes to carry, where they fit.
+    # int32 halves the memory, if the rates fit.
     small = hours.max(initial=0) <= np.iinfo(np.int32).max
     shares = dict(spec.traffic.consumers) if spec.traffic.nearest else {}
     near = [shares.get(rack, 0) for rack in problem.rack_names]

@@ -1,4 +1,4 @@
-"""A cluster as it is, what is in force for its topics, what looks unusual about it, and the change of one partition."""
+"""A cluster as it is: its parts, the configuration in force, unusual findings, and the change of one partition."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Literal
 from planner.model.formats import counted, first_names
 from planner.model.recorded import StatedRateRow
 
-# What Kafka's reassignment JSON calls a log dir that the broker may choose by itself, or that stays as it is (KIP-113).
+# The log dir in Kafka's reassignment JSON if the broker may choose one or the replica stays where it is (KIP-113).
 ANY = "any"
 
 # A topic and the number of one of its partitions.
@@ -20,9 +20,9 @@ PartitionKey = tuple[str, int]
 
 @dataclass(frozen=True)
 class LogDir:
-    """One of a broker's `log.dirs`: its absolute path, its room and what is left of that, None where not stated.
+    """One of a broker's `log.dirs`: its absolute path, its total and free bytes; None if not stated.
 
-    `error` is Kafka's name for what is wrong with the dir, None where nothing is.
+    `error` is Kafka's name of the log dir's error, None without one.
     """
 
     path: str
@@ -33,9 +33,9 @@ class LogDir:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDir:
-    """The log dir that a broker's replica of a partition lies in, and its size there.
+    """The log dir of a broker's replica, and the replica's size there.
 
-    `moving`: the replica is on its way to that dir from another one of the broker.
+    `moving`: the broker is moving the replica to this log dir from another of its log dirs.
     """
 
     topic: str
@@ -48,9 +48,9 @@ class ReplicaDir:
 
 @dataclass(frozen=True)
 class LogDirs:
-    """What is known of log dirs: those of each broker that answered, by id, in the order of their paths; the replicas.
+    """What is known of log dirs: each broker that answered, by id, with its log dirs sorted by path; and the replicas.
 
-    Replicas are sorted by topic, partition and broker, each there once.
+    Replicas are sorted by topic, partition and broker, without duplicates.
     """
 
     brokers: tuple[tuple[int, tuple[LogDir, ...]], ...] = ()
@@ -61,7 +61,7 @@ NO_LOG_DIRS = LogDirs()
 
 
 def merged(parts: Iterable[LogDirs]) -> LogDirs:
-    """Several descriptions as one; of a broker that is in more than one, the first counts."""
+    """Merges descriptions. If a broker is in more than one, the first counts."""
     brokers: dict[int, tuple[LogDir, ...]] = {}
     replicas: list[ReplicaDir] = []
     for part in parts:
@@ -77,9 +77,9 @@ Config = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker, the rack in its `broker.rack`, the room for its log dirs and what its network carries each way; None
-    where not stated. `log_dirs` are those that the YAML lists; it may hold and lead no more than `max_replicas`,
-    `max_leaders` and `max_disk_bytes`. `cordoned_log_dirs` get no new replica (`cordoned.log.dirs`), `*` is all.
+    """A broker: the rack in its `broker.rack`, the room for its log dirs, its network's capacity each way; None if not
+    stated. `log_dirs` are those that the YAML lists. `max_replicas`, `max_leaders` and `max_disk_bytes` cap what it
+    holds and leads. `cordoned_log_dirs` get no new replica (`cordoned.log.dirs`); `*` means all.
     """
 
     id: int
@@ -94,12 +94,12 @@ class Broker:
 
     @property
     def capacity(self) -> tuple[int | None, ...]:
-        """What brokers of one class have alike; `max_disk_bytes` may be one broker's alone, such as a drained one's."""
+        """The values that all brokers of a class share. `max_disk_bytes` may differ, as for a broker being drained."""
         return self.disk_bytes, self.network_bytes_per_sec, self.max_replicas, self.max_leaders
 
     @property
     def cordoned(self) -> bool:
-        """True where all of its log dirs, as far as they are listed, get no new replica."""
+        """True if all of its listed log dirs get no new replica."""
         dirs = {each.path for each in self.log_dirs}
         return "*" in self.cordoned_log_dirs or bool(dirs and dirs.issubset(self.cordoned_log_dirs))
 
@@ -108,9 +108,9 @@ class Broker:
 class Partition:
     """One partition as the cluster reports it. `replicas[0]` is the preferred leader.
 
-    `leader` is today's leader, None where the partition has none; `isr` is None where the source doesn't say.
-    `size_bytes` is the size of one replica (the largest, where log dirs differ), 0 where unknown. `bytes_in_per_sec` is
-    what producers write to it, `bytes_out_per_sec` what consumers read of it; 0 where not stated.
+    `leader` is today's leader, None without one. `isr` is None if the source doesn't show it. `size_bytes` is the size
+    of one replica (the largest, if brokers report different sizes), 0 if unknown. `bytes_in_per_sec` is what producers
+    write to the partition, `bytes_out_per_sec` what consumers read from it; 0 if not stated.
     """
 
     id: int
@@ -126,8 +126,8 @@ class Partition:
 class Topic:
     """A topic with its own configuration and its partitions by id.
 
-    `deleting` is True where it is marked for deletion: it stays as it is until it is gone. `effective_config` is in
-    force for it too, but no source says whether it is the topic's own or inherited.
+    `deleting` is True if it is marked for deletion: it stays as it is until Kafka has deleted it. `effective_config` is
+    also in force, but no source says whether the topic sets or inherits it.
     """
 
     name: str
@@ -139,13 +139,13 @@ class Topic:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead.
+    """Today's cluster. `sizes_known` is False if no source has sizes; then replicas are counted instead of bytes.
 
-    `unsized` is how many partitions have no size although others have one; they count as empty. `log_dirs` is what the
-    brokers say of theirs, read only where they are to be balanced. `notes` are what the sources of the state disagree
-    about, in sentences; `outgrown` says that topics have outgrown the means of their profile. `config_defaults` is what
-    brokers and the cluster set for all topics, under the names that topics have for it. `rates` are those that the YAML
-    states; partitions have them already.
+    `unsized` is how many partitions have no size although others have one; they count as empty. `log_dirs` is what
+    brokers report, read only if log dirs are to be balanced. `notes` are sentences about sources of the state that
+    disagree. `outgrown` warns that topics have outgrown the means of their profile. `config_defaults` is what brokers
+    and the cluster set for all topics, under the topics' names for it. `rates` are those that the YAML states;
+    partitions already include them.
     """
 
     name: str
@@ -162,7 +162,7 @@ class Cluster:
 
 
 class Reason(StrEnum):
-    """Why a partition's replica list changes; the first that applies, in this order."""
+    """Why a partition's replica list changes: the first reason that applies, in this order."""
 
     BROKER_LEAVES = "broker_leaves"
     PLACEMENT = "placement"
@@ -176,7 +176,7 @@ class Reason(StrEnum):
 
 
 class ReplicaLists:
-    """A partition with its replica lists before and after: what a plan's change and a step of it have in common."""
+    """A partition with its replica lists before and after: the common part of a plan's change and a step of it."""
 
     topic: str
     partition: int
@@ -191,12 +191,12 @@ class ReplicaLists:
 
     @cached_property
     def adding(self) -> tuple[int, ...]:
-        """Brokers that copy the partition, in the order of the new replica list."""
+        """Brokers that get a new replica of the partition, in the order of the new replica list."""
         return tuple(broker for broker in self.after if broker not in self.before)
 
     @property
     def dir_moves(self) -> tuple[int, ...]:
-        """Brokers that keep the partition and move it to another of their log dirs."""
+        """Brokers that keep their replica and move it to another of their log dirs."""
         kept = zip(self.after, self.log_dirs, strict=False)
         return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
 
@@ -205,8 +205,8 @@ class ReplicaLists:
 class PartitionChange(ReplicaLists):
     """One partition whose replica list, leader or log dirs the plan changes; broker ids, preferred leader first.
 
-    `log_dirs_before` and `log_dirs` are parallel to `before` and `after`, ANY where Kafka isn't told a log dir; empty
-    where log dirs aren't planned. `down` are those that drop the partition and are in no ISR today.
+    `log_dirs_before` and `log_dirs` are parallel to `before` and `after`: ANY if the plan names no log dir, empty if
+    log dirs aren't planned. `down` are the brokers that drop the partition and are in no ISR today.
     """
 
     topic: str
@@ -228,19 +228,19 @@ class PartitionChange(ReplicaLists):
 
     @property
     def reassigned(self) -> bool:
-        """True where Kafka has to be told: the replica list differs, be it only in its order, or log dirs do."""
+        """True if Kafka needs a reassignment: the replica list changes, even if only its order, or a log dir does."""
         return self.before != self.after or any(path != ANY for path in self.log_dirs)
 
     @property
     def elects(self) -> bool:
-        """True where the preferred leader isn't the one that leads today, unless only log dirs change."""
+        """True if the new preferred leader isn't today's leader, unless only log dirs change."""
         return self.leader_before != self.after[0] and self.reason is not Reason.BALANCE_LOG_DIRS
 
 
 def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
     """The id and a sentence for each broker whose replicas are all out of sync, so in no leader's ISR.
 
-    Of a partition without a leader Kafka shows the last ISR, whose brokers are down, or one of them would lead.
+    For a partition without a leader, Kafka shows the last ISR. All of its brokers are down, or one of them would lead.
     """
     known = [row for row in partitions if row.isr is not None]
     held = Counter(broker for row in known for broker in row.replicas)
@@ -252,9 +252,9 @@ def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
 
 
 def unions(topics: Iterable[Topic]) -> Iterator[str]:
-    """Partitions that may be on their way: Kafka before 2.4 shows the old and the new replicas together, and no more.
+    """Partitions that may be in a reassignment. Kafka before 2.4 shows only the old and new replicas in one list.
 
-    Those are more than the topic's other partitions have, and the new ones of them aren't in sync yet.
+    Such a list is longer than those of the topic's other partitions, and its new replicas aren't in sync yet.
     """
     found = []
     for topic in topics:
@@ -282,12 +282,12 @@ def partition_name(topic: str, number: int) -> str:
 
 
 def some(names: Sequence[str], what: str = "topic") -> str:
-    """Up to three names, and how many more there are."""
+    """Up to three names, and the number of the others."""
     return f"{what if len(names) == 1 else f'{what}s'} {first_names(names)}"
 
 
 MIN_INSYNC = "min.insync.replicas"
-# A note of a cluster of which no source tells configurations.
+# The note for a cluster whose sources have no configurations.
 CONFIGS_UNKNOWN = (
     "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "
     "says otherwise"
@@ -299,7 +299,7 @@ NUMBER = re.compile("[0-9]{1,10}", re.ASCII)
 OF_TOPIC = "DYNAMIC_TOPIC_CONFIG"
 INHERITED = ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "STATIC_BROKER_CONFIG")
 
-# Kafka has these for topics alone, so no topic inherits one (ServerTopicConfigSynonyms).
+# Brokers don't have these configurations, so no topic inherits one (ServerTopicConfigSynonyms).
 TOPIC_ONLY = frozenset(
     {
         "leader.replication.throttled.replicas",
@@ -311,7 +311,7 @@ TOPIC_ONLY = frozenset(
 )
 
 
-# Every configuration that a topic may have (TopicConfig of Kafka 4.x, and those of older ones).
+# Every configuration that a topic may have (TopicConfig of Kafka 4.x, and those of older versions).
 TOPIC_CONFIGS = TOPIC_ONLY | {
     "cleanup.policy",
     "compression.gzip.level",
@@ -348,7 +348,7 @@ TOPIC_CONFIGS = TOPIC_ONLY | {
 
 
 def in_force(topic: Topic, defaults: Config) -> dict[str, str]:
-    """The topic's configuration with what it inherits; `defaults` is what brokers set for all topics.
+    """The topic's configuration and what it inherits; `defaults` is what brokers set for all topics.
 
     Kafka looks in this order: the topic's own configuration, a broker's dynamic one, the cluster-wide dynamic default,
     the broker's `server.properties`. A key that isn't here has Kafka's own default. Source:
@@ -358,14 +358,14 @@ def in_force(topic: Topic, defaults: Config) -> dict[str, str]:
 
 
 def min_insync_replicas(config: Mapping[str, str]) -> int:
-    """`min.insync.replicas` of a configuration in force, 1 (Kafka's default) where not set; ValueError for text."""
+    """`min.insync.replicas` of a configuration in force, 1 (Kafka's default) if not set; ValueError for text."""
     return int(config.get(MIN_INSYNC, "1"))
 
 
 def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What topics inherit as `min.insync.replicas` of what brokers say, and a note where they don't agree.
+    """The `min.insync.replicas` that topics inherit from brokers with these values, and a note if they differ.
 
-    The broker that leads a partition decides, and any may lead, so the largest value counts. Empty without a number.
+    The leader's value applies, and any broker may lead, so the largest value counts. Empty without a number.
     """
     numbers = sorted({int(value) for value in values if value is not None and NUMBER.fullmatch(value)})
     if not numbers:
@@ -375,7 +375,7 @@ def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tu
     return {MIN_INSYNC: str(numbers[-1])}, (note,) if len(numbers) > 1 else ()
 
 
-# What topics that are apart don't share.
+# What topics of an `apart` rule don't share.
 ApartBy = Literal["broker", "rack", "broker_leaders", "rack_leaders"]
 LEADERS = "_leaders"
 
@@ -384,7 +384,7 @@ LEADERS = "_leaders"
 class Apart:
     """Topics of two patterns share no broker or rack, or none leads both.
 
-    `sides`: the brokers of each once chosen, `proven`: no others copy less.
+    `sides`: the brokers of each topic, once chosen. `proven`: no other choice of sides copies less.
     """
 
     topics: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Cordoned brokers: they get no new replica (`cordoned.log.dirs` of Kafka 4.3, KIP-1066), and keep those of today.
+"""Cordoned brokers get no new replica (`cordoned.log.dirs` of Kafka 4.3, KIP-1066), and may keep today's replicas.
 
-A partition with a replica on a cordoned broker may keep it or give it up; every other partition can't come there. So
-what a partition may be on depends on where it is today, and not on its topic alone.
+A partition with a replica on a cordoned broker may keep it or give it up. No other partition may come to the broker.
+So the brokers that a partition may use depend on where it is today, and not only on its topic.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,23 +17,23 @@ from planner.model.spec import Spec
 
 
 def with_cordons(problem: Problem, brokers: Sequence[Broker], there: Collection[int]) -> Problem:
-    """The problem, of these brokers (B,), where the cordoned ones that are `there` already get no new replica.
+    """The problem of these brokers (B,), in which cordoned brokers that are already `there` get no new replica.
 
-    One that joins though it is cordoned isn't left empty: the plan copies to it, and is refused for that.
+    A broker that joins although it is cordoned isn't left empty: the plan copies to it, and is refused for that.
     """
     cordoned = np.array([each.cordoned and each.id in there for each in brokers], dtype=bool)
     return replace(problem, cordoned=cordoned) if cordoned.any() else problem
 
 
 def without_cordons(spec: Spec) -> Spec:
-    """The spec of what is decided already: a plan that copies to a cordoned broker is then refused for that alone."""
+    """The spec without cordons, for a plan that is decided already. Copies to cordoned brokers are refused later."""
     brokers = tuple(replace(each, cordoned_log_dirs=()) for each in spec.cluster.brokers)
     return replace(spec, cluster=replace(spec.cluster, brokers=brokers))
 
 
 def may_hold(problem: Problem, rows: IntArray | int, brokers: IntArray | int) -> BoolArray:
-    """(n,): True where these partitions may have a replica on these brokers, where one of both may be a single one:
-    `placement` lets their topic be there, and the broker isn't cordoned or has a replica of theirs today.
+    """(n,): True where these partitions may have a replica on these brokers; `rows` or `brokers` may be a single
+    number. `placement` allows the topic there, and the broker isn't cordoned or has a replica of the partition today.
     """
     rows, brokers = np.broadcast_arrays(np.atleast_1d(rows), brokers)
     found: BoolArray = np.ones(len(rows), dtype=bool)
@@ -45,8 +45,8 @@ def may_hold(problem: Problem, rows: IntArray | int, brokers: IntArray | int) ->
 
 
 def usable_sets(problem: Problem) -> tuple[BoolArray, IntArray] | None:
-    """The different sets of target brokers that partitions may be on (S, Bt), and the set of each partition (P,); None
-    where every partition may be on all of them.
+    """The distinct sets of target brokers that partitions may use (S, Bt), and the set of each partition (P,); None if
+    every partition may use all target brokers.
     """
     if problem.allowed is None and problem.cordoned is None:
         return None
@@ -64,8 +64,8 @@ def usable_sets(problem: Problem) -> tuple[BoolArray, IntArray] | None:
 
 
 def most_on_broker(problem: Problem, column: LongArray, summed: Callable[[LongArray], NDArray[Any]]) -> NDArray[Any]:
-    """The most that a broker may hold, of sums over one replica of each partition (P, 1): (K, 1), or (K, Bt) where
-    brokers are cordoned, which may hold only what they hold today.
+    """The most that a broker may hold: `summed` over one replica of each partition (P, 1). (K, 1); or (K, Bt) if
+    brokers are cordoned, because these may hold no more than today.
     """
     most, at = summed(column), _cordoned_targets(problem)
     if len(at):
@@ -75,7 +75,7 @@ def most_on_broker(problem: Problem, column: LongArray, summed: Callable[[LongAr
 
 
 def most_led(problem: Problem) -> LongArray | None:
-    """(1, Bt): the most partitions that each target broker may lead, by its cap, or as it is cordoned; None where each
+    """(1, Bt): the most partitions that each target broker may lead, by its cap or because it is cordoned; None if each
     may lead all.
     """
     if problem.caps is None and problem.cordoned is None:
@@ -89,13 +89,13 @@ def most_led(problem: Problem) -> LongArray | None:
 
 
 def _cordoned_targets(problem: Problem) -> IntArray:
-    """The positions among the target brokers of those that are cordoned."""
+    """The positions of the cordoned brokers among the target brokers."""
     none = np.zeros(0, dtype=np.int32)
     return none if problem.cordoned is None else np.flatnonzero(problem.cordoned[problem.targets]).astype(np.int32)
 
 
 def _held_on(problem: Problem, at: IntArray) -> BoolArray:
-    """(P, K): True where a partition has a replica today on each of these target brokers, by position."""
+    """(P, K): True where the partition has a replica today on the target broker at that position."""
     brokers = np.flatnonzero(problem.targets)[at].tolist()
     held = np.zeros((problem.rows, len(at)), dtype=bool)
     for column, broker in enumerate(brokers):

@@ -1,7 +1,7 @@
-"""Everything the planner refuses, as exceptions whose text is one paragraph for the operator.
+"""The exceptions for everything that the planner refuses. Their text is one paragraph for the operator.
 
-The command line prints a `PlannerError` without a traceback and exits with its `exit_code`;
-any other exception is a defect of ours and keeps its traceback.
+The command line prints a `PlannerError` without a traceback and exits with its `exit_code`.
+Any other exception is a bug of the planner and keeps its traceback.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 @dataclass(frozen=True, order=True, slots=True)
 class Place:
-    """Where in a file the user wrote something. `line` and `column` count from 1; 0 means the whole file."""
+    """A place in a file that the user wrote. `line` and `column` count from 1; 0 means the whole file."""
 
     file: str
     line: int = 0
@@ -23,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One thing that is wrong with the input: where, which key, what was seen, what is allowed."""
+    """One error in the input: its place, the key, and a message with the value seen and what is allowed."""
 
     place: Place
     key: str
@@ -33,7 +33,7 @@ class Finding:
         return f"{self.place}: {self.key}: {self.message}" if self.key else f"{self.place}: {self.message}"
 
 
-# A terminal holds so many; who mends these sees whether the others are of the same kind.
+# About as many lines as a terminal keeps, and enough to see whether the rest are of the same kind.
 MOST_SHOWN = 100
 
 
@@ -43,14 +43,14 @@ def capped(lines: Sequence[object]) -> list[str]:
     return [*map(str, lines[:MOST_SHOWN]), *([f"… and {more:,} more"] if more > 0 else [])]
 
 
-# The environment variable that shows where an error comes from: `planner --debug` sets it for all that it starts.
+# If this environment variable is set, errors show their traceback. `planner --debug` sets it for its processes too.
 DEBUG = "PLANNER_DEBUG"
 
 
 class PlannerError(Exception):
-    """Base of everything that is the input's or the surroundings' fault, not ours.
+    """Base of all errors that the input or the environment causes, not the planner.
 
-    A line each: a line break within one comes from a name that it repeats, and isn't printed as such.
+    Each argument is one line. A line break within one comes from a name in the message, and isn't printed as such.
     """
 
     exit_code = 1
@@ -60,15 +60,15 @@ class PlannerError(Exception):
         self.lines = lines
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Spark's workers send errors back; not every kind of them is made of its lines.
+        # Spark's workers pickle errors, and not every subclass takes its lines as arguments.
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class SpecError(PlannerError):
-    """The YAML, or a file it names, is wrong. Carries every finding of one pass, sorted by place."""
+    """The YAML, or a file it names, is wrong. Holds every finding of one pass, sorted by place."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
-        # As findings compare themselves, in a tenth of the time.
+        # The same order as that of the dataclass, in a tenth of the time.
         self.findings = tuple(
             sorted(
                 set(findings),
@@ -79,7 +79,7 @@ class SpecError(PlannerError):
 
 
 class ImportStateError(SpecError):
-    """A state file printed by Kafka's tools can't be read as such. Carries every finding, with its line."""
+    """A state file can't be read as the output of Kafka's tools. Holds every finding, with its line."""
 
 
 class InfeasibleError(PlannerError):
@@ -87,13 +87,13 @@ class InfeasibleError(PlannerError):
 
 
 class UnsafePlanError(PlannerError):
-    """A gate in `limits` was crossed, a disk would overflow, or the throttle can't work; nothing was written."""
+    """The plan exceeds one of the `limits`, a disk would overflow, or the throttle can't work. Nothing was written."""
 
     exit_code = 3
 
 
 class StalePlanError(PlannerError):
-    """The cluster, or a file of the plan, is no longer what the plan was made from."""
+    """The cluster, or a file of the plan, has changed since the plan was made."""
 
 
 class SetupError(PlannerError):
@@ -102,21 +102,21 @@ class SetupError(PlannerError):
 
 _MOST = 3
 
-# Beyond, only names that begin or end alike are compared: a comparison takes some microseconds.
+# With more names than this, only those with the same first or last two letters are compared, to save time.
 _MANY = 2_000
 
 _GLOB = str.maketrans("", "", "*?[]!")
 
 
 def one_line(error: Exception) -> str:
-    """What an error of a library says, on one line."""
+    """The message of a library's error, on one line of at most 200 characters."""
     return " ".join(str(error).split())[:200]
 
 
 def did_you_mean(word: str, known: Collection[str], most: int = _MOST) -> str:
-    """`did you mean 'logs'? `, with a blank at its end, or nothing where no known name is close.
+    """`did you mean 'logs'? `, with a space at its end; empty if no known name is close.
 
-    Capitals don't count, nor do the signs of a shell-style pattern.
+    Case and the characters of shell-style patterns are ignored.
     """
     bare = word.translate(_GLOB).lower()
     if not bare:

@@ -1,7 +1,7 @@
-"""Reads files that somebody else wrote: each kind up to a size, and nothing that might never end.
+"""Reads files that somebody else wrote. Each kind has a maximum size, and nothing is read that might never end.
 
-Every input goes through here, so that a device, a pipe nobody writes to, a file of 10 GB or a name that isn't text is
-one clear refusal. The limits leave room for a cluster of some million replicas.
+Every input is read here, so that a device, a pipe without a writer, a file of 10 GB or a name that isn't text gives one
+clear error. The limits leave room for a cluster of some million replicas.
 """
 
 import errno
@@ -21,7 +21,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file, as messages call it, and how many bytes of it are read at most."""
+    """A kind of file: its name in messages, and the most bytes that are read."""
 
     name: str
     most_bytes: int
@@ -32,12 +32,12 @@ SPEC = FileKind("a YAML specification", 4 * _MIB)
 # A million replicas make 30 MB of kafka-topics --describe, and 100 MB of log dirs' JSON.
 STATE_LINES = FileKind("a state file of kafka-topics --describe", 1024 * _MIB)
 STATE = FileKind("a state file in any other format", 512 * _MIB)
-# A million replicas that move make some 300 MB.
+# A plan that moves a million replicas has some 300 MB.
 PLAN = FileKind("a plan.json", 1024 * _MIB)
 LOAD = FileKind("a load profile", 1024 * _MIB)
 BOUND = FileKind("the bound of a plan", 1024 * _MIB)
 GROUPS = FileKind("the output of kafka-consumer-groups", 64 * _MIB)
-# SHA256SUMS, a client's properties, what Terraform asks.
+# SHA256SUMS, a client's properties, the query of Terraform's external data source.
 SHORT = FileKind("a file of this kind", 16 * _MIB)
 
 _GZIP = b"\x1f\x8b"
@@ -47,26 +47,26 @@ _NOT_A_FILE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO:
 
 
 class UnreadableError(PlannerError):
-    """There is no file to read under a path, or none that may be read; the text names the path."""
+    """A path has no file, or one that can't be read. The message names the path."""
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> UnreadableError:
-    """What the system says against reading a path. ValueError is Python's word for a NUL in a path."""
+    """The system's error for a path, as UnreadableError. Python raises ValueError for a NUL in a path."""
     name = path.as_posix()
-    # The reason stands behind the path, and a line's end is cut off.
+    # Long messages are cut at the end, and the reason comes after the path.
     shown = name if len(name) <= _LONGEST_PATH else f"{name[:_LONGEST_PATH]}…"
     reason = error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
     return UnreadableError(f"{shown!r} can't be read: {reason}; allowed: a readable file")
 
 
 def require_text_name(path: Path) -> None:
-    """UnreadableError for a name with bytes that aren't UTF-8: plans name their inputs, and plans are UTF-8."""
+    """Raises UnreadableError if the name isn't UTF-8, because plans name their inputs and are UTF-8."""
     if _SURROGATE.search(str(path)):
         raise UnreadableError(f"{path.as_posix()!r} isn't a name in UTF-8; allowed: rename the file")
 
 
 def _open_file(path: Path, kind: FileKind, *, piped: bool) -> BinaryIO:
-    """A regular file opened for reading, or a pipe where `piped`; UnreadableError for anything else or too much."""
+    """Opens a regular file, or a pipe if `piped`; UnreadableError for anything else or a file that is too large."""
     try:
         about = path.stat()
         if stat.S_ISDIR(about.st_mode):
@@ -82,14 +82,14 @@ def _open_file(path: Path, kind: FileKind, *, piped: bool) -> BinaryIO:
 
 
 def too_large(path: Path, kind: FileKind, size_bytes: int | None = None) -> UnreadableError:
-    """The refusal of a file that is longer than its kind may be; of a pipe nobody knows how long it is."""
+    """The error for a file that exceeds its kind's maximum. `size_bytes` is None for a pipe, whose size is unknown."""
     size = "more" if size_bytes is None else f"{size_bytes:,} bytes"
     limit = f"{kind.most_bytes:,} bytes for {kind.name}"
     return UnreadableError(f"{path.as_posix()!r} has {size}; allowed: at most {limit}")
 
 
 def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
-    """A file's content; UnreadableError where there is none, it isn't a file, or it is too large."""
+    """A file's content; UnreadableError if it doesn't exist, isn't a regular file, is too large or is compressed."""
     with _open_file(path, kind, piped=piped) as handle:
         try:
             data = handle.read(kind.most_bytes + 1)
@@ -103,9 +103,9 @@ def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
 
 
 def read_made(path: Path, name: str, what: str) -> tuple[Path, bytes]:
-    """A plan.json or restart.json, given by its path or its folder's: the file and its bytes, up to a plan's size.
+    """The path and bytes of a plan.json or restart.json, given by its path or its folder's path; at most a plan's size.
 
-    `what` it can't be read as, if it can't: UnreadableError.
+    UnreadableError if it can't be read; `what` names the expected content in the message.
     """
     try:
         file = path / name if path.is_dir() else path
@@ -117,7 +117,7 @@ def read_made(path: Path, name: str, what: str) -> tuple[Path, bytes]:
 
 
 def json_value(data: bytes | str) -> Any:
-    """The value of a JSON text. ValueError, in one sentence, for what isn't JSON or can't be written again as UTF-8."""
+    """The value of a JSON text. ValueError, in one sentence, if it isn't JSON or can't be written again as UTF-8."""
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         value = json.loads(text, parse_constant=no_number, parse_float=_finite)
@@ -137,7 +137,7 @@ def json_value(data: bytes | str) -> Any:
 
 
 def _finite(text: str) -> float:
-    """Python reads 1e999 as infinity."""
+    """The number of a JSON text. ValueError if it is too large: Python reads 1e999 as infinity."""
     value = float(text)
     if math.isinf(value):
         raise ValueError(f"{text[:40]} is too large a number")
@@ -145,7 +145,7 @@ def _finite(text: str) -> float:
 
 
 def no_number(name: str) -> NoReturn:
-    """ValueError for NaN and infinity: Python's reader of JSON accepts them, JSON doesn't have them."""
+    """Raises ValueError for NaN and infinity: Python's JSON parser accepts them, but JSON doesn't have them."""
     raise ValueError(f"{name} isn't a number in JSON")
 
 
@@ -153,10 +153,10 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def resource(folder: str, name: str = "") -> Path:
-    """The path of a file (or, without `name`, of the folder) that is shipped with the planner.
+    """The path of a file that is shipped with the planner; without `name`, the path of the folder.
 
-    The wheel's own copy wins, so that an installed planner never reads a folder that happens to lie beside it.
-    Raises SetupError where the file is in neither place.
+    The wheel's own copy comes first, so that an installed planner never reads an unrelated folder beside it.
+    Raises SetupError if the file is in neither place.
     """
     roots = (PACKAGE / "_data", PACKAGE.parent)
     for root in roots:

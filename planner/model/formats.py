@@ -1,7 +1,7 @@
 """Numbers, sizes, times and names as people read them.
 
 Sizes are decimal (1 GB = 10⁹ bytes) with three significant digits throughout. Nothing here knows Markdown or a
-terminal; whoever prints a text from the cluster escapes it for the place where it lands.
+terminal: the caller escapes texts from the cluster for its output format.
 """
 
 import math
@@ -12,7 +12,7 @@ import humanize
 
 UNKNOWN = "–"
 _MINUTE, _DAY = 60, 86_400
-# Beyond this an exact number is of no use, and calendars end.
+# Beyond this, an exact number is of no use, and dates overflow.
 _ENDLESS = 100 * 365 * _DAY
 _DECIMAL = tuple((1000**power, f"{prefix}B") for power, prefix in enumerate("kMGTPE", start=1))
 _BINARY = tuple((1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGTPE", start=1))
@@ -28,7 +28,7 @@ def size(size_bytes: int | None) -> str:
 
 
 def number(value: float) -> str:
-    """Thousands with commas; a fraction with at most two digits behind the point."""
+    """A number with commas between thousands, and at most two decimals."""
     return humanize.intcomma(value) if value == int(value) else humanize.intcomma(float(value), 2)
 
 
@@ -39,12 +39,12 @@ def counted(value: int, noun: str) -> str:
 
 
 def first_names(names: Sequence[str], shown: int = 3) -> str:
-    """The first names, and how many more there are: `a, b, c and 12 more`."""
+    """The first names, and the number of the others: `a, b, c and 12 more`."""
     return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 
 def first_lines(lines: Sequence[T], shown: int, what: str = "") -> list[T | str]:
-    """The first lines, and as the last one how many more there are: `and 12 more`, or `and 12 more topics`."""
+    """The first lines, and a last line with the number of the others: `and 12 more`, or `and 12 more topics`."""
     rest = len(lines) - shown
     more = counted(rest, f"more {what}") if what else f"{rest:,} more"
     return [*lines[:shown], *([f"and {more}"] if rest > 0 else [])]
@@ -74,7 +74,7 @@ def duration(seconds: int | None) -> str:
 
 
 def amount(value: float | None, unit: str) -> str:
-    """A term's value: bytes as `size`, `%` and `% …` as `percent`, else a bare number; `–` for None."""
+    """A term's value: bytes like `size`, `%` and `% …` like `percent`, otherwise a bare number; `–` for None."""
     if value is None:
         return UNKNOWN
     match unit:
@@ -87,17 +87,17 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def unit_of(unit: str) -> str:
-    """The unit to print beside `amount`, empty where the amount carries its own."""
+    """The unit to print beside `amount`; empty if `amount` includes it."""
     return "" if unit in ("bytes", "bytes/s") else unit.removeprefix("%").strip()
 
 
 def arrow(before: str, after: str) -> str:
-    """`63 → 54`, or only `63` where nothing changes."""
+    """`63 → 54`, or only `63` if nothing changes."""
     return before if before == after else f"{before} → {after}"
 
 
 def ranges(ids: Iterable[int]) -> str:
-    """Broker ids with runs joined: `1–4, 7`."""
+    """Broker ids, with consecutive ids joined: `1–4, 7`."""
     runs: list[list[int]] = []
     for broker in sorted(set(ids)):
         if not runs or runs[-1][1] != broker - 1:
@@ -123,7 +123,7 @@ def brokers(ids: Iterable[int]) -> str:
 
 
 def printable(text: str, at_most: int = 250) -> str:
-    """`text` on one line, without control characters (a rack may hold escape codes), cut after `at_most` characters."""
+    """`text` on one line without control characters (racks may have escape codes), cut to `at_most` characters."""
     shown = "".join(character if character.isprintable() else "�" for character in text[: at_most + 1])
     return shown if len(shown) <= at_most else shown[: at_most - 1] + "…"
 
@@ -133,7 +133,7 @@ def words(identifier: str) -> str:
     return printable(identifier.replace("_", " "))
 
 
-# Terms whose names in plan.json a reader would have to look up.
+# Terms whose names in plan.json aren't clear to a reader.
 _TERMS = {
     "left_to_change": "must still change",
     "under_min_insync": "under min ISR",
@@ -160,34 +160,34 @@ def term_name(identifier: str) -> str:
 
 
 def above_bound(moved: int, least: int | None) -> float | None:
-    """How far `moved` is above a proven bound, in percent of the bound; None where there is none, or it is 0."""
+    """How far `moved` is above a bound, in percent of it; None without a bound, or if only the bound is 0."""
     if least is None or moved == least:
         return None if least is None else 0.0
     return 100 * (moved - least) / least if least else None
 
 
 def gap_shown(value: float | None) -> str:
-    """A gap in percent as `percent` writes it, but rounded up: the same everywhere, and never too little."""
+    """A gap in percent like `percent`, but rounded up, so that it is the same everywhere and never too small."""
     if value is None or value < 0.01:
         return percent(value)
     digits = 2 if value < 10 else 1 if value < 100 else 0
-    # Floats a hair above a round number are that number.
+    # First rounded to six digits, so that float errors don't round a whole number up.
     return percent(math.ceil(round(value * 10**digits, 6)) / 10**digits)
 
 
 def stated(size_bytes: int) -> str:
-    """A size that somebody wrote, in the unit that it was most likely written in: `20 GiB`, `300 MB`, `12 B`."""
+    """A size from the YAML, in the unit that its author most likely used: `20 GiB`, `300 MB`, `12 B`."""
     found = []
     for power, name in (*_DECIMAL, *_BINARY):
         hundredths, rest = divmod(100 * size_bytes, power)
-        # With at most two digits behind the point.
+        # The unit fits if the value has at most two decimals.
         if not rest and 100 <= hundredths < 102_400:
             found.append(f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}")
     return min(found, key=len, default=size(size_bytes))
 
 
 def beside(size_bytes: int, other: int) -> str:
-    """A size in units of the kind that `other` is stated in: `17.2 GiB` beside `20 GiB`, else as `size`."""
+    """A size in binary units if `other` was stated in them (`17.2 GiB` beside `20 GiB`), otherwise like `size`."""
     if "iB" not in stated(other) or abs(size_bytes) < 1024:
         return size(size_bytes)
     power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
@@ -196,5 +196,5 @@ def beside(size_bytes: int, other: int) -> str:
 
 
 def exactly(size_bytes: int) -> str:
-    """A size for reading, and as the YAML takes it: `88.1 MB (88100000 bytes)`, `60 B`."""
+    """A size for people, and the exact one for the YAML: `88.1 MB (88100000 bytes)`, `60 B`."""
     return size(size_bytes) if abs(size_bytes) < 1000 else f"{size(size_bytes)} ({size_bytes} bytes)"

@@ -1,9 +1,9 @@
-"""Generated text: the one Jinja environment, and the functions through which every value from a cluster gets into it.
+"""Generated text: the only Jinja environment, and the functions that quote every value from a cluster.
 
 Topic names, cluster names and addresses are data that others wrote. Each function returns text that its format's
-parser reads back as exactly the value given; for Markdown, which people read, as text without any markup.
+parser reads back as exactly the given value. For Markdown, it is text without any markup.
 
-A YAML that a command writes begins with a digest, so that the command knows it again.
+A YAML file that a command writes begins with a digest, so that the command recognizes its own file.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ from planner.model.formats import UNKNOWN, printable, replica_list
 
 _tag_of: Callable[..., str] = Resolver().resolve
 
-# Characters that a terminal obeys or that nobody sees: DEL, C1 and what turns, joins or separates text. A list of our
-# own, since Python's tables grow with each version. C0 characters are escaped by every format that we write.
+# Characters that control a terminal or are invisible: DEL, C1, and those that turn, join or separate text. Python's own
+# tables would change with each version. Every format that the planner writes escapes C0 characters.
 _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -36,17 +36,17 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 _LONGEST_NAME = 250
 _LONGEST_TEXT = 300
 
-# So that a command replaces what it wrote and nobody has worked on since, and nothing else.
+# With the digest, a command replaces only files that it wrote and that nobody has edited since.
 _DIGEST = "# SHA-256 of all below: "
 
-# What Markdown, HTML or a forge could take for markup. `@` would notify whoever bears a rack's name.
+# Markdown, HTML or GitHub could read these as markup. `@` would notify a user who has the name of a rack.
 _AT_SIGN = "@<!-- -->"
 _MARKUP = re.compile(r"[\\`*_{}\[\]#|~$]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": _AT_SIGN}
 
 
 def canonical_json(value: Any) -> str:
-    """The one way to write `value` as JSON on disk: keys sorted, indent 1, final newline.
+    """`value` as JSON for a file: keys sorted, indent 1, final newline. All JSON files use this.
 
     ValueError for NaN and infinity, which JSON doesn't have.
     """
@@ -59,7 +59,7 @@ def json_text(value: Any, indent: int | None = None, separators: tuple[str, str]
     ValueError for NaN and infinity, which JSON doesn't have.
     """
     text = json.dumps(value, sort_keys=True, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
-    return escaped(text)  # outside of its strings JSON has none of them
+    return escaped(text)  # JSON has these characters only within strings
 
 
 def escaped(text: str) -> str:
@@ -68,7 +68,7 @@ def escaped(text: str) -> str:
 
 
 def page(text: str) -> str:
-    """A page of lines for a terminal or a comment: without control characters, and nothing in it turns text around."""
+    """Lines for a terminal or a comment, with control and invisible characters replaced by `�`."""
     return _UNSEEN.sub("�", _CONTROL.sub("�", text))
 
 
@@ -79,11 +79,11 @@ def yaml_scalar(text: str) -> str:
 
 
 def yaml_text(text: str) -> str:
-    """`text` as a double-quoted YAML scalar that no Ansible takes for a template, whatever it looks like.
+    """`text` as a double-quoted YAML scalar that Ansible never evaluates as a template.
 
     It is tagged `!unsafe`, with one exception: ansible-core 2.19 and later read a tagged scalar as if it had no quotes,
-    so that `!unsafe "1"` is a number. What YAML would read as anything but a string goes without the tag. None of it
-    can be a template: it is a number, a date, a truth value, null, `<<`, `=` or a single `!`, `&` or `*`.
+    so that `!unsafe "1"` is a number. So text that YAML would not read as a string without quotes has no tag. Such text
+    can't be a template: it is a number, a date, a truth value, null, `<<`, `=` or a single `!`, `&` or `*`.
     """
     scalar = yaml_scalar(text)
     reads_as_string = _tag_of(yaml.ScalarNode, text, (True, False)) == Resolver.DEFAULT_SCALAR_TAG
@@ -93,7 +93,7 @@ def yaml_text(text: str) -> str:
 def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int], Sequence[str]]]) -> str:
     """(topic, partition, broker ids, log dirs) as the rows of Kafka's reassignment JSON, without the brackets.
 
-    One row a line; where there are no log dirs the row doesn't name any.
+    Each row is one line. A row without log dirs doesn't name any.
     """
     names = _QuotedNames()
     rows = []
@@ -105,25 +105,25 @@ def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int], Sequ
 
 
 def kafka_partitions(partitions: Iterable[tuple[str, int]]) -> str:
-    """(topic, partition) as the rows of Kafka's leader election JSON, one a line, without the brackets."""
+    """(topic, partition) as the rows of Kafka's leader election JSON, one per line, without the brackets."""
     names = _QuotedNames()
     return ",\n".join(f' {{"topic":{names[topic]},"partition":{partition}}}' for topic, partition in partitions)
 
 
 def kafka_topics(topics: Iterable[str]) -> str:
-    """Topic names as the rows of Kafka's topics-to-move JSON, one a line, without the brackets."""
+    """Topic names as the rows of Kafka's topics-to-move JSON, one per line, without the brackets."""
     names = _QuotedNames()
     return ",\n".join(f' {{"topic":{names[topic]}}}' for topic in topics)
 
 
 def markdown_text(value: str, at_most: int = _LONGEST_TEXT) -> str:
-    """A sentence or a name for Markdown's running text or table cell: nothing in it is markup any more."""
+    """A sentence or a name for Markdown text or a table cell, with all markup escaped."""
     escaped = "".join(_ENTITIES.get(character, character) for character in printable(value, at_most))
     return _MARKUP.sub(r"\\\g<0>", escaped.replace(_AT_SIGN, "\0")).replace("\0", _AT_SIGN)
 
 
 def markdown_code(name: str, at_most: int = _LONGEST_NAME) -> str:
-    """A name as a code span for a table cell; pipes are escaped there even inside code."""
+    """A name as a code span for a table cell. Tables need pipes escaped even inside code."""
     shown = printable(name, at_most).replace("|", "\\|")
     fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
@@ -137,7 +137,7 @@ FILTERS: Mapping[str, Any] = {
 
 
 class _QuotedNames(dict[str, str]):
-    """Name or path → JSON string, quoted once: a plan has a million rows and a few thousand names."""
+    """Maps a name or path to its JSON string, quoted once: a plan has a million rows and a few thousand names."""
 
     def __missing__(self, name: str) -> str:
         self[name] = quoted = json_text(name)
@@ -146,7 +146,7 @@ class _QuotedNames(dict[str, str]):
 
 @cache
 def environment() -> jinja2.Environment:
-    """The one Jinja environment. Its delimiters are its own, since the playbooks it writes hold Jinja themselves."""
+    """The only Jinja environment. It has special delimiters, because the playbooks that it writes contain Jinja too."""
     environment = jinja2.Environment(
         block_start_string="[%",
         block_end_string="%]",
@@ -165,11 +165,11 @@ def environment() -> jinja2.Environment:
 
 
 def is_as_written(content: bytes, title: str) -> bool:
-    """Whether this is what the command of this title wrote, to the last byte."""
+    """True if the content is byte for byte what the command wrote under this title."""
     body = content.split(b"\n", 2)[-1].decode(errors="replace")
     return content == with_digest(title, body).encode()
 
 
 def with_digest(title: str, body: str) -> str:
-    """A YAML file under its title and digest, by which `is_as_written` knows it."""
+    """A YAML file with its title and digest, so that `is_as_written` recognizes it."""
     return f"# {title}\n{_DIGEST}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"

@@ -1,10 +1,10 @@
-"""How large every replica is so many months from now, and what is written and read then.
+"""Forecasts the size of every replica, and its write and read rates, some months from now.
 
-A topic with a known write rate holds what its retention keeps: what lies there today ages out evenly over the
-retention, what is written meanwhile, at a rate that grows month by month, comes on top. Kafka deletes whole segments,
-once their newest record is too old, so the oldest record is as old as the retention and one segment's span; by size it
-deletes once `retention.bytes` and a segment are exceeded (`UnifiedLog.deleteRetentionMsBreachedSegments`,
-`deleteRetentionSizeBreachedSegments`). Topics that are compacted, or whose rate isn't known, grow as their rate does.
+A topic with a known write rate holds what its retention keeps. Today's bytes expire evenly over the retention. New
+bytes are added at a rate that grows month by month. Kafka deletes a whole segment when its newest record is too old, so
+the oldest record is as old as the retention plus one segment's time span. By size, Kafka deletes when the log exceeds
+`retention.bytes` plus one segment (`UnifiedLog.deleteRetentionMsBreachedSegments`,
+`deleteRetentionSizeBreachedSegments`). Compacted topics, and topics of unknown rate, grow by the topic's growth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,20 +18,20 @@ from planner.model.cluster import PartitionKey, Topic, in_force
 from planner.model.problem import BoolArray, FloatArray, LongArray, Problem
 from planner.model.spec import Rate, Spec
 
-# How far growth is looked ahead where `report.growth` doesn't say.
+# How many months a forecast covers if `report.growth` doesn't say.
 MONTHS = 12
 # A twelfth of 365.25 days.
 MONTH_SECONDS = 2_629_800
-# Kafka's defaults, where neither the topic nor what it inherits says otherwise.
+# Kafka's defaults, used if the topic neither sets nor inherits a value.
 WEEK_MS, GIBIBYTE = 604_800_000, 1 << 30
 _FOREVER = -1.0
 _PPM = 1_000_000
 
 
 class Retention(NamedTuple):
-    """What a topic keeps; `seconds` and `size_bytes` are -1 without a limit. `by_rate` is False for compacted topics.
+    """What a topic keeps. `seconds` and `size_bytes` are -1 without a limit. `by_rate` is False for compacted topics.
 
-    Of tiered topics (KIP-405) it is what stays on the brokers.
+    For tiered topics (KIP-405), it is the part that stays on the brokers.
     """
 
     by_rate: bool
@@ -43,9 +43,9 @@ class Retention(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """T topics, P partitions: `growth` (T,) a month, and the retention's columns, (P,) each.
+    """T topics, P partitions: `growth` (T,) per month, and the retention's columns, (P,) each.
 
-    `age` is how old, in months, a record gets at the most, infinite without a limit; `cap` is the largest size.
+    `age` is the greatest age of a record in months, infinite without a limit. `cap` is the largest size in bytes.
     """
 
     problem: Problem
@@ -55,7 +55,7 @@ class Forecast:
     cap: FloatArray
 
     def at(self, month: int) -> Problem:
-        """The problem with the sizes and rates of so many months from now; at 0 it is as it is."""
+        """The problem with the sizes and rates of `month` months from now; unchanged for 0."""
         if month == 0:
             return self.problem
         factors = self.factors(month)[:, month][self.problem.topic_of]
@@ -64,19 +64,19 @@ class Forecast:
         return replace(self.problem, size_bytes=self.sizes(month), bytes_in_per_sec=written, bytes_out_per_sec=read)
 
     def sizes(self, month: int) -> LongArray:
-        """(P,) bytes of a replica so many months from now."""
+        """(P,) bytes of one replica, `month` months from now."""
         if month == 0:
             return self.problem.size_bytes
         by_growth = self.problem.size_bytes * self.factors(month)[:, month][self.problem.topic_of]
         return self._whole(np.where(self.by_rate > 0, self._held(month), by_growth))
 
     def _whole(self, values: FloatArray) -> LongArray:
-        """Whole numbers; beyond all disks growth ends where all replicas together still are a number of 64 bits."""
+        """Rounds to whole numbers, capped so that the sum over all replicas still fits into 64 bits."""
         most = 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
         return np.rint(np.minimum(values, most)).astype(np.int64)
 
     def factors(self, month: int) -> FloatArray:
-        """(T, month + 1): each month's rate by today's."""
+        """(T, month + 1): each month's rate divided by today's."""
         return compounded(self.growth, month)
 
     def _held(self, month: int) -> FloatArray:
@@ -87,7 +87,7 @@ class Forecast:
         limited = np.isfinite(begin)
         begin = np.where(limited, begin, 0.0)
         written = self._written(month, np.full(len(begin), float(month)))
-        # Sizes that nobody measured are those that the rate of today has made.
+        # If sizes are unknown, they are what today's rate has written.
         before = self._written(month, np.maximum(begin, 0.0) if known else begin)
         left = np.where(limited, np.maximum(1.0 - month / np.where(limited, self.age, 1.0), 0.0), 1.0)
         old = problem.size_bytes * left if known else 0.0
@@ -95,7 +95,7 @@ class Forecast:
         return held
 
     def _written(self, month: int, until: FloatArray) -> FloatArray:
-        """(P,): months' worth of today's rate that is written from now until then; before now, at today's rate."""
+        """(P,): what is written from now to `until` (P,), in months of today's rate; negative before now."""
         factors = self.factors(month)
         sums = np.concatenate([np.zeros((len(factors), 1)), np.cumsum(factors, axis=1)], axis=1)
         whole = np.clip(np.floor(until), 0, month).astype(np.int64)
@@ -105,21 +105,21 @@ class Forecast:
 
 
 def compounded(growth: FloatArray, months: int) -> FloatArray:
-    """(T, months + 1): each month's rate by today's, of growth (T,) a month; multiplied up, since powers differ from
-    CPU to CPU.
+    """(T, months + 1): each month's rate divided by today's, for growth (T,) per month. Multiplied step by step,
+    because powers differ between CPUs.
     """
     steps = np.repeat((1.0 + growth)[:, None], months, axis=1)
     return np.concatenate([np.ones((len(growth), 1)), np.cumprod(steps, axis=1)], axis=1)
 
 
 def at_history_end(spec: Spec) -> Spec:
-    """The spec whose rates of a profile are those at the end of its history, where every forecast begins."""
+    """The spec with a profile's rates as they are at the end of its history, because every forecast begins there."""
     if not spec.growth.at_end:
         return spec
     topics, found = spec.cluster.topics, list[Topic]()
     times = iter(_times_at_end(spec, [(topic.name, each.id) for topic in topics for each in topic.partitions]).T)
     for topic in topics:
-        # A topic takes as many of the times as it has partitions.
+        # zip takes one pair of factors for each of the topic's partitions.
         ended = zip(topic.partitions, times, strict=False)
         rates = ((each, each.bytes_in_per_sec * w, each.bytes_out_per_sec * r) for each, (w, r) in ended)
         rated = (replace(each, bytes_in_per_sec=round(w), bytes_out_per_sec=round(r)) for each, w, r in rates)
@@ -129,8 +129,8 @@ def at_history_end(spec: Spec) -> Spec:
 
 
 def _times_at_end(spec: Spec, keys: Sequence[PartitionKey]) -> FloatArray:
-    """(2, N): how many times their mean these partitions are written and read at the end of a profile's history; once,
-    where the YAML states it: that is the rate of today.
+    """(2, N): factors from the mean rates in and out of these partitions to those at the end of the profile's history;
+    1 for a rate that the YAML states, because it is today's.
     """
     own = {(each.topics, each.partition): each for each in spec.cluster.rates}
     names = ("bytes_in_per_sec", "bytes_out_per_sec")
@@ -139,7 +139,7 @@ def _times_at_end(spec: Spec, keys: Sequence[PartitionKey]) -> FloatArray:
 
 
 def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
-    """The forecast of a spec's `growth` for its problem, whose topics are these (T,)."""
+    """The forecast of a spec's `growth` for its problem; `topics` (T,) are the problem's."""
     growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / 1_000_000
     kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
     columns = np.array(kept, dtype=np.float64).reshape(-1, len(Retention._fields))[problem.topic_of]
@@ -156,11 +156,11 @@ def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
 
 
 def retention(config: Mapping[str, str]) -> Retention:
-    """What a topic's configuration says of how long it keeps how much."""
+    """The retention that a topic's configuration sets."""
     tiered = config.get("remote.storage.enable") == "true"
 
     def kept(kind: str, default: int) -> float:
-        """Of a tiered topic what it keeps on the brokers; -2 stands for all of its retention."""
+        """The retention on the brokers. For a tiered topic, a local retention of -2 means its full retention."""
         local = float(config.get(f"local.retention.{kind}", -2)) if tiered else -2
         return float(config.get(f"retention.{kind}", default)) if local == -2 else local
 
@@ -175,13 +175,13 @@ def retention(config: Mapping[str, str]) -> Retention:
 
 
 def months_ahead(spec: Spec) -> int:
-    """How many months growth is looked ahead: as `report.growth` says, and no fewer than are asked of the plan."""
+    """How many months a forecast covers: those of `report.growth`, and at least those that the plan must last."""
     asked = spec.sweep.choice.value if spec.sweep.choice.rule == "fewest_bytes_lasting_months" else 0
     return max(spec.report.growth_months or MONTHS, spec.limits.months_until_full or 0, asked)
 
 
 def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> Problem:
-    """The problem with the sizes of the coming months, where sizes, growth and the disk of some broker are known."""
+    """The problem with the sizes of the coming months, if sizes, growth and some broker's disk are known."""
     if not (spec.growth.rates and problem.sizes_known and (problem.disk_limit_bytes >= 0).any()):
         return problem
     times = np.where(problem.is_new, 1.0, _times_at_end(spec, problem.partition_keys)[0])
@@ -192,8 +192,8 @@ def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> P
 
 
 def per_month_ppm(rates: Sequence[Rate], topics: Sequence[str]) -> list[int]:
-    """Millionths a month by which each of these topics grows, by the first rate that matches it; 0 where none does."""
-    # A load profile has a rate for each topic by its name: patterns alone are looked through one by one.
+    """The growth of each topic in millionths per month, by the first rate that matches it; 0 if none does."""
+    # A load profile has a rate for each topic by its name, so only patterns are matched one by one.
     named: dict[str, int] = {}
     patterns = []
     for at, rate in enumerate(rates):
@@ -210,8 +210,8 @@ def per_month_ppm(rates: Sequence[Rate], topics: Sequence[str]) -> list[int]:
 
 
 def months_until_full(problem: Problem, held: LongArray) -> LongArray:
-    """(C,): the first month in which a broker holds more (C, B, M + 1) than its disk's limit, M + 1 where none does;
-    -1 where months aren't known.
+    """(C,): the first month in which a broker holds more bytes (C, B, M + 1) than its disk's limit, M + 1 if none does;
+    -1 if months aren't known.
     """
     months, limits = held.shape[2], problem.disk_limit_bytes[:, None]
     full: BoolArray = np.logical_or.reduce((held > limits) & (limits >= 0), axis=1)

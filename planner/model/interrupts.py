@@ -1,11 +1,11 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the work stops, the processes that were started end, and no output is left half-written.
+"""Ctrl-C, SIGTERM and SIGHUP: the work stops, started processes end, and no output is left half-written.
 
-A signal raises `Interrupted` in the main thread, so that temporary folders go on the way out. It is no `Exception`, and
-no `KeyboardInterrupt` either: libraries have answers of their own to those. Where the main thread doesn't hear of it,
-inside a solver or a library that waits, another thread ends the process after a few seconds.
+A signal raises `Interrupted` in the main thread, so that temporary folders are removed. `Interrupted` is neither an
+`Exception` nor a `KeyboardInterrupt`, because libraries catch those. If the main thread doesn't react, because a solver
+or a library waits, another thread ends the process after a few seconds.
 
-Processes are started in sessions of their own, which a terminal's Ctrl-C doesn't reach: whoever started one ends it.
-Spark's JVM starts Python workers, which start others; when the JVM is killed, their session is still the same.
+Each process is started in a new session, which a terminal's Ctrl-C doesn't reach, so the planner must end it.
+Spark's JVM starts Python workers, which start others. They stay in the JVM's session, even after the JVM is killed.
 """
 
 import atexit
@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-# Larger arrays are given back when they are freed; of the others, so much is kept.
+# malloc returns arrays above MAPPED_BYTES to the system when they are freed, and keeps KEPT_BYTES of the others.
 MAPPED_BYTES, KEPT_BYTES = 32 << 20, 128 << 20
 # From glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -35,14 +35,14 @@ _ROUNDS, _ROUND_SECONDS = 40, 0.05
 
 
 def own(session: int) -> None:
-    """Remember a session (the id of the process that leads it), to be ended by `end_all`."""
+    """Remembers a session (the id of its leading process), so that `end_all` ends it."""
     _sessions.add(session)
 
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """A folder that goes at the end of the block, and at the end of the process where that comes before it."""
-    # Other processes may still remove what is their own.
+    """A folder that is removed at the end of the block, or at the end of the process if that comes first."""
+    # Errors are ignored, because other processes may remove their own files in it meanwhile.
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         _folders.add(folder)
         try:
@@ -52,7 +52,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def kill_all() -> bool:
-    """Kill every process of the sessions that were started here; False where none runs."""
+    """Kills every process of the remembered sessions; False if none runs."""
     if not _sessions:
         return False
     left = [pid for pid in _all() if _is_ours(pid)]
@@ -63,11 +63,11 @@ def kill_all() -> bool:
 
 
 def end_all() -> None:
-    """As `kill_all`, again until none is left, for at most two seconds: a worker may just be starting another one."""
+    """Repeats `kill_all` until no process is left, at most two seconds, because a worker may be starting another."""
     for _ in range(_ROUNDS):
         if not kill_all():
             break
-        # Those that were started directly are gone once their exit codes are taken.
+        # A direct child stays a zombie until its exit code is read.
         for session in _sessions:
             with contextlib.suppress(OSError):
                 os.waitpid(session, os.WNOHANG)
@@ -76,7 +76,7 @@ def end_all() -> None:
 
 
 def _all() -> Iterator[int]:
-    """The ids of all processes; of a system without /proc, as `ps` lists them."""
+    """The ids of all processes; from `ps` on a system without /proc."""
     proc = Path("/proc")
     if (proc / "self").exists():
         yield from (int(name) for name in os.listdir(proc) if name.isdigit())  # noqa: PTH208 - half the time
@@ -86,7 +86,7 @@ def _all() -> Iterator[int]:
 
 
 def _is_ours(pid: int) -> bool:
-    """True for a process of the sessions that still runs; the leader of one may not have begun it yet."""
+    """True for a running process of the remembered sessions. A leader counts even before it has begun its session."""
     try:
         session = os.getsid(pid)
     except OSError:
@@ -97,16 +97,16 @@ def _is_ours(pid: int) -> bool:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return True
-    # Z and X: it has ended, and nobody has taken its exit code yet.
+    # Z and X: the process has ended, but nobody has read its exit code yet.
     return stat.rpartition(")")[2].split()[:1] not in (["Z"], ["X"])
 
 
-# What glibc reads when a process starts, for processes that others start for us: Spark's workers.
+# glibc reads these when a process starts. They are for processes that Spark starts: its workers.
 ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": str(MAPPED_BYTES), "MALLOC_TRIM_THRESHOLD_": str(KEPT_BYTES)}
 
 
 def keep_freed() -> bool:
-    """Keep freed memory for the next array in this process; False where the C library isn't glibc."""
+    """Keeps freed memory for the next array in this process; False if the C library isn't glibc."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # TypeError: Windows
@@ -115,14 +115,14 @@ def keep_freed() -> bool:
 
 
 def give_back() -> None:
-    """Give back to the system what is freed and was kept, before a library needs much memory of its own."""
+    """Returns freed memory to the system, before a library needs much memory."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
-# Ways out take far less; some libraries' never end.
+# A normal exit takes far less; some libraries never return.
 _PATIENCE_SECONDS = 2.5
 _END = b"\0"
 
@@ -132,7 +132,7 @@ class Interrupted(BaseException):
 
 
 class Watch:
-    """The signals of a block: which one came first, if any."""
+    """The first signal that came in a block, if any."""
 
     def __init__(self) -> None:
         self.signal = 0
@@ -145,14 +145,14 @@ class Watch:
         return 128 + self.signal
 
     def handle(self, number: int, _: FrameType | None) -> None:
-        """The handler: raises once; later signals change nothing, as the way out has begun."""
+        """The handler. It raises once; later signals change nothing, because the process is already ending."""
         if not self.signal:
             self.signal = number
             if not self.held:
                 _raise()
 
     def end(self) -> None:
-        """End what was started and the process itself, without the way out of Python's modules, which may wait."""
+        """Ends the started processes and this one, without Python's normal exit, which may wait."""
         end_all()
         for folder in tuple(_folders):
             shutil.rmtree(folder, ignore_errors=True)
@@ -166,13 +166,13 @@ _LEFT = "nothing is left half-written"
 
 
 def ignore_at_exit() -> None:
-    """Let signals come to nothing while Python takes its modules down: all is done then, and the exit code is known."""
+    """Ignores signals during Python's exit: all work is done then, and the exit code is known."""
     atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in _SIGNALS])
 
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """A signal that comes within the block is raised at its end: for steps that must not be cut in two."""
+    """Delays a signal until the end of the block, for steps that must not be interrupted."""
     watch = _watches[-1] if _watches else None
     if watch is None or watch.held:
         yield
@@ -187,19 +187,19 @@ def held() -> Iterator[None]:
 
 
 def let_in() -> None:
-    """Raise a signal that came within `held` already here: between two of its steps, where it may end."""
+    """Raises a signal that came within `held` now: call it between two steps, where an interruption is safe."""
     if pending():
         _raise()
 
 
 def _raise() -> NoReturn:
-    """What was started goes first: libraries wait for its answers on the way out."""
+    """Kills the started processes first, because libraries would wait for their answers during the exit."""
     kill_all()
     raise Interrupted
 
 
 def pending() -> bool:
-    """True once a signal has come: whatever fails from then on fails for that."""
+    """True once a signal has come. Any failure after that is caused by it."""
     return bool(_watches) and bool(_watches[-1].signal)
 
 
@@ -207,7 +207,7 @@ def pending() -> bool:
 def watched() -> Iterator[Watch]:
     """Signals raise `Interrupted` in the block, except those that were ignored before (nohup, a shell's background).
 
-    In another thread than the main one nothing changes: only the main one hears of signals.
+    In other threads than the main one nothing changes, because Python delivers signals only to the main thread.
     """
     watch = Watch()
     if threading.current_thread() is not threading.main_thread():
@@ -239,7 +239,7 @@ def watched() -> Iterator[Watch]:
 
 
 def _guard(reader: int, watch: Watch) -> None:
-    """Waits for a signal's number, and then for the process to end by itself, but not for ever."""
+    """Waits for a signal's number, then gives the process some time to end by itself, and ends it after that."""
     numbers = {bytes([each]): each for each in _SIGNALS}
     while (byte := os.read(reader, 1)) != _END:
         if byte in numbers and not watch.over.wait(_PATIENCE_SECONDS):
@@ -248,5 +248,5 @@ def _guard(reader: int, watch: Watch) -> None:
 
 
 def _quiet(watch: Watch, hook: Any) -> Any:
-    """What threads and destructors complain of once the process is on its way out isn't told."""
+    """The hook, but silent once a signal has come: errors of threads and destructors are expected then."""
     return lambda *about: None if watch.signal else hook(*about)

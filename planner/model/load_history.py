@@ -1,4 +1,4 @@
-"""The history behind a load profile: its hours, its flaws, what it is too short for, the week in it, and growth."""
+"""The history behind a load profile: its hours, its flaws, warnings if it is too short, hours of the week, growth."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from planner.model.formats import first_names, percent
 
 HOUR_SECONDS, HOURS_OF_WEEK = 3600, 168
-# Growth compares days of the same weekday, and a day counts with 12 of its hours or more: a shorter history has none.
+# Growth compares days of the same weekday, and a day counts if it has at least 12 hours. Shorter histories have none.
 GROWTH_HOURS = 2 * HOURS_OF_WEEK + 12
 # A twelfth of 365.25 days.
 _MONTH_HOURS = 730.5
-# How many times as fast as on average a topic is written at the end where the average is no picture of today.
+# If the write rate at the end is at least this many times the mean, the mean doesn't represent today.
 _OUTGROWN = 1.25
 # Any Monday at 00:00 UTC.
 _MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
@@ -33,13 +33,13 @@ class Span:
 
     @property
     def hours(self) -> int:
-        """How many hours it has."""
+        """The number of hours."""
         return self.end - self.first
 
 
 @dataclass(frozen=True)
 class Findings:
-    """How often each flaw was found in a history; and the topics that can't be trusted, each with the reason."""
+    """How often each flaw was found in a history, and the topics with untrusted rates, each with the reason."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     untrusted: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class About:
-    """What a profile says of its history: its hours and the findings.
+    """A profile's facts about its history: its hours and the findings.
 
     `time_zone` is the name of the cluster's zone. It is for people only: hours of the week are always UTC.
     """
@@ -70,8 +70,8 @@ def doubts(span: Span) -> tuple[str, ...]:
 
 
 def at_end(hours: float, growth: float) -> float:
-    """How many times the mean of so many hours is what is written at their end, where it grows by so much a month."""
-    # A topic that nobody writes to any more shrinks by all of it.
+    """The rate at the end of `hours` hours divided by their mean, if the rate grows by `growth` per month."""
+    # A topic that is no longer written has a growth of -1, whose logarithm is infinite.
     power = hours / _MONTH_HOURS * math.log1p(max(growth, -0.99))
     return power / -math.expm1(-power) if power else 1.0
 
@@ -82,9 +82,9 @@ def topic_ends(
     coverage: NDArray[np.floating[Any]],
     span: Span,
 ) -> list[float]:
-    """Of each topic, with its growth (T,), how many times its mean is written at the end: 1 where growth is unknown.
+    """(T,): each topic's rate at the end divided by its mean, by its growth (T,); 1 if its growth is unknown.
 
-    The known hours of a topic, by its partitions' coverage (N,), are the last ones: it may have appeared later.
+    A topic's known hours, by its partitions' coverage (N,), are the last ones, because it may have been created later.
     """
     covered = np.bincount(topic_of, np.nan_to_num(coverage, nan=1.0)) / np.bincount(topic_of).clip(min=1)
     known = zip(covered.tolist(), np.nan_to_num(growth).tolist(), strict=True)
@@ -92,7 +92,7 @@ def topic_ends(
 
 
 def outgrown(span: Span, times: Mapping[str, float]) -> tuple[str, ...]:
-    """A warning where topics are written far faster at a history's end than on average: so many times (`at_end`)."""
+    """A warning if topics are written far faster at a history's end than on average; `times` are those of `at_end`."""
     faster = sorted((-each, topic) for topic, each in times.items() if each >= _OUTGROWN)
     if not faster:
         return ()
@@ -105,17 +105,17 @@ def outgrown(span: Span, times: Mapping[str, float]) -> tuple[str, ...]:
 
 
 def hour_name(hour: int, zone: str = "UTC") -> str:
-    """An hour of the week for people, such as `Monday 09:00 UTC`; in another zone with its offset to UTC in January."""
+    """An hour of the week for people, `Monday 09:00 UTC`; in another zone by that zone's offset to UTC in January."""
     at = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))
     return f"{DAYS[at.weekday()]} {at:%H:%M} {zone}"
 
 
 @dataclass(frozen=True, eq=False)
 class WeekOfLoad:
-    """The hours of the week of N partitions, in bytes/s in and out, and the time zone in which people name hours.
+    """Rates of N partitions in each hour of the week, bytes/s in and out, and the time zone for showing hours.
 
     rows: (topic, partition) to its number · means (2, N) · hours (2, N, 168), Monday 00:00 UTC first; NaN: unknown.
-    `planned_for`: the plan is to be even in the busiest of them, too; else they are for judging plans alone.
+    `planned_for`: the plan must also be even in the busiest hours; otherwise they only judge plans.
     """
 
     rows: Mapping[tuple[str, int], int]
@@ -127,8 +127,8 @@ class WeekOfLoad:
     def of(self, partitions: Iterable[tuple[str, int]], rates: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
         """(2, P, 168): bytes/s of these partitions, whose mean rates are (2, P), in each hour of the week.
 
-        The profile gives the shape and the rates the level: an hour is the profile's, times the rate over the profile's
-        mean. Partitions and hours that the profile doesn't know have their mean rate.
+        An hour's rate is the profile's, times the partition's mean rate over the profile's mean. Partitions and hours
+        that the profile doesn't have get their mean rate.
         """
         at = np.array([self.rows.get(key, -1) for key in partitions], dtype=np.int64)
         known, flat = at >= 0, np.broadcast_to(rates[:, :, None].astype(np.float64), (*rates.shape, HOURS_OF_WEEK))
@@ -139,7 +139,7 @@ class WeekOfLoad:
 
 
 def topics_of(rows: Any) -> tuple[NDArray[np.int64], list[str]]:
-    """Of a profile's table with N rows: (N,) the number of each one's topic, and the topics' names."""
+    """The topics of a profile's table with N rows: (N,) the number of each row's topic, and the topics' names."""
     encoded = rows["topic"].combine_chunks().dictionary_encode()
     return np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
 
@@ -147,10 +147,10 @@ def topics_of(rows: Any) -> tuple[NDArray[np.int64], list[str]]:
 def topic_growth(
     topic_of: NDArray[np.integer[Any]], topics: int, growth: NDArray[np.floating[Any]], rates: NDArray[np.floating[Any]]
 ) -> NDArray[np.floating[Any]]:
-    """(T,) the growth of each topic: the mean of its partitions' (N,), weighted by their rates in (N,).
+    """(T,) the growth of each topic: the mean growth (N,) of its partitions, weighted by their rates in (N,).
 
-    NaN where no partition's growth is known. A rate counts as 1 byte/s at least, so that a topic whose rates are 0 or
-    unknown (NaN) grows as its partitions do on average.
+    NaN if no partition's growth is known. A rate counts as at least 1 byte/s, so that a topic whose rates are 0 or
+    unknown (NaN) gets the plain mean.
     """
     known = ~np.isnan(growth)
     weights = np.nan_to_num(rates[known]).clip(min=1)
@@ -159,15 +159,15 @@ def topic_growth(
     return np.where(totals > 0, sums / totals.clip(min=1), np.nan)
 
 
-# The most hours that become scenarios: each adds a load to the optimum and to its proof.
+# The most hours that become scenarios, because each adds a load to the optimum and to its proof.
 MOST_HOURS = 6
 
 
 def busiest_hours(loads: NDArray[np.integer[Any]]) -> tuple[int, ...]:
     """The busiest hours of the week by brokers' loads (2, B, 168), the most loaded first; at most MOST_HOURS.
 
-    For each broker, and for all brokers together, the hour with the highest load in and the one with the highest load
-    out; of these the ones with the highest loads. Of equal hours the earlier one counts.
+    The candidates are the hours with the highest load in and with the highest load out, of each broker and of all
+    brokers together. Those with the highest loads are chosen. Of equal hours, the earlier one counts.
     """
     every = np.concatenate([loads.sum(axis=1), *loads])
     highest = zip((-every.max(axis=1)).tolist(), every.argmax(axis=1).tolist(), strict=True)

@@ -1,5 +1,5 @@
-"""A spec as flat arrays, which everything that is computed thousands of times works on; and sums and hashes of whole
-numbers, which are the same on every machine and in any order.
+"""A spec as flat arrays, for everything that is computed thousands of times. Also sums and hashes of whole numbers,
+which are the same on every machine and in any order.
 """
 
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from planner.model.balance import Balance
 from planner.model.cluster import LEADERS, ApartBy, PartitionKey
 from planner.model.spec import AIMS, Budget, Rebalance, Survive
 
-# Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
+# Large arrays of indices and counts are int32 to save memory; bytes are int64. The types don't distinguish them.
 IntArray = NDArray[np.integer[Any]]
 LongArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.floating[Any]]
 BoolArray = NDArray[np.bool_]
 
-# More replicas or leaders than any broker has: what a broker without a cap may hold.
+# The cap of a broker without a cap: more replicas or leaders than any broker has.
 UNCAPPED = 1 << 30
-# In `leader_ranks` from here on: brokers that `apart` doesn't let lead a topic.
+# Ranks in `leader_ranks` from here on: `apart` doesn't let the broker lead the topic.
 NEVER_LEADS = 10_000
 
 
@@ -35,42 +35,42 @@ class Problem:
     targets         (B,)    True where the broker may hold replicas after the change
     topic_of        (P,)    topic index
     partition_ids   (P,)    Kafka's partition ids
-    replicas        (P, R)  today's replicas, preferred leader first, padded with -1; none of a partition to be made
-    leaders         (P,)    today's actual leader, -1 where there is none
-    replacements    (B,)    the broker that takes over this one's replicas one to one, -1 without one
+    replicas        (P, R)  today's replicas, preferred leader first, padded with -1; all -1 for a partition to be made
+    leaders         (P,)    today's actual leader, -1 without one
+    replacements    (B,)    the broker that takes over all of this broker's replicas, -1 without one
     size_bytes      (P,)    bytes of one replica
-    replication_factors (P,) replicas wanted
+    replication_factors (P,) wanted number of replicas
     min_insync      (P,)    the min.insync.replicas in force for the topic
-    movable         (P,)    False where the partition stays as it is: by the topic filter, or without a leader
-    forced          (P,)    True where a change makes it impossible to leave the partition as it is
-    bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read of it
-    disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each where some state none
+    movable         (P,)    False where the partition stays as it is, because of the topic filter or without a leader
+    forced          (P,)    True where a change requires the partition to change
+    bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read from it
+    disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each if not all are stated
     network_bytes_per_sec (B,) the same for leaders and traffic
-    racks_as_today  True where a partition that breaks the rack rule today may stay as uneven as it is
+    racks_as_today  True if a partition that breaks the rack rule today may stay as uneven as it is
     disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
-    scenario_names (G + H)  what `sweep.scenarios` are called, then the busiest hours
-    scenario_ppm (G, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
+    scenario_names (G + H)  the names of `sweep.scenarios`, then of the busiest hours
+    scenario_ppm (G, P)     each scenario's factor for a partition's bytes and traffic, in millionths; None without any
     scenario_hours (H, 2, P) bytes/s in and out of a partition in each of the busiest hours; None without any
-    week (2, P, 168)        bytes/s in and out of a partition in each hour of the week, by which candidates are judged;
-                            None where they aren't known
-    network_limit   (B,)    each broker's `capacity.network`, -1 where it states none; only with `week`
-    sizes_ahead     (P, M + 1) bytes of one replica now and in each coming month; None where growth isn't known, or no
-                            broker's disk
-    read_in_racks   (K,)    millionths of what is read that consumers of each rack fetch from the nearest replica
-                            (KIP-392), for `week` alone; None: all is read from leaders
-    survive         what should fail without a partition going offline (`resilience.survive`)
-    deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
-    out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
-    allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: there are no such rules
-    cordoned        (B,)    True for brokers that get no new replica, and may keep those of today; None: no broker is
-    leader_ranks    (T, B)  a topic's partitions are led by a replica of the lowest rank: by `leader_racks`, and highest
-                            on brokers to be demoted, or that `apart` doesn't let lead; None: there are no such rules
-    caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED where it states
-                            none; None: no broker states any
-    apart           (G, T)  for each group of `apart`, the side that each topic is on, -1 for none; None: no groups
-    apart_by        (G)     what sides of the group don't share: brokers or racks, for all replicas or leaders
-    together        (P,)    the slot of `together` that a partition is in, -1 for none: one broker is preferred to lead
-                            all partitions of a slot; None: no groups
+    week (2, P, 168)        bytes/s in and out of a partition in each hour of the week, for judging candidates; None if
+                            not known
+    network_limit   (B,)    each broker's `capacity.network`, -1 if not stated; only with `week`
+    sizes_ahead     (P, M + 1) bytes of one replica now and in each coming month; None if growth or all brokers' disks
+                            are unknown
+    read_in_racks   (K,)    the millionths of all reads that consumers of each rack fetch from the nearest replica
+                            (KIP-392), for `week` only; None: all reads are from leaders
+    survive         what may fail without a partition going offline (`resilience.survive`)
+    deferred        (P,)    True where a change has to wait, because the budget doesn't pay for it; None: no change
+    waits out_of_sync     (B,)    True for brokers that hold replicas but are in no ISR, so can't be elected; None: no
+    broker allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: no such rules
+    cordoned        (B,)    True for brokers that get no new replica and may keep today's; None: no broker leader_ranks
+    (T, B)  a replica of the lowest rank leads a partition. Ranks follow `leader_racks`; brokers to be
+                            demoted, and those that `apart` doesn't let lead, have the highest; None: no such rules
+    caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED if it has no cap;
+                            None: no broker has caps
+    apart           (G, T)  the side of each topic in each group of `apart`, -1 for none; None: no groups
+    apart_by        (G)     what the sides of a group don't share: brokers or racks, for all replicas or for leaders
+    together        (P,)    the slot of `together` that a partition is in, -1 for none: one broker should be preferred
+                            leader of all partitions of a slot; None: no groups
     """
 
     broker_ids: IntArray
@@ -125,7 +125,7 @@ class Problem:
 
     @property
     def partition_keys(self) -> list[PartitionKey]:
-        """(P,): the topic and the partition's number of each row."""
+        """(P,): the topic and the partition number of each row."""
         topics = (self.topic_names[topic] for topic in self.topic_of.tolist())
         return list(zip(topics, self.partition_ids.tolist(), strict=True))
 
@@ -136,12 +136,12 @@ class Problem:
 
     @property
     def waits(self) -> BoolArray:
-        """(P,): `deferred`, or nowhere where it is None."""
+        """(P,): `deferred`, or all False if it is None."""
         return np.zeros(self.rows, dtype=bool) if self.deferred is None else self.deferred
 
     @property
     def is_new(self) -> BoolArray:
-        """(P,): True for partitions to be made, whose replicas nobody copies and whose leader nobody elects."""
+        """(P,): True for partitions to be made. Their replicas aren't copied and their leaders aren't elected."""
         return self.replicas[:, 0] < 0
 
     @property
@@ -151,7 +151,7 @@ class Problem:
 
     @property
     def may_lead_anew(self) -> BoolArray:
-        """(P,): True where the plan may say who leads, by replica order or by an election."""
+        """(P,): True where the plan may change the leader, by replica order or by an election."""
         return self.movable & (self.forced | (not self.forced_only) | may_be_reordered(self))
 
     @property
@@ -161,26 +161,26 @@ class Problem:
 
     @property
     def copied_from(self) -> IntArray:
-        """(P,): the broker that copies come from: today's leader, else the preferred one."""
+        """(P,): the broker that new replicas are copied from: today's leader, or without one the preferred leader."""
         return np.where(self.leaders >= 0, self.leaders, self.replicas[:, 0])
 
     @property
     def forced_only(self) -> bool:
-        """True where nothing moves, is reordered or elected that no change forces: `rebalance` is none or racks."""
+        """True if only forced partitions are moved, reordered or elected: `rebalance` is none or racks."""
         return self.rebalance in ("none", "racks")
 
     @property
     def slot_of(self) -> IntArray:
-        """(P,): `together`, or no slots where there are no groups."""
+        """(P,): `together`, or -1 for all without groups."""
         return np.full(self.rows, -1, dtype=np.int32) if self.together is None else self.together
 
     @property
     def racks_matter(self) -> bool:
-        """True where the rack rule applies: it is enforced and every target broker has a rack."""
+        """True if the rack rule applies: it is enforced and every target broker has a rack."""
         return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())
 
     def not_shared(self, group: int) -> IntArray:
-        """(B,): the number of what sides of a group of `apart` don't share: the broker's, or that of its rack."""
+        """(B,): the index of each broker, or of its rack, whichever the sides of this group of `apart` don't share."""
         brokers = np.arange(len(self.broker_ids), dtype=np.int32)
         if self.apart_by[group].startswith("broker"):
             return brokers
@@ -188,12 +188,12 @@ class Problem:
 
     @property
     def allowed_targets(self) -> BoolArray | None:
-        """(T, Bt): the target brokers that each topic may use; None without rules of placement."""
+        """(T, Bt): the target brokers that each topic may use; None without `placement` rules."""
         return None if self.allowed is None else self.allowed[:, self.targets]
 
     @property
     def open_targets(self) -> BoolArray | None:
-        """(T, Bt): the target brokers that new replicas of each topic may come to; None where all of them are."""
+        """(T, Bt): the target brokers that may get new replicas of each topic; None if all may."""
         if self.cordoned is None:
             return self.allowed_targets
         may_come = ~self.cordoned[self.targets] & np.ones((len(self.topic_names), 1), dtype=bool)
@@ -201,7 +201,7 @@ class Problem:
 
     @property
     def leading_targets(self) -> BoolArray | None:
-        """(T, Bt): the target brokers that are to lead each topic; None where all that may hold it are."""
+        """(T, Bt): the target brokers of the lowest rank for each topic, which should lead it; None if all may lead."""
         if self.leader_ranks is None:
             return self.allowed_targets
         ranks = self.leader_ranks[:, self.targets]
@@ -212,15 +212,15 @@ class Problem:
 
 
 def sums_at(shape: int | tuple[int, ...], at: Any, values: Any = 1) -> LongArray:
-    """(shape): zeros with values added at these places, as often as they are there; exact, which weighted counts of
-    floats aren't.
+    """(shape): zeros, with each value added at its place; a place may repeat. Exact, unlike `np.bincount` with weights,
+    which adds floats.
     """
     sums: LongArray = np.zeros(shape, dtype=np.int64)
     np.add.at(sums, at, values)
     return sums
 
 
-# Of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+# Constants of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -234,18 +234,18 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def drawn(seeds: NDArray[np.uint64], count: int, bound: int) -> IntArray:
-    """(C, count): numbers in 0..bound-1, each a hash of one of the `seeds` (C,) and a counter: not the next one of a
-    stream, so that thousands can be drawn at once, and none depends on which others are asked for.
+    """(C, count): numbers in 0..bound-1. Each is a hash of one of the `seeds` (C,) and a counter, instead of the next
+    number of a stream, so that thousands are drawn at once and none depends on the others.
     """
     counters = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN_GAMMA
     hashes = mix(mix(seeds)[:, None] + counters)
-    # The high half times the bound, its high half: even enough for any number of brokers, and no division.
+    # The hash's high 32 bits, scaled to the bound without a division. Even enough for any number of brokers.
     return ((hashes >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int32)
 
 
 def like_brokers(problem: Problem) -> list[tuple[int, int]]:
-    """Pairs of target brokers, by position, of which either could be the other: each holds nothing, stands for no
-    other broker, and has the same rack, capacities and rules as the one before.
+    """Pairs of interchangeable target brokers, by position: both hold and lead nothing, replace no other broker, and
+    have the same rack, capacities and rules.
     """
     given = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
     rules = [problem.network_limit, problem.cordoned, problem.caps, problem.allowed, problem.leader_ranks]
@@ -263,7 +263,7 @@ def like_brokers(problem: Problem) -> list[tuple[int, int]]:
 
 def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions with one of these replicas (P, W) on a broker that `placement` doesn't let their topic use, or
-    with none that may lead it.
+    without a replica that may lead.
     """
     outside = leaderless(problem, replicas)
     if problem.allowed is None:
@@ -274,7 +274,7 @@ def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
 
 
 def leaderless(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions with replicas (P, W) of which `apart` lets none lead."""
+    """(P,): partitions of whose replicas (P, W) `apart` lets none lead."""
     if problem.leader_ranks is None or not any(by.endswith(LEADERS) for by in problem.apart_by):
         return np.zeros(problem.rows, dtype=bool)
     ranks = replica_ranks(problem, problem.leader_ranks, replicas, np.arange(problem.rows))
@@ -283,14 +283,14 @@ def leaderless(problem: Problem, replicas: IntArray) -> BoolArray:
 
 
 def replica_ranks(problem: Problem, ranks: IntArray, replicas: IntArray, rows: IntArray) -> IntArray:
-    """(n, W): of each replica of these rows' partitions, the rank among leaders; the highest there is for none."""
+    """(n, W): the rank of each replica of these rows' partitions as a leader; the type's largest number for none."""
     known = replicas.clip(0, len(problem.broker_ids) - 1)
     there = (replicas >= 0) & (replicas < len(problem.broker_ids))
     return np.where(there, ranks[problem.topic_of[rows][:, None], known], np.iinfo(ranks.dtype).max)
 
 
 def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
-    """(n, W): the replicas of these rows (n,) that are to lead: all, or with rules on leaders those of lowest rank."""
+    """(n, W): the replicas of these rows (n,) that should lead: those of lowest rank, or all without `leader_ranks`."""
     there: BoolArray = placed[rows] >= 0
     if problem.leader_ranks is None:
         return there
@@ -299,8 +299,8 @@ def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
 
 
 def may_be_reordered(problem: Problem) -> BoolArray:
-    """(P,): partitions that a rule on leaders lets be reordered or elected where nothing else changes: its leader,
-    preferred or of today, should be another, or that of a partition in its slot, or this one changes.
+    """(P,): partitions that rules on leaders allow to reorder or elect even if nothing else forces it. Their preferred
+    or current leader should be another, or their slot has such a partition, a forced one, or several leaders.
     """
     badly = badly_led(problem, problem.replicas) | badly_led(problem, problem.replicas, problem.leaders)
     if problem.together is None:
@@ -310,9 +310,9 @@ def may_be_reordered(problem: Problem) -> BoolArray:
 
 
 def led_by_several(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions of slots whose preferred leaders, the first of these replicas (P, W), aren't one broker.
+    """(P,): partitions of slots with more than one preferred leader, the first of these replicas (P, W).
 
-    A partition that is to be made has none yet.
+    Partitions to be made have none yet, so they don't count.
     """
     found = np.zeros(problem.rows, dtype=bool)
     if problem.together is None:
@@ -326,10 +326,10 @@ def led_by_several(problem: Problem, replicas: IntArray) -> BoolArray:
 
 
 def badly_led(problem: Problem, replicas: IntArray, leaders: IntArray | None = None) -> BoolArray:
-    """(P,): partitions whose leader (P,), -1: none, should be another of these replicas (P, W); without it, the first.
+    """(P,): partitions that another of these replicas (P, W) should lead instead of `leaders` (P,) or else the first.
 
-    Partitions whose better leaders are all on brokers that are in no ISR aren't judged, as none of them is electable;
-    but for those led where `apart` doesn't let them be, which is a rule and not a preference.
+    Brokers in no ISR don't count as better leaders, because they can't be elected. They do count for partitions whose
+    leader breaks `apart`, because that is a rule and not a preference.
     """
     if problem.leader_ranks is None:
         return np.zeros(problem.rows, dtype=bool)
@@ -338,7 +338,7 @@ def badly_led(problem: Problem, replicas: IntArray, leaders: IntArray | None = N
     rank = replica_ranks(problem, problem.leader_ranks, leaders[:, None], np.arange(problem.rows))[:, 0]
     better = ranks == ranks.min(axis=1, keepdims=True)
     if problem.out_of_sync is not None:
-        # Whatever isn't a broker, or isn't one that is known, is at the end.
+        # -1 and unknown brokers both index the False at the end.
         off = np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))]
         better &= ~off | (rank >= NEVER_LEADS)[:, None]
     badly: BoolArray = (leaders >= 0) & (rank > ranks.min(axis=1)) & better.any(axis=1)

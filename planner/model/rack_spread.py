@@ -1,4 +1,4 @@
-"""How partitions are spread over the racks: what could be spread more evenly, and what may stay as it is today."""
+"""How partitions spread over the racks: which could be spread more evenly, and which may stay as they are today."""
 
 from itertools import combinations
 
@@ -8,15 +8,15 @@ from planner.model.problem import BoolArray, IntArray, Problem, sums_at
 
 
 def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
+    """(P,): partitions whose replicas (P, W) could be spread over the racks more evenly, even if they may not move.
 
-    A better spread exists where one rack holds two more than another that still has a broker free of the partition.
+    A better spread exists if a rack has at least two replicas more than another rack with a free usable broker.
     """
     uneven = np.zeros(problem.rows, dtype=bool)
     if not problem.racks_matter:
         return uneven
     names = problem.broker_racks.clip(min=0)
-    # No rack holds two more than another where none holds two.
+    # If no rack has two replicas of a partition, none has two more than another.
     crowded = np.flatnonzero(_any_rack_twice(replicas, names))
     counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
     sizes = _rack_sizes(problem, names, crowded)
@@ -28,10 +28,10 @@ def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
 def bounds_as_today(
     problem: Problem, rack_of: IntArray, bounds: tuple[IntArray, IntArray], kinds: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """The least and most replicas in each rack (K, R), and their row for each partition (P,), where `rack_aware` is
-    `as_today`: for what is uneven today and nothing forces to move, they reach to what the racks hold today.
+    """The least and most replicas in each rack (K, R), and their row for each partition (P,), if `rack_aware` is
+    `as_today`. For partitions that are uneven today and not forced to move, they include what the racks hold today.
 
-    `rack_of` (Bt,) numbers the target brokers' racks.
+    `rack_of` (Bt,) is the rack number of each target broker.
     """
     least, most = bounds
     if not problem.racks_as_today:
@@ -51,8 +51,8 @@ def bounds_as_today(
 
 
 def as_even_as_today(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions that are uneven today, and of which each rack holds, with these replicas (P, W), as many as the
-    most even spread puts there, or as today, or something between.
+    """(P,): partitions that are uneven today and, with these replicas (P, W), have in each rack a number of replicas
+    between today's and that of the most even spread, inclusive.
     """
     found, rows = np.zeros(problem.rows, dtype=bool), np.flatnonzero(uneven_racks(problem, problem.replicas))
     if not len(rows):
@@ -89,7 +89,7 @@ def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
     counts = np.zeros((racks, len(replicas)), dtype=np.int32)
     for position in replicas.T:
         rows = np.flatnonzero(position >= 0)
-        # A partition is there once at most in a position, so that no place is counted twice at once.
+        # Each partition has one broker at this position, so no index repeats and += counts correctly.
         counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
     return counts
 
@@ -104,6 +104,6 @@ def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
 
 
 def crowding(replicas: IntArray, racks: IntArray) -> IntArray:
-    """Pairs of replicas in one rack in each row (P,); brokers without a rack are in one together."""
+    """(P,): ordered pairs of replicas in one rack, also of each replica with itself. No rack counts as one rack."""
     names = np.where(replicas >= 0, racks[replicas], -2 - np.arange(replicas.shape[1]))
     return (names[:, :, None] == names[:, None, :]).sum(axis=(1, 2)).astype(np.int32)

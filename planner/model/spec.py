@@ -1,4 +1,4 @@
-"""What one YAML file asks for, as frozen values without units: the change, the balance, limits, execution, groups."""
+"""The request of one YAML file as frozen values in base units: the change, balance, limits, execution, groups."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from planner.model.load_history import WeekOfLoad
 
 @dataclass(frozen=True)
 class DescribedGroup:
-    """A group as Kafka describes it. `assignor` is empty where it isn't told.
+    """A consumer group as Kafka describes it. `assignor` is empty if not known.
 
-    `members` are the ids of the consumers, each with the partitions that it owns, (topic, partition), sorted; `topics`
-    are those that the group has offsets for, or owns partitions of.
+    `members` maps the id of each consumer to the partitions that it owns, (topic, partition), sorted. `topics` are
+    those for which the group has offsets or owns partitions.
     """
 
     name: str
@@ -36,7 +36,7 @@ class ConsumerMember:
 
 @dataclass(frozen=True)
 class ConsumerGroup:
-    """A group of the YAML: its `assignor` and `topic_ids` where they are said, and what its state file says."""
+    """A group of the YAML: its `assignor` and `topic_ids` if stated, and the group as its state file describes it."""
 
     name: str
     assignor: str = ""
@@ -49,8 +49,8 @@ class ConsumerGroup:
 class BatchRules:
     """What one batch may hold; None means no limit. Bytes are those that the batch moves.
 
-    `seconds` is the longest that the busiest broker of a batch may copy, at `bytes_per_sec`: the throttle, or what it
-    would be. `elections` is the most preferred leaders that a batch elects.
+    `seconds` is the longest time that the busiest broker of a batch may copy at `bytes_per_sec`, the stated or derived
+    throttle. `elections` is the most preferred leaders that a batch elects.
     """
 
     bytes: int | None = None
@@ -62,16 +62,16 @@ class BatchRules:
 
     @property
     def bytes_per_broker(self) -> int | None:
-        """The most bytes that a batch copies to, or from, a broker, with what producers write there meanwhile."""
+        """The most bytes that a batch copies to or from a broker, including what producers write there meanwhile."""
         return None if self.seconds is None or self.bytes_per_sec is None else self.seconds * self.bytes_per_sec
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How the plan will be carried out; nothing of it is run here.
+    """How the plan will be executed; the planner itself runs nothing.
 
-    `unset` are the keys of `execution` that the YAML leaves out and that have a default (see `execution_defaults`);
-    `derived` is what those became, once the changes are known.
+    `unset` are the keys of `execution` that have a default and that the YAML leaves out (see `execution_defaults`).
+    `derived` are their values, once the changes are known.
     """
 
     throttle_bytes_per_sec: int | None = None
@@ -81,14 +81,14 @@ class Execution:
     derived: tuple[recorded.DerivedRow, ...] = ()
 
 
-# The limits of a batch that have a default, by their keys in `execution.batches`; and an `execution` of defaults alone.
+# The limits of a batch with a default, by their keys in `execution.batches`; and an `execution` with only defaults.
 LIMITS = ("duration", "moves_per_broker", "replicas_per_partition", "elections")
 UNSTATED = Execution(unset=("throttle", *(f"batches.{key}" for key in LIMITS)))
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Topics that a shell-style pattern matches grow by `ppm` millionths a month, compounded."""
+    """Topics that match a shell-style pattern grow by `ppm` millionths per month, compounded."""
 
     topics: str
     ppm: int
@@ -96,7 +96,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class BrokerClass:
-    """A broker that can be added: its room for log dirs, its network each way, and its caps; None: not stated."""
+    """A kind of broker that can be added: its room for log dirs, its network each way, its caps; None if not stated."""
 
     name: str
     disk_bytes: int | None = None
@@ -113,12 +113,12 @@ class BrokerClass:
 
 @dataclass(frozen=True)
 class Monthly:
-    """`growth` and `cluster.broker_classes`; of several rates that match a topic, the first one counts."""
+    """`growth` and `cluster.broker_classes`. If several rates match a topic, the first one counts."""
 
     rates: tuple[Rate, ...] = ()
     classes: tuple[BrokerClass, ...] = ()
-    # Topics whose rates are means of a load profile, but for partitions with a rate of their own in the YAML: by
-    # millionths of them, those at its end, where forecasts begin.
+    # By topic with mean rates of a load profile: the rate at the profile's end, where forecasts begin, in millionths of
+    # the mean. Partitions whose rate the YAML states don't use it.
     at_end: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -128,10 +128,10 @@ Survive = Literal["none", "broker", "rack"]
 
 @dataclass(frozen=True)
 class Sizing:
-    """`sizing`: the brokers that may be bought, and what a cluster of them has to hold, for so many months.
+    """`sizing`: the brokers that may be bought, and what a cluster of them has to hold for `months` months.
 
-    racks: where brokers may stand, empty: today's. per_rack: the fewest and the most brokers of a class in a rack.
-    prices: of a broker a month, in hundredths of the currency, by class. replicas_per_broker: None without a limit.
+    racks: those for brokers, empty for today's. per_rack: the fewest and the most brokers of a class in a rack.
+    prices: of a broker per month, in hundredths of the currency, by class. replicas_per_broker: None without a limit.
     """
 
     classes: tuple[BrokerClass, ...]
@@ -146,8 +146,8 @@ class Sizing:
 
 @dataclass(frozen=True)
 class RackTraffic:
-    """`traffic` and `prices`: each rack with its share of what consumers read, in millionths (none: not known); whether
-    they fetch from the nearest replica (KIP-392); what a GiB between racks costs, in millionths of the currency.
+    """`traffic` and `prices`: each rack's share of consumers' reads, in millionths (empty if not known); whether
+    consumers fetch from the nearest replica (KIP-392); the price of a GiB between racks, in millionths of the currency.
     """
 
     consumers: tuple[tuple[str, int], ...] = ()
@@ -157,9 +157,9 @@ class RackTraffic:
 
 @dataclass(frozen=True)
 class NewPartitions:
-    """Partitions `first` to `count` - 1 of a topic, to be made: all of a new topic, where `first` is 0, or more of one.
+    """Partitions `first` to `count` - 1 of a topic, to be made: all of a new topic, if `first` is 0, or added ones.
 
-    Size, rates: what is expected of each, 0 where not stated. `config` is that of a new topic.
+    The size and rates are expected values of each partition, 0 if not stated. `config` is that of a new topic.
     """
 
     topic: str
@@ -174,7 +174,7 @@ class NewPartitions:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to change. `rebalance` says whether replicas may move that no other change forces to."""
+    """The changes. `rebalance` says whether replicas may move that no other change forces to move."""
 
     add_brokers: tuple[Broker, ...] = ()
     remove_brokers: tuple[int, ...] = ()
@@ -187,7 +187,7 @@ class Changes:
 
     @property
     def leaving(self) -> frozenset[int]:
-        """The brokers that hold nothing afterwards: removed or replaced."""
+        """The brokers that are removed or replaced, so hold nothing afterwards."""
         return frozenset((*self.remove_brokers, *(old for old, _ in self.replace_brokers)))
 
 
@@ -200,13 +200,13 @@ class TopicFilter:
     on_brokers: tuple[int, ...] = ()
 
     def is_near(self, replicas: Iterable[int]) -> bool:
-        """True where `on_brokers` lets a partition move: one of its replicas is on one of these, or none is named."""
+        """True if `on_brokers` lets a partition move: one of its replicas is on one of them, or there are none."""
         return not self.on_brokers or not set(self.on_brokers).isdisjoint(replicas)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a plan may spend; it steers: the most even plan within it. None means no budget."""
+    """What a plan may spend. The planner makes the most even plan within the budget. None means no budget."""
 
     bytes_moved: int | None = None
     replicas_moved: int | None = None
@@ -215,7 +215,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Variant:
-    """An alternative to `changes`, compared side by side."""
+    """An alternative to `changes`, for comparison with it."""
 
     name: str
     changes: Changes
@@ -223,7 +223,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Growth:
-    """A scenario: the topics that a shell-style pattern matches have `factor` times their bytes and traffic."""
+    """A scenario: topics that match a shell-style pattern have `factor` times their bytes and traffic."""
 
     name: str
     topics: str
@@ -244,14 +244,14 @@ ChoiceRule = Literal[
 
 @dataclass(frozen=True)
 class Choice:
-    """Which plan of the front is chosen.
+    """The rule that chooses a plan of the Pareto front.
 
-    `asked`: the fewest bytes at the balance asked for. `most_even_within_bytes`: the most even one that moves at most
+    `asked`: the fewest bytes at the balance asked for. `most_even_within_bytes`: the most even plan that moves at most
     `value` bytes. `fewest_bytes_within_imbalance`: the fewest bytes with an imbalance of at most `value` ppm.
     `lowest_worst_hour_within_bytes`, `fewest_bytes_within_worst_hour`: the same by the worst hour of any broker, in
-    bytes/s; the first one prefers fewer hours above `capacity.network`.
+    bytes/s; the former prefers fewer hours above `capacity.network`.
     `most_months_within_bytes`, `fewest_bytes_lasting_months`: the same by the months until a broker's disk is full.
-    `within_budget`: the most even one within the spec's budget, which is what `asked` means where there is one.
+    `within_budget`: the most even plan within the spec's budget; `asked` means this if there is a budget.
     """
 
     rule: ChoiceRule = "asked"
@@ -259,7 +259,7 @@ class Choice:
 
     @property
     def of_hours(self) -> bool:
-        """True where the hours of the week decide."""
+        """True if the rule compares hours of the week."""
         return self.rule in ("lowest_worst_hour_within_bytes", "fewest_bytes_within_worst_hour")
 
 
@@ -269,10 +269,10 @@ AIMS: tuple[Aim, ...] = ("leaders_changed", "cross_rack_bytes", "makespan", "pea
 
 @dataclass(frozen=True)
 class Sweep:
-    """How wide to look. `candidates` None means: by the size of the cluster (see `candidates.candidate_budget`).
+    """The size of the search. If `candidates` is None, the cluster's size decides (see `candidates.candidate_budget`).
 
-    `solved` is how many of the candidates are solved plans; None means: by the size of the cluster, at most a fifth.
-    `aims` is what comes after bytes among equally cheap plans, most important first: some of AIMS.
+    `solved` is how many candidates are solved plans; if None, the cluster's size decides, at most a fifth.
+    `aims` decide between plans with equal bytes, most important first: some of AIMS.
     """
 
     candidates: int | None = None
@@ -288,8 +288,8 @@ class Sweep:
 
 @dataclass(frozen=True)
 class ReportSections:
-    """What else the plan tells: kinds of failures (as `planner failures --of` has them), so many months of growth (None
-    without), consumer groups.
+    """Optional sections of the plan: kinds of failures (as in `planner failures --of`), months of growth (None for no
+    such section), consumer groups.
     """
 
     failures: tuple[str, ...] = ()
@@ -299,7 +299,7 @@ class ReportSections:
 
 @dataclass(frozen=True)
 class Spec:
-    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's are; `week`: where known."""
+    """One YAML file, read, checked, in base units. `log_dirs`: how even each broker's must be. `week`: if known."""
 
     cluster: Cluster
     changes: Changes = field(default_factory=Changes)
@@ -329,12 +329,12 @@ class Spec:
 
     @property
     def all_brokers(self) -> tuple[Broker, ...]:
-        """Today's brokers, those that leave among them, and those to be added."""
+        """Today's brokers, including those that leave, and those to be added."""
         return self.cluster.brokers + self.changes.add_brokers
 
 
-# Limits that nobody can judge without sizes, without racks (by their keys), or without the hours of the week (by their
-# fields).
+# Limits that can't be checked without sizes, without racks (both by their keys in the YAML), or without the hours of
+# the week (by their field names).
 OF_SIZES = ("bytes_moved", "cross_rack_bytes", "eta", "disk_used", "months_until_full")
 OF_RACKS = ("cross_rack_bytes", "rack_offline", "rack_refused")
 OF_HOURS = ("hours_above_capacity", "worst_hour_bytes_per_sec", "p99_hour_bytes_per_sec")

@@ -1,6 +1,6 @@
-"""Slots of `together`: the partitions with one number of co-partitioned topics, which one broker is to lead.
+"""Slots of `together`: the partitions of co-partitioned topics with the same number, which one broker should lead.
 
-A slot holds a partition of each topic of a group. Arrays of slots are (P,): each partition's slot, -1 for none.
+A slot has one partition of each topic of a group. Arrays of slots are (P,): each partition's slot, -1 for none.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from planner.model.problem import NEVER_LEADS, BoolArray, IntArray, Problem, led
 
 
 def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequence[Topic]) -> Problem:
-    """The problem with the slots of groups of patterns; partitions without a common broker are forced to move.
+    """The problem with the slots of groups of patterns. Partitions of slots without a common broker are forced to move.
 
-    Topics that are being deleted, and partitions that have no leader and stay, belong to none.
+    Topics that are being deleted, and partitions without a leader that stay, are in no slot.
     """
     if not groups:
         return problem
@@ -37,7 +37,7 @@ def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequ
 def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntArray]:
     """(K,) slots and (K,) brokers: each broker that may lead all partitions of a slot, with these replicas (P, W).
 
-    A partition that may not move keeps its preferred leader; one without replicas, to be made, may be led by any.
+    A partition that may not move keeps its preferred leader. Any broker may lead a partition that is to be made.
     """
     together = problem.slot_of
     rows = np.flatnonzero((together >= 0) & (replicas[:, 0] >= 0))
@@ -58,7 +58,7 @@ def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntA
 def without_common_broker(problem: Problem) -> BoolArray:
     """(P,): partitions that may move, of slots that no broker can lead with today's replicas.
 
-    A broker in no ISR can't become the leader; it may stay preferred.
+    A broker in no ISR can't become the leader, but it may stay the preferred leader.
     """
     if problem.together is None:
         return np.zeros(problem.rows, dtype=bool)
@@ -71,13 +71,13 @@ def without_common_broker(problem: Problem) -> BoolArray:
 
 
 def without_waiting(together: IntArray, waiting: BoolArray) -> IntArray:
-    """Slots (P,) without those of which a partition (P,) waits for a later step: they are led together then."""
+    """Slots (P,) without those with a partition that waits (P,) for a later step; that step gives them one leader."""
     return np.where(np.isin(together, together[waiting]), -1, together)
 
 
 def kept_leaders(problem: Problem, placed: IntArray) -> IntArray:
-    """(S,): who leads a slot with partitions to be made, as they follow the others where nothing moves that need not;
-    -1: anybody may lead.
+    """(S,): the broker that must lead a slot with partitions to be made; -1 if any may. If only forced partitions move,
+    new partitions get the leader that the slot's others share.
     """
     together = problem.slot_of
     kept = np.full(int(together.max(initial=0)) + 1, -1)
