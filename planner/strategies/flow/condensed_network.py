@@ -1,17 +1,17 @@
-"""The optimum's flow on a smaller network: of what leaves brokers and what arrives, instead of every partition.
+"""The optimum's flow on a smaller network: its arcs are replicas that leave or enter brokers, not all partitions.
 
-Where a row may keep all the replicas that can stay, a plan is given by what leaves. A replica that leaves a broker goes
-to the pool of its topic and rack, or through the topic's hub to the pool of another rack, and from there to a broker.
-Replicas that are on no broker yet begin at the hub. A topic's window on a broker limits what leaves and arrives there.
-So only the replicas that the window can spare are arcs, the cheapest first, and there are no nodes for partitions or
-for topics on brokers. The network has a tenth of the arcs and a hundredth of the nodes, and the same optimum.
+If each row may keep every replica that can stay, the replicas that leave define a plan. A replica that leaves a broker
+goes to the pool of its topic and rack, or through the topic's hub to the pool of another rack, and from there to a
+broker. Replicas that are on no broker yet start at the hub. A topic's window on a broker limits the replicas that leave
+and enter. So only the cheapest replicas that the window can spare get arcs, and neither partitions nor topics on
+brokers need nodes. The network has a tenth of the arcs and a hundredth of the nodes, and the same optimum.
 
-A pool doesn't know which row a replica belongs to. The flow is a relaxation, and its optimum is the optimum wherever
-its newcomers can be given to rows again. The rack rule may forbid that, so of equal flows the one that changes racks
-least often is taken. Topics that fail all the same are laid out in full, like those with rows that can't keep all they
-have.
+A pool doesn't know which row a replica belongs to, so the flow is a relaxation. Its optimum is exact if its entering
+replicas can be assigned to rows again. The rack rule may forbid that, so among equal flows the one with the fewest
+changes of rack is taken. Topics that still fail are laid out in full, as are topics with rows that can't keep all their
+replicas.
 
-Windows are hard limits here. Where they can't all hold there is no result, and the full network finds the least excess.
+Windows are hard limits here. If they can't all hold, there is no result, and the full network finds the least excess.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def solve(
 ) -> min_cost_flow.Flow | None:
     """The cheapest flow of the full network within its windows of topics and of brokers.
 
-    None where there is none, where a row's cost depends on which broker it enters, or where too little can be
-    condensed. No row may have arcs of its own to every broker.
+    None if there is no flow, if a row's cost depends on which broker it enters, or if too little can be condensed. No
+    row may have its own arcs to brokers (`Network.own`).
     """
     several_prices = len(layout.group_racks) > layout.most.shape[1] or np.ptp(layout.enter_costs, axis=1).any()
     if not len(layout.rows) or several_prices or not attainable(layout, windows[0]):
         return None
     kept = per_rack(layout, *np.nonzero(layout.home >= 0))
-    # Topics in full: at first those with a row that can't keep all that it has.
+    # Topics in full: at first those with a row that can't keep all its replicas.
     missing = layout.factors - kept.sum(axis=1)
     too_few_left = np.maximum(layout.least - kept, 0).sum(axis=1) > missing
     full = np.zeros(layout.topic_count, dtype=bool)
@@ -55,7 +55,7 @@ def solve(
 
 
 def attainable(layout: Layout, cells: min_cost_flow.Windowed) -> bool:
-    """False where the window of a topic on a broker asks for more than is there, and nothing may come."""
+    """False if a topic's window on a broker asks for more replicas than could stay, and none may enter."""
     if layout.forbidden is None:
         return True
     enough = cells.low.reshape(layout.forbidden.shape) <= layout.held_cells
@@ -63,20 +63,20 @@ def attainable(layout: Layout, cells: min_cost_flow.Windowed) -> bool:
 
 
 def may_take(layout: Layout, spare: LongArray) -> tuple[LongArray, LongArray]:
-    """How many replicas of a topic a broker must and may take (T, Bt), by what each can spare (2, T, Bt)."""
+    """How many replicas of a topic a broker must and may take (T, Bt), from how many it can spare (2, T, Bt)."""
     least, most = (-spare).clip(min=0)
     return least, most if layout.forbidden is None else np.where(layout.forbidden, 0, most)
 
 
 def per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
-    """(M, R): how many of these replicas of today lie in each rack."""
+    """(M, R): how many of these replicas of today are in each rack."""
     return sums_at(layout.most.shape, (rows, layout.racks[layout.home[rows, slots]]))
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A solved flow: which of today's replicas stay (M, W), newcomers of the rows in full in each rack (M, R), and
-    newcomers of each topic on each broker (T, Bt). Costs were rounded down by `shift` bits.
+    """A solved flow: which of today's replicas stay (M, W0), the replicas of each row that enter each group (M, G), and
+    the replicas of each topic that arrive on each broker (T, Bt). Costs were rounded down by `shift` bits.
     """
 
     stays: BoolArray
@@ -88,7 +88,7 @@ class Solved:
     def of(
         layout: Layout, windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed], kept: LongArray, full: BoolArray
     ) -> Solved | None:
-        """The optimum of the network with these topics in full; None where the windows can't hold."""
+        """The optimum of the network with these topics in full; None if the windows can't all hold."""
         nodes = Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
         bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
         small = _Small.of(layout, bounds, kept, full, nodes)
@@ -97,8 +97,8 @@ class Solved:
         supplies[nodes.sink] = -int(layout.factors.sum())
         brokers = nodes.broker(np.arange(nodes.brokers))
         in_all = replace(windows[1], tails=brokers, heads=np.full_like(brokers, nodes.sink))
-        # A replica that changes racks costs 1 more; together that is less than the smallest difference of other costs.
-        # Costs are rounded down by as many bits as that needs to fit the solver.
+        # A replica that changes racks costs 1 more; all these together cost less than the smallest difference of other
+        # costs. Costs are rounded down by as many bits as this needs to fit the solver.
         factor, shift = small.crossings + 1, 0
         dearest = max(int(arcs.costs.max(initial=0)) for arcs in (small.leave, large.arcs))
         while (dearest >> shift) * factor > min_cost_flow.largest_cost(len(supplies)):
@@ -126,11 +126,11 @@ class Nodes:
     brokers: int
 
     def pool(self, topics: IntArray, racks: IntArray) -> IntArray:
-        """A topic's newcomers in a rack."""
+        """The pool of a topic's replicas that enter a rack."""
         return (topics * self.racks + racks).astype(np.int32)
 
     def hub(self, topics: IntArray) -> IntArray:
-        """A topic's newcomers that change their rack, or are new altogether."""
+        """The hub of a topic's replicas that change racks or are on no broker yet."""
         return (self.topics * self.racks + topics).astype(np.int32)
 
     def broker(self, brokers: IntArray) -> IntArray:
@@ -139,15 +139,15 @@ class Nodes:
 
     @property
     def sink(self) -> int:
-        """What takes every replica; the last but for the rows in full."""
+        """The node that takes every replica; only the nodes of the rows in full come after it."""
         return self.topics * (self.racks + 1) + self.brokers
 
 
 @dataclass(frozen=True, eq=False)
 class _Small:
-    """The condensed topics' arcs: of replicas that may leave (row, slot), of (topic, broker) that may take more, from
-    pools to hubs, and back. `stays` (M, W) are all replicas that they have and could keep; at most `crossings` of them
-    change racks at a price.
+    """The condensed topics' arcs: `leave` of replicas that may leave (row, slot), `take` of (topic, broker) that may
+    take more, `cross` from pools to hubs, and `back`. `stays` (M, W0) are all replicas that could stay. At most
+    `crossings` replicas pay for changing racks.
     """
 
     leave: min_cost_flow.Arcs
@@ -183,7 +183,7 @@ class _Small:
 def _leave(
     layout: Layout, at: tuple[IntArray, ...], spare: LongArray, nodes: Nodes
 ) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
-    """The arcs of replicas that may leave: the cheapest ones that a window can spare; what is above it must leave."""
+    """The arcs of replicas that may leave: the cheapest that windows can spare; replicas above windows must leave."""
     rows, brokers = at[0], layout.home[at]
     costs = layout.enter_costs[rows, 0] - np.broadcast_to(layout.keep_costs, layout.home.shape)[at]
     cells = layout.topics[rows].astype(np.int64) * nodes.brokers + brokers
@@ -201,9 +201,9 @@ def _leave(
 def _through_hubs(
     layout: Layout, kept: LongArray, full: BoolArray, nodes: Nodes
 ) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs, BoolArray]:
-    """Arcs from pools to hubs and back, limited by what the rows may lose in a rack and have room for in another.
+    """Arcs from pools to hubs and back, limited by what the rows may lose in one rack and have room for in another.
 
-    Going to a hub costs 1 in topics of few rows, which are the third result (T,).
+    The arc to a hub costs 1 for topics with few rows, which are the third result (T,).
     """
     topics, racks = np.nonzero(np.broadcast_to(~full[:, None], (nodes.topics, nodes.racks)))
     pools, hubs = nodes.pool(topics, racks), nodes.hub(topics)
@@ -220,14 +220,14 @@ def _through_hubs(
 
 
 def topic_sums(topics: IntArray, values: LongArray, count: int) -> LongArray:
-    """Sums of rows (K, R) by their topics (K,): (count, R)."""
+    """(count, R): sums of the values (K, R) of rows by the rows' topics (K,)."""
     return sums_at((count, values.shape[1]), topics, values)
 
 
 @dataclass(frozen=True, eq=False)
 class TopicsInFull:
-    """The topics in full: the layout and network of their rows `at`, and those of its arcs that are `used`, which are
-    all but those of the other topics, in the numbers of the whole.
+    """The topics in full: the layout and network of their rows `at`. `used` are the network's arcs that don't belong to
+    other topics; `arcs`, `cells` and `supplies` use the node numbers of the whole network.
     """
 
     layout: Layout
@@ -240,7 +240,7 @@ class TopicsInFull:
 
     @staticmethod
     def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: Nodes) -> TopicsInFull:
-        """The network of these topics; its pools and brokers are those of the whole."""
+        """The network of these topics; its pools and brokers are those of the whole network."""
         at = np.flatnonzero(full[layout.topics])
         of_rows = (
             *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
@@ -264,7 +264,7 @@ class TopicsInFull:
         return TopicsInFull(part, network, at, used, arcs, windowed, supplies)
 
     def added(self, solved: Solved, units: LongArray) -> Solved:
-        """The solution of the condensed topics with that of these topics, whose arcs' units are the last of (K,)."""
+        """The condensed topics' solution, completed by that of these topics, whose arcs are the last of `units`."""
         whole = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
         whole[self.used] = units[len(units) - len(self.used) :]
         decided, entered_here, arriving = self.network.read(whole)
@@ -278,7 +278,7 @@ class TopicsInFull:
 
 
 def _renumbered(part: Layout, topics: IntArray, nodes: Nodes) -> IntArray:
-    """The number in the whole network of each node of a part, -1 for (topic, broker) of topics that aren't in it."""
+    """The number in the whole network of each node of a part; -1: a (topic, broker) whose topic isn't in the part."""
     first = nodes.sink + 1
     numbers = np.full(part.sink + 1, -1, dtype=np.int32)
     numbers[: part.first_pool] = first + np.arange(part.first_pool)
@@ -291,9 +291,9 @@ def _renumbered(part: Layout, topics: IntArray, nodes: Nodes) -> IntArray:
 
 
 def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Newcomers of each row in each rack (M, R), and the topics whose newcomers the rack rule leaves over (T,).
+    """Each row's entering replicas per rack (M, R); the topics (T,) with some that the rack rule lets no row take.
 
-    A flow from the condensed rows to those pools of their topics in whose racks they have room.
+    A flow assigns them, from the condensed rows to those pools of their topics in whose racks the rows have room.
     """
     kept = per_rack(layout, *np.nonzero(solved.stays))
     missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
@@ -311,7 +311,7 @@ def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArr
 
 
 def dealt_to_racks(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
-    """(K, R): `units` (K,) over racks with `room` (K, R), as much as topics have `arrivals` (T, R)."""
+    """(K, R): `units` (K,) dealt to racks with `room` (K, R), within `arrivals` (T, R) unless they need all room."""
     if (room.sum(axis=1) == units).all():
         return room
     given, (rows, to) = np.zeros(room.shape, dtype=np.int64), np.nonzero(room)
@@ -321,7 +321,7 @@ def dealt_to_racks(topics: IntArray, units: LongArray, room: LongArray, arrivals
 
 
 def as_full_flow(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.Flow:
-    """The flow as one of the full network, whose arcs are: keep, enter, none of rows' own, arrive, racks."""
+    """The solution as a flow of the full network, whose arcs are: keep, enter, arrive, racks; there are no own arcs."""
     in_racks = per_rack(layout, *np.nonzero(solved.stays))
     np.add.at(in_racks.T, layout.group_racks, solved.entered.T)
     units = np.concatenate(

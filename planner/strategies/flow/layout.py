@@ -15,11 +15,11 @@ from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 
-# Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.
+# The unit of cost is the smallest partition's bytes divided by this: no plan's bytes are off by more than 0.001 %.
 _COST_RESOLUTION = 100_000
-# Bytes are costs as they are where all rows' costs together stay below this: finer costs take longer to solve.
+# The unit is one byte if all rows' costs together stay below this, because finer costs take longer to solve.
 _PLAIN_COSTS = 10**14
-# Room above the dearest arc for the prices of excess.
+# Costs stay this many times below the solver's limit, which leaves room for the prices of excess.
 _ROOM = 64
 
 
@@ -30,22 +30,22 @@ class Layout:
     rows (M,)         their places in the problem
     topics (M,)       topic of each
     factors (M,)      replicas wanted
-    home (M, W0)      target broker on which each of today's replicas can stay (or that replaces it), -1: it can't
-    replaced (M, W0)  True where it is a replacement, which has to copy
-    copy_bytes (M,)   bytes that entering a broker copies: its size, 0 of a partition to be made
-    new (M,)          True for those
-    keep_costs (M, W0)  what each of them costs
-    enter_costs (M, G) what any other broker of a group costs
-    least, most (M, R) replicas that the rack rule wants in each rack
+    home (M, W0)      target broker where each of today's replicas can stay, or that broker's replacement; -1: none
+    replaced (M, W0)  True if `home` is a replacement, to which the replica must be copied
+    copy_bytes (M,)   bytes copied when a replica enters a broker: the partition's size, 0 for a new partition
+    new (M,)          True for new partitions
+    keep_costs (M, W0)  cost of each replica on its `home`
+    enter_costs (M, G) cost of a replica on any other broker of a group
+    least, most (M, R) fewest and most replicas that the rack rule allows in each rack
     order (Bt,)       target broker number (ascending by id) of each broker of the flow; shuffled by the seed
-    targets (Bt,)     the same as a broker of the problem
+    targets (Bt,)     the problem's number of each broker of the flow
     here (B,)         the flow's number of each broker of the problem, -1: not a target
-    racks (Bt,)       rack of each
-    groups (Bt,)      group of each: brokers of one rack that cost the same to enter
+    racks (Bt,)       rack of each broker of the flow
+    groups (Bt,)      group of each broker of the flow: brokers of one rack that cost the same to enter
     group_racks, group_sizes (G,) rack and number of brokers of each group
-    fixed_cells (T, Bt) replicas held by rows that may not move
-    forbidden (T, Bt)  True where no replica of a topic may come, by `placement` or to what is cordoned; None: nowhere
-    kinds (M,)        row of `lagrangian_bound.BoundFacts.least` and `most` for each
+    fixed_cells (T, Bt) replicas of rows that may not move
+    forbidden (T, Bt)  True if no replica of the topic may enter the broker (`placement`, or cordoned); None: all may
+    kinds (M,)        each row's row in `lagrangian_bound.BoundFacts.least` and `most`
     """
 
     rows: IntArray
@@ -76,7 +76,7 @@ class Layout:
 
     @cached_property
     def held(self) -> BoolArray:
-        """(M, R): True where a replica of today could stay in that rack."""
+        """(M, R): True if one of today's replicas could stay in that rack."""
         mask = np.zeros(self.most.shape, dtype=bool)
         rows, slots = np.nonzero(self.home >= 0)
         mask[rows, self.racks[self.home[rows, slots]]] = True
@@ -84,7 +84,7 @@ class Layout:
 
     @cached_property
     def pinned(self) -> BoolArray | None:
-        """(M, Bt): True where a broker replaces another that has a replica; None without replacements."""
+        """(M, Bt): True if a broker replaces another that holds a replica of the row; None without replacements."""
         if not self.replaced.any():
             return None
         pinned = np.zeros((len(self.rows), len(self.targets)), dtype=bool)
@@ -94,13 +94,13 @@ class Layout:
 
     @cached_property
     def held_cells(self) -> LongArray:
-        """(T, Bt): today's replicas that could stay."""
+        """(T, Bt): the number of today's replicas that could stay."""
         rows, slots = np.nonzero(self.home >= 0)
         return sums_at((self.topic_count, len(self.targets)), (self.topics[rows], self.home[rows, slots]))
 
     @cached_property
     def reachable(self) -> BoolArray | None:
-        """(M, Bt): True where a replica may come or stay; None: everywhere."""
+        """(M, Bt): True if a replica may enter the broker or stay there; None: everywhere."""
         if self.forbidden is None:
             return None
         reachable = ~self.forbidden[self.topics]
@@ -110,7 +110,7 @@ class Layout:
 
     @cached_property
     def rack_nodes(self) -> IntArray:
-        """(M, R): node from which a row's replicas in a rack go out; the row's own node where that rack needs none."""
+        """(M, R): the node that sends a row's replicas to a rack; the row's own node if that rack needs none."""
         own = np.arange(len(self.rows), dtype=np.int32)[:, None]
         needed = self.needs_node
         numbers = len(self.rows) + np.cumsum(needed.ravel(), dtype=np.int32).reshape(needed.shape) - 1
@@ -118,7 +118,7 @@ class Layout:
 
     @cached_property
     def needs_node(self) -> BoolArray:
-        """(M, R): a rack needs a node of its own where what it holds is bounded and replicas have several ways in."""
+        """(M, R): True if a row needs a node for a rack: its replicas there are bounded, and have several ways in."""
         bounded = (self.most < self.factors[:, None]) | (self.least > 0)
         several = np.bincount(self.group_racks, minlength=self.most.shape[1]) > 1
         return (self.held | several | (self.most > 1) | (self.least > 0)) & bounded & (self.most > 0)
@@ -145,15 +145,15 @@ class Layout:
 
     @cached_property
     def topic_replicas(self) -> LongArray:
-        """(T,): replicas of the rows that may move."""
+        """(T,): the number of replicas of the rows that may move."""
         return np.bincount(self.topics, weights=self.factors, minlength=self.topic_count).astype(np.int64)
 
     def pool(self, topics: IntArray, groups: IntArray) -> IntArray:
-        """Node of a topic's newcomers in a group of brokers."""
+        """The node of a topic's replicas that enter a group of brokers."""
         return (self.first_pool + topics * len(self.group_racks) + groups).astype(np.int32)
 
     def cell(self, topics: IntArray, brokers: IntArray) -> IntArray:
-        """Node of a topic's replicas on a broker."""
+        """The node of a topic's replicas on a broker."""
         return (self.first_cell + topics * len(self.targets) + brokers).astype(np.int32)
 
     def numbered(self, chosen: IntArray) -> IntArray:
@@ -162,7 +162,7 @@ class Layout:
         return found
 
     def free_brokers(self, rows: BoolArray) -> tuple[IntArray, IntArray]:
-        """(row, broker) pairs of the masked rows for each broker that none of their replicas could stay on."""
+        """(row, broker) pairs of the masked rows, for brokers where no replica could stay and one may enter."""
         at = np.flatnonzero(rows)
         free = np.ones((len(at), len(self.targets)), dtype=bool)
         held_at, slots = np.nonzero(self.home[at] >= 0)
@@ -174,24 +174,24 @@ class Layout:
 
     @cached_property
     def cost_bytes(self) -> float:
-        """What a unit of cost is in bytes, or in replicas where no row has bytes."""
+        """Bytes per unit of cost; replicas per unit if no row has bytes."""
         return self.cost_unit_bytes / self.tie_scale if self.copy_bytes.any() else 1.0
 
     def bytes_of(self, cost: int) -> int:
-        """Bytes that a flow's cost stands for, rounded down: costs were, and tie-breaks don't count."""
+        """A flow's cost in bytes, rounded down, because costs are rounded down and tie-breaks don't count."""
         return cost // self.tie_scale * self.cost_unit_bytes
 
     def replicas_of(self, cost: int) -> int:
-        """Replicas entering brokers that a cost stands for; -1 where some have bytes, which is what counts then, or
-        where brokers are replaced, since entering a replacement costs no tie-break.
+        """The replicas that enter brokers in a flow of this cost. -1 if some have bytes, which then count instead, or
+        if brokers are replaced, because entering a replacement costs no tie-break.
         """
         return -1 if self.copy_bytes.any() or self.replaced.any() else cost % self.tie_scale
 
 
 def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
-    """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them, whatever numpy's version.
+    """The problem as a layout. Seed 0 keeps the brokers in order; others shuffle them, alike with every numpy version.
 
-    Costs leave so much room that they can be multiplied by `room`.
+    Costs are so small that they can be multiplied by `room`.
     """
     to_place, targets = rows_to_place(problem), np.flatnonzero(problem.targets)
     rows = np.flatnonzero(to_place).astype(np.int32)
@@ -253,9 +253,9 @@ def _costs(
 ) -> tuple[int, int, LongArray]:
     """Bytes per unit of cost, the scale that leaves room for tie-breaks, and the cost (M,) of entering a broker.
 
-    A row without bytes, or with a broker that is replaced, pays one tie-break for entering another broker; a partition
-    to be made pays nothing. The unit is as fine as the resolution asks for, and coarser only where the largest
-    partition's cost would be above `largest`.
+    A row without bytes, or with a replaced broker, pays one tie-break for entering another broker; a new partition pays
+    nothing. The unit is as fine as the resolution asks, and coarser only if the largest cost would exceed `largest //
+    _ROOM`.
     """
     smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
     unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
@@ -270,10 +270,10 @@ def _costs(
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The flow's plain arcs in four runs, each with the (row, ...) it stands for, and the nodes' supplies.
+    """The flow's plain arcs in four runs, with the row or topic and the broker or group of each arc; and the supplies.
 
     keep: row and broker of each replica that could stay (or go to its replacement); enter: row and group;
-    own: row and broker, for rows whose replicas were dealt no different brokers; arrive: topic and broker.
+    own: row and broker, for rows that could not be dealt different brokers; arrive: topic and broker.
     """
 
     layout: Layout
@@ -284,7 +284,7 @@ class Network:
 
     @staticmethod
     def of(layout: Layout, own_rows: BoolArray) -> Network:
-        """The network where the rows of the mask have an arc to each broker instead of going through a pool."""
+        """The network in which the rows of the mask have an arc to each broker instead of arcs to pools."""
         rows, slots = np.nonzero(layout.home >= 0)
         masks = (
             (layout.most[:, layout.group_racks] > 0) & ~own_rows[:, None],
@@ -296,7 +296,7 @@ class Network:
 
     @property
     def supplies(self) -> LongArray:
-        """What each node sends (+) or takes (-)."""
+        """The units that each node sends (+) or takes (-)."""
         layout, supplies = self.layout, np.zeros(self.layout.sink + 1, dtype=np.int64)
         supplies[: len(layout.rows)] = layout.factors
         supplies[layout.sink] = -int(layout.factors.sum())
@@ -305,7 +305,7 @@ class Network:
     @property
     @lru_cache(maxsize=1)  # noqa: B019 - on purpose: a large cluster's take hundreds of megabytes
     def arcs(self) -> min_cost_flow.Arcs:
-        """The arcs of the four runs, and those from rows to racks. Only the last network asked holds its own."""
+        """The arcs of the four runs, then those from rows to racks. Only the last network's arcs are kept in memory."""
         layout, (keep_rows, keep_brokers), (enter_rows, enter_groups) = self.layout, self.keep, self.enter
         (own_rows, own_brokers), (arrive_topics, arrive_brokers) = self.own, self.arrive
         enter_racks, (rows, racks) = layout.group_racks[enter_groups], np.nonzero(layout.needs_node)
@@ -357,7 +357,7 @@ class Network:
 
 
 def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]:
-    """The windows of (topic, broker) and of brokers, less what the rows hold that may not move."""
+    """The windows of (topic, broker) and of brokers, minus the replicas of rows that may not move."""
     topic_bounds, broker_bounds = bounds(layout, wanted)
     most = int(layout.factors.sum())
     caps = None if wanted.caps is None else wanted.caps[0, layout.order] - layout.fixed_cells.sum(axis=0)
@@ -372,7 +372,7 @@ def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, m
 
 
 def bounds(layout: Layout, wanted: Windows) -> tuple[LongArray, LongArray]:
-    """The windows of the rows that may move: (2, T, Bt) a topic and (2, Bt) in all."""
+    """The windows that are left for the rows that may move: (2, T, Bt) per topic and (2, Bt) over all topics."""
     return (
         wanted.topic_replicas[:, :, layout.order] - layout.fixed_cells,
         wanted.replicas[:, layout.order] - layout.fixed_cells.sum(axis=0),

@@ -1,13 +1,13 @@
-"""Min-cost flow with windows on arcs, by OR-tools' solver; and the optimal face, which is all optimal flows at once.
+"""Min-cost flow with windows on arcs, by OR-tools' solver; and the optimal face: the set of all optimal flows.
 
 A window [low, high] on an arc becomes a plain capacity: `low` units are sent in any case, the arc keeps a capacity of
-high - low, and the supplies of its two nodes are corrected. Where the windows can't all hold, arcs with a price are
-added beyond each window. Their price rises with the distance, so the solver finds the least excess, spread widely.
+high - low, and the supplies of its two nodes are corrected. If the windows can't all hold, arcs with a price are added
+beyond each window. Their price rises with the distance, so the solver finds the least excess and spreads it widely.
 
-The optimal face follows from complementary slackness with the node prices that prove one flow optimal: an arc whose
-reduced cost isn't zero carries the same in every optimal flow. Of the other arcs, only those on a cycle of such arcs
-with room left can change. A further objective is a smaller min-cost flow over these arcs with costs of its own, so no
-costs have to be scaled to make one objective outweigh another.
+The optimal face follows from complementary slackness with the node prices that prove one flow optimal. An arc with a
+nonzero reduced cost carries the same units in every optimal flow. The other arcs can change only if they are on a cycle
+of such arcs with room left. Each further objective is a smaller min-cost flow over these arcs, with its own costs. So
+no costs are scaled to make one objective outweigh another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Numbers = IntArray | LongArray
 
 @dataclass(frozen=True)
 class Arcs:
-    """Parallel arrays (K,): tail and head nodes, capacity, cost a unit, and the units that it must carry."""
+    """Parallel arrays (K,): tail and head nodes, capacity, cost per unit, and the units that the arc must carry."""
 
     tails: IntArray
     heads: IntArray
@@ -41,9 +41,9 @@ class Arcs:
 class Windowed:
     """Arcs that must carry between low and high units, at no cost, and the price of a unit of excess.
 
-    `over` and `under` (K,) are by how much a window is missed whatever the arc carries, for being below nothing or
-    above all there is: further units are the dearer for it. `most` (K,) is what an arc may carry beyond its window too,
-    at no price more than that; UNCAPPED: anything.
+    `over` and `under` (K,) are the units by which every flow misses a window that ends below 0 or begins above all
+    units that exist; the first further units of excess then cost more. `most` (K,) is the most that an arc may carry,
+    beyond its window too; UNCAPPED: no limit.
     """
 
     tails: IntArray
@@ -65,9 +65,9 @@ class Windowed:
 class Flow:
     """A solved flow: units on each plain arc (K,), the cost of the plain arcs, and the priced excess of all windows.
 
-    `through` has the units that went through each window, those beyond it among them. `shift` is by how many bits
-    costs were rounded down to fit the solver. What was minimized are the plain arcs' costs times `cost_factor` and the
-    excess times `excess_factor`, None for hard windows; `beyond` (2, steps, K) has the units beyond each window.
+    `through` has the units through each window, including those beyond it. Costs were rounded down by `shift` bits to
+    fit the solver. The solver minimized the plain arcs' costs times `cost_factor` plus the excess times `excess_factor`
+    (None: hard windows). `beyond` (2, steps, K) has the units beyond each window.
     """
 
     units: LongArray
@@ -81,15 +81,15 @@ class Flow:
 
 
 def join(*parts: Arcs) -> Arcs:
-    """All arcs one after the other."""
+    """The arcs of all parts, concatenated."""
     return Arcs(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Arcs)))
 
 
 def arcs(
     tails: IntArray, heads: IntArray, capacity: _Numbers | int, cost: _Numbers | int, low: _Numbers | int = 0
 ) -> Arcs:
-    """Arcs with capacities, costs and least units given for each or for all."""
-    # There may be millions of arcs: 32 bits are enough for what most of them carry.
+    """Arcs whose capacities, costs and least units are arrays (K,), or one number for all arcs."""
+    # There may be millions of arcs, and 32 bits are enough for most capacities.
     kind = "int32" if np.max(capacity, initial=0) <= np.iinfo(np.int32).max else "int64"
     given = ((capacity, kind), (cost, "int64"), (low, kind))
     capacities, costs, lows = (np.full(tails.shape, each, dtype) for each, dtype in given)
@@ -99,9 +99,9 @@ def arcs(
 def window(
     tails: IntArray, heads: IntArray, bounds: LongArray, most: int, price: int, caps: LongArray | None = None
 ) -> Windowed:
-    """Windowed arcs with bounds (2, K), cut to what can be: nothing below 0, nothing above `most`.
+    """Windowed arcs with bounds (2, K), cut to the possible range from 0 to `most`.
 
-    `caps` (K,): what no arc may carry more of; their windows end there.
+    `caps` (K,): the most that each arc may carry; windows end there.
     """
     low, high = bounds.clip(0, most)
     over, under = (-bounds[1]).clip(0), (bounds[0] - most).clip(0)
@@ -115,17 +115,17 @@ class CostRangeError(ArithmeticError):
 
 
 def largest_cost(nodes: int) -> int:
-    """Costs up to this one are safe: the solver multiplies them by the number of nodes, and adds up paths of them."""
+    """The largest safe cost: the solver multiplies costs by the number of nodes, and adds them up along paths."""
     return (1 << 60) // (nodes + 1)
 
 
 def solve(
     plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, excess_factor: int | None = None
 ) -> Flow | None:
-    """The cheapest flow, None where there is none.
+    """The cheapest flow; None if there is no flow.
 
-    supplies (nodes,): positive sends, negative receives. `excess_factor` None keeps the windows hard; else a unit of
-    excess costs its window's price times this factor. CostRangeError where the costs are too large.
+    supplies (nodes,): positive sends, negative receives. If `excess_factor` is None, the windows are hard; otherwise a
+    unit of excess costs its window's price times this factor. CostRangeError if the costs are too large.
     """
     beyond = [] if excess_factor is None else [_excess(w, excess_factor) for w in windowed]
     inside = [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
@@ -146,7 +146,7 @@ def solve(
 
 
 def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | None:
-    """The units (K,) on the arcs of each part in the cheapest flow with these supplies; None where there is no flow."""
+    """The units (K,) on the arcs of each part in the cheapest flow with these supplies; None if there is no flow."""
     solver = min_cost_flow.SimpleMinCostFlow()
     net = supplies.astype(np.int64)
     for part in parts:
@@ -160,7 +160,7 @@ def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | No
         return None
     if status != solver.OPTIMAL:
         raise AssertionError(f"the solver refused the network: {status}")
-    # The solver numbers arcs as they came.
+    # The solver numbers arcs in the order in which they were added.
     ends = np.cumsum([len(part.tails) for part in parts])
     units = np.split(solver.flows(np.arange(ends[-1], dtype=np.int32)), ends[:-1])
     return [each + part.lows for each, part in zip(units, parts, strict=True)]
@@ -186,12 +186,12 @@ def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray,
 
     They belong to the costs that were minimized, which include the price of excess.
     """
-    # The network is the largest of all that is made here, and isn't held any longer than it is needed.
+    # The network is the largest object here, so no variable holds it.
     return _shortest(_residual(*_whole(plain, windowed, solved)), len(supplies)) << np.int64(solved.shift)
 
 
 def _residual(network: Arcs, units: LongArray) -> list[IntArray | LongArray]:
-    """The arcs on which a flow (K,) could still change: tails, heads, costs."""
+    """The residual arcs, on which a flow (K,) can still change: tails, heads, costs."""
     more, less = units < network.capacities, units > network.lows
     return [
         np.concatenate([network.tails[more], network.heads[less]]),
@@ -201,7 +201,7 @@ def _residual(network: Arcs, units: LongArray) -> list[IntArray | LongArray]:
 
 
 def _shortest(ways: list[IntArray | LongArray], nodes: int) -> LongArray:
-    """The shortest distances (nodes,) over arcs (Bellman-Ford): their tails, heads and costs, which are sorted here."""
+    """The shortest distances (nodes,) by Bellman-Ford over arcs; their tails, heads and costs are sorted here."""
     by_head = np.argsort(ways[1], kind="stable")
     for at, each in enumerate(ways):
         ways[at] = each[by_head]
@@ -220,12 +220,12 @@ def _shortest(ways: list[IntArray | LongArray], nodes: int) -> LongArray:
 
 
 def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
-    """The cheapest flow among those with the least excess over the windows; None where there is no flow.
+    """The cheapest flow among those with the least excess over the windows; None if there is no flow.
 
-    The windows are tried as hard limits first. Where they can't hold, the least excess E is found with the plain arcs
+    The windows are tried as hard limits first. If they can't all hold, the least excess E is found with the plain arcs
     at cost 0. Then the cost is minimized at rising prices of excess: the first flow whose excess is E is the cheapest
-    one with E. Where the prices are too large for the solver, costs are rounded down until they fit. The cost in the
-    result is then still a lower bound for all flows with excess E.
+    flow with excess E. If the prices are too large for the solver, costs are rounded down until they fit. The cost in
+    the result is then still a lower bound for all flows with excess E.
     """
     hard = solve(plain, windowed, supplies)
     if hard is not None:
@@ -246,10 +246,10 @@ def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Lo
 
 
 def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
-    """The flow with the least excess among the cheapest ones; None where there is no flow.
+    """The flow with the least excess among the cheapest flows; None if there is no flow.
 
     The least cost C is found with the windows open. Then excess is minimized at rising costs of the plain arcs until
-    the flow costs C. Costs that are too large for the solver are rounded down for that; the result's cost is C itself.
+    the flow costs C. Costs that are too large for the solver are rounded down in this step; the result's cost is C.
     """
     open_windows = tuple(opened(window) for window in windowed)
     cheapest = solve(plain, open_windows, supplies)
@@ -273,7 +273,7 @@ def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Long
 
 
 def _at_finest(plain: Arcs, solve_at: Callable[[Arcs], Flow | None]) -> Flow | None:
-    """The flow at the finest costs that the solver's arithmetic bears, its cost in the units of the plain arcs."""
+    """The flow at the finest costs that fit the solver's arithmetic; its cost is in the units of the plain arcs."""
     for shift in count(0, 4):
         try:
             flow = solve_at(replace(plain, costs=plain.costs >> shift))
@@ -292,17 +292,17 @@ def _dearer_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow
 
 
 def _beyond(taken: LongArray | None) -> LongArray | int:
-    """Units (K,) beyond a window, those below it negative, from (2, steps, K)."""
+    """Units (K,) beyond a window, negative below it, from (2, steps, K)."""
     return 0 if taken is None else taken[0].sum(axis=0) - taken[1].sum(axis=0)
 
 
 def opened(window: Windowed) -> Windowed:
-    """The window as one that holds whatever goes through it."""
+    """The window without bounds; only `most` still limits it."""
     return replace(window, low=np.zeros_like(window.low), high=window.most)
 
 
 def _excess(window: Windowed, factor: int) -> Arcs:
-    """Arcs beyond the window, upwards in steps, and back against what is certain, down to nothing."""
+    """Arcs for units beyond the window: in steps above `high`, and backwards in steps from `low` down to 0."""
     room = np.where(window.most < UNCAPPED, window.most - window.high, UNCAPPED)
     up = _steps(window.tails, window.heads, window.over, room, window.price * factor)
     down = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
@@ -310,7 +310,7 @@ def _excess(window: Windowed, factor: int) -> Arcs:
 
 
 def _steps(tails: IntArray, heads: IntArray, spent: LongArray, left: LongArray, price: int) -> Arcs:
-    """Arcs for `left` (K,) units beyond the `spent` ones, which have used up the cheaper steps: K of each step."""
+    """K arcs per step, for `left` (K,) units beyond the `spent` (K,) ones, which have used up the cheaper steps."""
     units, weights = np.array(EXCESS_STEPS, dtype=np.int64).T[:, :, None]
     room = units - (spent - (units.cumsum(axis=0) - units)).clip(0, units)
     taken = (left - (room.cumsum(axis=0) - room)).clip(0, room)
@@ -337,7 +337,7 @@ class Face:
         return self.low < self.high
 
     def cheapest(self, costs: LongArray) -> Face:
-        """The face of the flows with the least total of these costs (K,) a unit; no cost is negative."""
+        """The face of the flows with the least total of these costs (K,) per unit; no cost is negative."""
         at = np.flatnonzero(self.free)
         if not costs[at].any():
             return self
@@ -360,9 +360,9 @@ def face_of(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow, nodes: in
 
 
 def _optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
-    """The optimal face of a network of which one optimal flow is known, units (K,)."""
-    # The prices of nodes that prove the flow optimal: the shortest distances in the residual network, which then has no
-    # negative cycle, from a source with an arc of cost 0 to every node.
+    """The optimal face of a network, from one optimal flow of units (K,)."""
+    # The node prices that prove the flow optimal: shortest distances in the residual network, which has no negative
+    # cycle, from a source that has an arc of cost 0 to every node.
     prices = _shortest(_residual(arcs, units), nodes)
     tight = arcs.costs + prices[arcs.tails] == prices[arcs.heads]
     more, less = tight & (units < arcs.capacities), tight & (units > arcs.lows)

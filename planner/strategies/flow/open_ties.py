@@ -1,8 +1,8 @@
-"""Of the flows of a face, those that touch the fewest rows, and then have the most even arrivals.
+"""Finds the flows of a face that touch the fewest rows, and among these the flows with the most even arrivals.
 
-A row is touched once, however many of its replicas leave: no flow's costs say that. So flows look for few such rows,
-and integer programs for fewer, or for a proof that there are none. Free arcs and rows that share no nodes are parts:
-each has its own proof, and programs are solved for parts without one.
+A row is touched once, however many of its replicas leave; a flow's costs can't express that. So flows look for few
+touched rows, and integer programs for fewer, or for a proof that no flow touches fewer. Free arcs and rows that share
+no nodes are separate parts. Each part has its own proof, and programs are solved for parts without one.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from planner.model.problem import BoolArray, IntArray, LongArray, drawn, sums_at
 from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TOUCHED_FLOWS, TOUCHED_SHARES
 
-# A row's charge is divided by each number of replicas that may leave it.
+# A row's whole charge: it can be divided by each number of replicas that may leave.
 SHARED = lcm(*range(1, TOUCHED_SHARES + 1))
-# What SciPy says of a program: solved, and without a solution. Columns so near to whole numbers are whole.
+# SciPy's status if a program is solved, and if it has no solution. Columns this near to whole numbers are whole.
 _BEST, _NONE, _WHOLE = 0, 2, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class OpenTies:
-    """The flows of a face, whose first arcs keep replicas where they are, and what is known of rows (M,) they touch.
+    """The flows of a face, whose first K0 arcs keep replicas where they are, and the rows (M,) that they may touch.
 
-    rows (K0,), open_rows (M,) row of each keep arc, and the rows that could stay as they are
-    shares (M,)     no flow takes more replicas from an open row, which is charged SHARED // shares for each
+    rows (K0,), open_rows (M,) row of each keep arc; True for rows that could stay as they are
+    shares (M,)     most replicas that leave an open row, 1 to TOUCHED_SHARES; each is charged SHARED // shares
     charged         the face of the flows with the least charges
     """
 
@@ -51,12 +51,12 @@ class OpenTies:
 
     @cached_property
     def charges(self) -> LongArray:
-        """(M,): what the cheapest flow charges each row: a part's flows touch no fewer rows than their sum says."""
+        """(M,): each row's charge in the cheapest flow. No flow of a part touches fewer rows than their sum says."""
         return self.left(self.charged.units) * (SHARED // self.shares)
 
     @cached_property
     def parts(self) -> tuple[IntArray, IntArray, int]:
-        """The part of each arc (K,), and of each row (M,), and how many there are."""
+        """The part of each arc (K,), the part of each row (M,), and the number of parts."""
         face, at = self.face, np.flatnonzero(self.face.free)
         first, keeps = int(max(face.tails.max(initial=0), face.heads.max(initial=0))) + 1, at[at < len(self.rows)]
         keeps = keeps[self.open_rows[self.rows[keeps]]]
@@ -68,7 +68,7 @@ class OpenTies:
         return part[face.tails], part[first:], parts
 
     def lacking(self, units: LongArray, more: LongArray | int = 0) -> BoolArray:
-        """True for parts that may have flows that touch fewer rows, if each touches so many more than charges say."""
+        """True for parts where fewer rows may be touched, if every flow touches `more` rows than the charges say."""
         _, of_rows, parts = self.parts
         charges, touched = (
             np.bincount(of_rows, each, parts).astype(np.int64) for each in (self.charges, self.left(units) > 0)
@@ -77,19 +77,19 @@ class OpenTies:
         return lacking
 
     def within(self, face: Face, units: LongArray, parts: BoolArray) -> Face:
-        """The flows of the face that are as these units (K,) but for some parts."""
+        """The flows of the face that equal these units (K,) outside of these parts."""
         return replace(face, units=units).fixed(~parts[self.parts[0]])
 
     def keeping(self, face: Face, whole: BoolArray) -> LongArray:
-        """Units (K,) of a flow of the face that takes nothing from these rows (M,)."""
+        """Units (K,) of a flow of the face that keeps all replicas of these rows (M,)."""
         low = face.low.copy()
         low[: len(self.rows)][whole[self.rows]] = 1
         return _flow(face, np.zeros_like(low), low)
 
     def as_few(self, units: LongArray) -> tuple[Face, Face, bool]:
-        """All flows that could touch as few rows as this one, some that surely do, and True if those are all.
+        """All flows that could touch as few rows as these units, some that surely do, and True if both are the same.
 
-        Where charges prove the least, all of them are cheapest.
+        If the charges prove that no flow touches fewer, all flows that touch as few are among the cheapest.
         """
         touched, several = self.left(units) > 0, self.open_rows & (self.shares > 1)
         if self.charges.sum() == SHARED * np.count_nonzero(touched):
@@ -102,10 +102,10 @@ class OpenTies:
         return face, replace(face, low=low), False
 
     def by_flows(self) -> LongArray:
-        """Units (K,) of a flow that touches few rows: each step charges for the rows that it would touch besides.
+        """Units (K,) of a flow that touches few rows: each step charges for further rows that it would touch.
 
-        Where one replica leaves a row, the others may leave for nothing, or it is to stay: each step draws anew which.
-        Nothing else of what is touched is charged: where no more than two could leave, no step touches more.
+        If one replica leaves a row, each step draws whether its others are charged or may leave for nothing. No other
+        touched row is charged, so no step touches more rows if at most two replicas of a row could leave.
         """
         units, rows = self.charged.units, self.rows
         for step in range(TOUCHED_FLOWS):
@@ -125,8 +125,8 @@ class OpenTies:
 def touching_fewest(ties: OpenTies, *, exactly: bool) -> tuple[LongArray, bool]:
     """Units (K,) of a flow that touches few rows, and whether it is known that none touches fewer.
 
-    `exactly`: integer programs look for fewer where flows don't prove that, unless too many arcs are free, or beyond so
-    many nodes of their branches.
+    `exactly`: if flows don't prove that, integer programs look for fewer, with at most PROGRAM_ARCS free arcs and
+    PROGRAM_NODES nodes of branch and bound.
     """
     units = ties.by_flows()
     lacking = ties.lacking(units)
@@ -147,10 +147,10 @@ def touching_fewest(ties: OpenTies, *, exactly: bool) -> tuple[LongArray, bool]:
 
 
 def _all_or_none(ties: OpenTies, part: BoolArray) -> tuple[LongArray | None, bool]:
-    """Units (K,) of a flow that touches as few rows of the one part as charges say, and True if there is none.
+    """Units (K,) of a flow that touches as few rows of the part as the charges say, and True if there is none.
 
-    Such a flow is among the cheapest, and takes all from a row that could lose several replicas or nothing: one column
-    for each row is a far smaller program. Where rows may lose some of their replicas it isn't known.
+    Such a flow is among the cheapest, and a row that could lose several replicas loses all or none of them. So one
+    column per row is enough, a far smaller program. If rows may lose only some replicas, the answer isn't known.
     """
     (of_arcs, of_rows, _), rows, most = ties.parts, ties.rows, len(ties.open_rows)
     keeps = np.flatnonzero((ties.face.free & part[of_arcs])[: len(rows)] & (ties.open_rows & (ties.shares > 1))[rows])
@@ -181,11 +181,11 @@ def _all_or_none(ties: OpenTies, part: BoolArray) -> tuple[LongArray | None, boo
 
 @dataclass(frozen=True, eq=False)
 class TieProgram:
-    """The flows of a face as an integer program: its free arcs (n), then the rows that could stay (m), 1 if touched.
+    """The flows of a face as an integer program: columns are free arcs (n), then open rows (m), 1 if touched.
 
     at (n,)         the free arcs
-    open_rows (m,)  those rows
-    rows (r, n + m) equations and inequalities with `least` and `most` (r,)
+    open_rows (m,)  rows that could stay as they are
+    rows (r, n + m) equations and inequalities, from `least` to `most` (r,)
     """
 
     ties: OpenTies
@@ -198,7 +198,7 @@ class TieProgram:
 
     @staticmethod
     def of_face(ties: OpenTies, face: Face) -> TieProgram:
-        """What goes into each node goes out of it, and a row is touched unless each of its replicas is kept."""
+        """The balance of each node is fixed, and a row is touched unless each of its replicas is kept."""
         at = np.flatnonzero(face.free)
         balance = _balance(face, at)
         keeps = np.flatnonzero(ties.open_rows[ties.rows] & face.free[: len(ties.rows)])
@@ -217,9 +217,9 @@ class TieProgram:
         return np.repeat([0, 1], [len(self.at), len(self.open_rows)])
 
     def touching_fewer(self) -> tuple[LongArray | None, bool]:
-        """Units that touch the fewest rows, None where none touch fewer; False where that isn't known.
+        """Units that touch the fewest rows (None: none touch fewer), and False if that isn't known.
 
-        Only whether a row is touched has to be a whole number: with that decided, the rest is a flow again.
+        Only the columns of rows have to be whole numbers: once they are decided, the rest is a flow.
         """
         than = int(np.count_nonzero(self.ties.left(self.face.units)[self.open_rows]))
         solved = self.solved(self.rows, self.least, self.most, self.is_row, than - 1, self.is_row)
@@ -230,7 +230,7 @@ class TieProgram:
         return self.ties.keeping(self.face, whole), solved.status == _BEST
 
     def more_even(self, arrivals: Arrivals, touched: int, than: int) -> tuple[LongArray | None, bool]:
-        """Units that touch no more rows, with the least sum of squared arrivals, None where none is less than that.
+        """Units that touch no more rows, with the least sum of squared arrivals (None: none has less), True if proven.
 
         Most often the linear program's solution is whole, or there is none, so that no integer program is needed.
         """
@@ -242,7 +242,7 @@ class TieProgram:
             certain + np.bincount(brokers, weights=each[self.at[entering]], minlength=len(certain)).astype(np.int64)
             for each in (face.low, face.high)
         )
-        # Nobody gets more than the root of the sum.
+        # No broker gets more replicas than the square root of the sum.
         further = (np.minimum(high, isqrt(than)) - low).clip(0)
         of = np.repeat(np.arange(len(certain)), further)
         place = np.arange(len(of)) - np.repeat(np.cumsum(further) - further, further)
@@ -272,7 +272,7 @@ class TieProgram:
         return (whole, solved.status == _BEST) if self.holds(whole) else (None, False)
 
     def holds(self, units: LongArray) -> bool:
-        """True where units (K,) are a flow of the face, for all that the solver's rounding says."""
+        """True if units (K,) are a flow of the face, in case the solver's rounding made them none."""
         face, change = self.face, units - self.face.units
         count = int(max(face.tails.max(initial=0), face.heads.max(initial=0))) + 1
         net = sums_at(count, face.tails, change) - sums_at(count, face.heads, change)
@@ -281,7 +281,7 @@ class TieProgram:
     def solved(
         self, rows: Any, least: LongArray, most: LongArray, costs: LongArray, limit: int, integral: IntArray | BoolArray
     ) -> Any:
-        """What SciPy says of the cheapest solution that costs at most so much, with whole numbers in these columns."""
+        """SciPy's result for the cheapest solution that costs at most `limit`, with whole numbers in some columns."""
         low, high = np.zeros(len(costs)), np.ones(len(costs))
         low[: len(self.at)], high[: len(self.at)] = self.face.low[self.at], self.face.high[self.at]
         below = scipy.optimize.LinearConstraint(costs[None], -np.inf, limit)
@@ -290,27 +290,27 @@ class TieProgram:
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Plain arcs (K,): `entering` where a replica arrives at a broker, and `brokers`, which one."""
+    """Plain arcs (K,): `entering` is True if a replica arrives at a broker by the arc; `brokers` are these brokers."""
 
     entering: BoolArray
     brokers: IntArray
 
     def counted(self, units: LongArray) -> LongArray:
-        """(Bt,): the replicas that arrive at each broker, of units on these arcs and more."""
+        """(Bt,): the replicas that arrive at each broker, from units on these arcs and possibly more."""
         entering = np.flatnonzero(self.entering)
         counts = np.bincount(self.brokers[entering], units[entering], minlength=int(self.brokers.max(initial=0)) + 1)
         return counts.astype(np.int64)
 
 
 def _flow(face: Face, costs: LongArray, low: LongArray) -> LongArray:
-    """Units (K,) of a flow of the face, none less than `low` (K,), with the least total of these costs (K,) a unit."""
+    """Units (K,) of a flow of the face, at least `low` (K,), with the least total of these costs (K,) per unit."""
     at, units = np.flatnonzero(face.free), face.units.copy()
     units[at] = cheapest(Arcs(face.tails[at], face.heads[at], face.high[at], costs[at], low[at]), units[at])
     return units
 
 
 def _balance(face: Face, at: IntArray) -> Any:
-    """(nodes, n): what goes out of each node, less what goes into it, of these arcs (n,)."""
+    """(nodes, n): each node's units out minus units in, for each of these arcs (n,)."""
     nodes, numbers_ = np.unique(np.concatenate([face.tails[at], face.heads[at]]), return_inverse=True)
     arcs, signs = np.tile(np.arange(len(at)), 2), np.repeat([1, -1], len(at))
     return scipy.sparse.coo_matrix((signs, (numbers_.ravel(), arcs)), shape=(len(nodes), len(at))).tocsr()
@@ -319,7 +319,7 @@ def _balance(face: Face, at: IntArray) -> Any:
 def _solved(
     rows: Any, least: LongArray, most: LongArray, low: Any, high: Any, costs: Any, integral: Any, *further: Any
 ) -> Any:
-    """What SciPy says of a program with rows from least to most, and columns from low to high."""
+    """SciPy's result for a program with rows from least to most, and columns from low to high."""
     return scipy.optimize.milp(
         costs,
         integrality=integral,

@@ -1,4 +1,4 @@
-"""The placement of a layout by one min-cost flow, and the flow as replica lists: which partition gets which broker."""
+"""Places the rows of a layout by one min-cost flow, and turns the flow into replica lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, min_cost_flow, priced_network
 from planner.strategies.flow.layout import Layout, Network, windowed
 
-# The solver takes hundreds of megabytes of its own for more.
+# For more nodes, the solver takes hundreds of megabytes.
 _MANY_NODES = 1_000_000
 
 
@@ -22,7 +22,7 @@ _MANY_NODES = 1_000_000
 class Placed:
     """Replicas of the rows that may move (M, W) as brokers of the problem, and the flow that chose them.
 
-    `ties_proven`: of the flows that cost the same none is better by the second objectives.
+    `ties_proven`: no flow of the same cost is better by the second objectives.
     """
 
     chosen: IntArray
@@ -35,14 +35,14 @@ class Placed:
 def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | None = None) -> Placed:
     """The cheapest placement at the least excess over the windows; costs come first unless `rebalance` is `all`.
 
-    Rows of the mask `own` (M,) have an arc to each broker from the start.
-    InfeasibleError where no assignment keeps the replication factors on the target brokers.
+    Rows of the mask `own` (M,) have an arc to each broker from the start. InfeasibleError if no assignment keeps the
+    replication factors on the target brokers.
     """
     own = np.zeros(len(layout.rows), dtype=bool) if own is None else own
     windows = windowed(layout, wanted)
     while True:
         network = Network.of(layout, own)
-        # Bytes come before windows where little may move, and rows with arcs of their own can't be condensed.
+        # Unless `rebalance` is `all`, bytes come before windows. Rows with their own arcs can't be condensed.
         solved = None
         if problem.rebalance == "all" and not own.any():
             solved = condensed_network.solve(layout, network, windows) or priced_network.solve(layout, network, windows)
@@ -73,7 +73,7 @@ def _why_infeasible(problem: Problem, layout: Layout) -> str:
 
 
 def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:
-    """(M, Bt): True where rows of replicas (M, W), as brokers of the problem, lie on a broker of the flow."""
+    """(M, Bt): True if a row of replicas (M, W), as brokers of the problem, has one on a broker of the flow."""
     on = np.zeros((len(chosen), len(layout.targets)), dtype=bool)
     rows, slots = np.nonzero(chosen >= 0)
     on[rows, layout.here[chosen[rows, slots]]] = True
@@ -88,7 +88,7 @@ def copied(problem: Problem, layout: Layout, chosen: IntArray) -> int:
 
 
 def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
-    """The windows with those of counts widened to contain a placement, where they couldn't all hold."""
+    """The windows; those of counts are widened to contain a placement, if it couldn't meet them all."""
     topic_units, broker_units = placed.solved.through
     here = np.argsort(layout.order)
     cells = (topic_units.reshape(layout.fixed_cells.shape) + layout.fixed_cells)[:, here]
@@ -99,7 +99,7 @@ def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
 
 
 def as_wide(window: LongArray, held: LongArray) -> LongArray:
-    """The window (2, …), widened to contain what is held (…)."""
+    """The window (2, …), widened to contain `held` (…)."""
     return np.stack([np.minimum(window[0], held), np.maximum(window[1], held)])
 
 
@@ -108,8 +108,8 @@ def deal(
 ) -> tuple[IntArray, BoolArray]:
     """Replicas (M, width) as brokers of the problem, padded with -1, and the rows that got too few (M,).
 
-    decided (2, K): (row, broker) pairs that are settled; entered (M, G): newcomers a row has in each group;
-    arriving (T, Bt): newcomers of a topic that each broker takes.
+    decided (2, K): (row, broker) pairs that are settled; entered (M, G): replicas of a row that enter each group;
+    arriving (T, Bt): replicas of a topic that each broker takes.
     """
     kept = sums_at(entered.shape, (decided[0], layout.groups[decided[1]]))
     several = bool(((entered > 0) & (entered + kept > 1)).any())
@@ -124,7 +124,7 @@ def deal(
 
 
 def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
-    """One newcomer a (row, group) at most, that holds nothing else of the row: the emptiest of the pool takes it."""
+    """At most one entering replica per (row, group), and no other there: the group's emptiest broker takes it."""
     rows, groups = np.nonzero(entered)
     load = np.bincount(decided[1], weights=layout.size_bytes[decided[0]], minlength=len(layout.targets)).tolist()
     left = arriving.tolist()
@@ -135,7 +135,7 @@ def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving:
     taken = np.empty(len(rows), dtype=np.int32)
     topics, sizes = layout.topics[rows], layout.size_bytes[rows]
     order = np.lexsort((groups, rows, -sizes))
-    # Lists of Python's own: of so few brokers at once arrays take several times as long.
+    # Python lists, because for so few brokers at a time arrays take several times as long.
     of_rows = zip(*(each[order].tolist() for each in (topics, groups, sizes)), strict=True)
     for at, (topic, group, size) in zip(order.tolist(), of_rows, strict=True):
         brokers = roomy[topic, group]
@@ -149,12 +149,12 @@ def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving:
 
 
 def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
-    """Several replicas a (row, group): a bipartite flow finds different brokers for each, none that the row has."""
+    """For several replicas per (row, group): a bipartite flow finds different brokers, none of which the row is on."""
     entering = np.flatnonzero(entered.sum(axis=1))
     if not len(entering):
         return np.zeros((2, 0), dtype=np.int32)
-    # A pair (place in `entering`, broker) may be dealt where the row enters the broker's group, the topic has room on
-    # the broker, and the row isn't on it already.
+    # A pair (place in `entering`, broker) may be dealt if the row enters the broker's group, the topic has room on the
+    # broker, and the row isn't on it already.
     may_deal = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)
     place = np.full(len(layout.rows), -1, dtype=np.int64)
     place[entering] = np.arange(len(entering))

@@ -1,12 +1,12 @@
-"""The condensed network where loads have prices, and brokers only a few different ones: empty new brokers, say.
+"""The condensed network for priced loads if brokers have only a few different prices, for example empty new brokers.
 
-What a row pays depends on the price of the broker that it enters. So each (topic, broker) has a node, from which its
+A row's cost depends on the price of the broker that it enters. So each (topic, broker) has a node, from which its
 replicas leave by arcs to the pools of each price. Replicas of equal cost share an arc. All else is as in
-`condensed_network`, and as exact: the flow is a relaxation, and its optimum is the optimum wherever its newcomers can
-be given to rows again. Topics for which that fails are laid out in full. So are topics with rows that lack replicas, or
+`condensed_network`, and as exact: the flow is a relaxation, and its optimum is exact if its entering replicas can be
+assigned to rows again. Topics for which that fails are laid out in full. So are topics with rows that lack replicas, or
 that have some on brokers which are cheaper to enter than others.
 
-Of 50,000 rows on 90 brokers this takes 2 s of CPU, the full network 12 s.
+For 50,000 rows on 90 brokers this takes 2 s of CPU; the full network takes 12 s.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from planner.strategies.work_limits import (
 
 @dataclass(frozen=True, eq=False)
 class _Classes:
-    """The prices of brokers, C in all, the dearest to enter first.
+    """The C prices of brokers, the dearest to enter first.
 
-    of_group (G,) of each group · sample (C,) a group of each · groups (R, C) the group of each in a rack, -1: none
+    of_group (G,) price of each group · sample (C,) a group of each · groups (R, C) each rack's group of each, -1: none
     """
 
     of_group: IntArray
@@ -52,7 +52,7 @@ class _Classes:
 
     @staticmethod
     def of(layout: Layout) -> _Classes | None:
-        """The prices of a layout; None where they are too many."""
+        """The prices of a layout; None if there are more than PRICE_CLASSES."""
         sample: list[int] = []
         of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
         for group, column in enumerate(layout.enter_costs.T):
@@ -70,10 +70,10 @@ class _Classes:
 
 @dataclass(frozen=True, eq=False)
 class _Leaving:
-    """What may leave to brokers of one price: K replicas of today by (topic, broker) and cost, and their N arcs.
+    """The replicas that may leave for brokers of one price: K replicas by (topic, broker) and cost, and their N arcs.
 
     at (K,) places among the condensed replicas · arc_of (K,) number of each one's arc
-    cells, capacities, costs (N,) of the arcs; those without capacity are cut
+    cells, capacities, costs (N,) of the arcs; `_leave` drops those without capacity
     """
 
     at: IntArray
@@ -84,7 +84,7 @@ class _Leaving:
 
     @staticmethod
     def of(cells: LongArray, costs: LongArray, turns: IntArray, spare: LongArray) -> _Leaving:
-        """Replicas in their cells (K,): of each cell the cheapest, as many as it can spare; of those alike by turns."""
+        """Replicas (K,) by cell. As many as a cell can spare may leave, the cheapest first; `turns` breaks ties."""
         order = np.lexsort((turns, costs, cells))
         cells, costs = cells[order], costs[order]
         rank = np.arange(len(cells)) - np.searchsorted(cells, cells)
@@ -94,7 +94,7 @@ class _Leaving:
         return _Leaving(order, arc_of, cells[first], capacities, costs[first])
 
     def chosen(self, units: LongArray, used: BoolArray) -> tuple[IntArray, BoolArray]:
-        """Replicas that leave, as many as the arcs (N,) say, of those not used (K,); and the arcs that lack some."""
+        """The unused replicas that leave, as many as `units` (N,) says; and the arcs (N,) that have too few."""
         taken = used[self.at]
         order = np.lexsort((taken, self.arc_of))
         rank = np.arange(len(order)) - np.searchsorted(self.arc_of, self.arc_of)
@@ -108,9 +108,9 @@ def solve(
 ) -> min_cost_flow.Flow | None:
     """The cheapest flow of the full network within its windows of topics and of brokers.
 
-    None where there is none, on small and on vast clusters, where there are too many prices, where too little can be
-    condensed, or where some topic still fails after CONDENSED_ROUNDS.
-    No row may have arcs of its own to every broker.
+    None if there is no flow, on small and on vast clusters, if there are too many prices, if too little can be
+    condensed, or if some topic still fails after CONDENSED_ROUNDS. No row may have its own arcs to brokers
+    (`Network.own`).
     """
     small, vast = len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT, len(layout.rows) > CONDENSED_ROWS
     if small or vast or not attainable(layout, windows[0]) or (classes := _Classes.of(layout)) is None:
@@ -137,7 +137,7 @@ def solve(
 
 
 class _Condensed:
-    """The network with these topics in full (T,)."""
+    """The condensed network with the topics `full` (T,) laid out in full."""
 
     def __init__(
         self,
@@ -156,12 +156,12 @@ class _Condensed:
         self._at = np.nonzero(stays)
         self._cells = layout.topics[self._at[0]].astype(np.int64) * nodes.brokers + layout.home[self._at]
         held = np.bincount(self._cells, minlength=nodes.topics * nodes.brokers).reshape(nodes.topics, nodes.brokers)
-        # What each (topic, broker) can spare, and what it must give away; how much it must and may take.
+        # What each (topic, broker) can spare and must give away; below 0: what it must and may take.
         self._held, self._spare = held, np.where(full[:, None], 0, held - bounds)
         self._stays = stays
 
     def solved(self) -> tuple[Solved, BoolArray] | None:
-        """What the flow says, and topics whose newcomers can't be given to rows (T,); None where there is no flow."""
+        """The solution, and topics (T,) whose entering replicas don't fit the rows; None if there is no flow."""
         nodes, layout = self._nodes, self._layout
         spare, must = (each.ravel().clip(min=0) for each in self._spare)
         leaving = list(self._leaving(spare))
@@ -185,8 +185,8 @@ class _Condensed:
         supplies[brokers] = self._held.sum(axis=0)
         supplies[nodes.sink + 1 : first_cell] = self._large.supplies
         supplies[nodes.sink] = -int(layout.factors.sum())
-        # A replica that changes racks costs 1 more; together that is less than the smallest difference of other costs.
-        # Costs are whole multiples of a power of two at most prices: rounded down by those bits they are exact.
+        # A replica that changes racks costs 1 more; all these together cost less than the smallest difference of other
+        # costs. At most prices, costs are multiples of a power of two: rounding down by its bits is exact.
         costs = np.concatenate([plain.costs, self._large.arcs.costs])
         every, factor = int(np.bitwise_or.reduce(costs, initial=0)), int(spare[sending].sum()) + 1
         shift = max((every & -every).bit_length() - 1, 0)
@@ -203,16 +203,16 @@ class _Condensed:
         return self._read(flow.units, leaving, left, (taking, taken), shift)
 
     def _leaving(self, spare: LongArray) -> Iterator[_Leaving]:
-        """What may leave to brokers of each price."""
+        """The replicas that may leave for brokers of each price."""
         rows, slots = self._at
         keep = np.broadcast_to(self._layout.keep_costs, self._layout.home.shape)[rows, slots]
-        # Of one row's replicas another one each time comes first, or tied rows would lose all of theirs.
+        # Each row starts with a different slot; otherwise tied rows would lose all their replicas.
         turns = (slots - rows) % self._layout.home.shape[1]
         for group in self._classes.sample.tolist():
             yield _Leaving.of(self._cells, self._layout.enter_costs[rows, group] - keep, turns, spare)
 
     def _leave(self, leaving: _Leaving, at: int, cell_nodes: LongArray, first_hub: int) -> min_cost_flow.Arcs:
-        """Arcs to the pools of a price in the broker's rack, or to its hub where that rack has no such brokers."""
+        """Arcs to the pool of a price in the broker's rack, or to the price's hub if that rack has no such brokers."""
         used = np.flatnonzero(leaving.capacities)
         topics, brokers = np.divmod(leaving.cells[used], self._nodes.brokers)
         groups = self._classes.groups[self._layout.racks[brokers], at]
@@ -221,7 +221,7 @@ class _Condensed:
         return min_cost_flow.arcs(cell_nodes[leaving.cells[used]], heads, leaving.capacities[used], leaving.costs[used])
 
     def _through_hubs(self, first_hub: int) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs]:
-        """Between the racks of a topic and price: no more than rows may lose in one, and have room for in the other."""
+        """Between a topic's racks at a price: at most what rows may lose in one and have room for in the other."""
         layout, nodes = self._layout, self._nodes
         topics, groups = np.nonzero(np.broadcast_to(~self._full[:, None], (nodes.topics, nodes.racks)))
         pools = nodes.pool(topics, groups)
@@ -259,7 +259,7 @@ class _Condensed:
         return large.added(replace(condensed, entered=entered), units), failed | lacking
 
     def _given_back(self, solved: Solved, newcomers: LongArray) -> tuple[IntArray, BoolArray]:
-        """Newcomers of each row in each group (M, G), and the topics whose newcomers the rack rule leaves over (T,)."""
+        """Each row's entering replicas per group (M, G); topics (T,) with some that the rack rule lets no row take."""
         layout, classes = self._layout, self._classes
         kept, count = per_rack(layout, *np.nonzero(solved.stays)), len(classes.sample)
         rows, prices = np.nonzero(newcomers)

@@ -1,21 +1,21 @@
 """The choice among the cheapest placements: fewest leaders changed, then fewest partitions touched, then even arrivals.
 
-Each objective is a flow of its own over the arcs that all objectives before it leave free (see `min_cost_flow.Face`):
+Each objective is another flow over the arcs that all objectives before it leave free (see `min_cost_flow.Face`):
 
-1. Partitions whose leader loses its replica; the preferred leader counts where nobody leads. One unit a partition, on
-   the arc by which that broker keeps its replica: exact. Where `rebalance` is `none` or `racks` this comes before the
-   windows of replicas: nobody loses a leader so that counts come out more even.
-2. Partitions that gain or lose a replica. That is a charge on a partition, however many of its replicas leave, which no
-   flow has. A partition that could lose k of its replicas is charged 1/k for each of them, which is never more than the
-   charge: where the flow's total, rounded up, is met, nothing is better. Else `open_ties` looks for better ones.
-3. The sum of the squares of the replicas that arrive at each broker. What arrives goes through a node of its own and on
-   by arcs that cost 1, 3, 5 and so on, whose sum is the square. A topic's window on a broker limits what stays there
-   and what arrives together. Where that window limits nothing that the objectives above left open, both go past it,
-   and the result is exact. Elsewhere what stays is kept as it is, and what arrives has the rest of the window; a flow
-   past all these windows is a bound.
+1. Partitions whose leader loses its replica; if there is no leader, the preferred leader counts. The cost is one unit
+   per partition, saved on the arc by which that broker keeps its replica, so the result is exact. If `rebalance` is
+   `none` or `racks`, this comes before the windows of replicas: no leader changes to make counts more even.
+2. Partitions that gain or lose a replica. A flow can't charge a partition once, however many of its replicas leave. So
+   a partition that could lose k replicas is charged 1/k for each of them, which is never more than the whole charge.
+   If a flow touches no more partitions than its total, rounded up, none is better. Else `open_ties` searches further.
+3. The sum of the squares of the replicas that arrive at each broker. Arriving replicas go through a separate node and
+   on by arcs that cost 1, 3, 5 and so on, whose sum is the square. A topic's window on a broker limits the sum of
+   staying and arriving replicas. If that window limits nothing that the objectives above left open, both bypass it,
+   and the result is exact. Otherwise the staying replicas are fixed, and the arriving ones have the rest of the
+   window; a flow that bypasses all these windows is then a bound.
 
-An aim that the user names before `leaders_changed` comes first: bytes across racks where racks are enforced, as a cost
-on the arc by which a partition enters a rack. The others can't be added up and are chosen by among the candidates.
+If the user names bytes across racks before `leaders_changed` and racks are enforced, they come first, as a cost on the
+arc by which a partition enters a rack. Other aims can't be added up; they only choose among the candidates.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from planner.strategies.flow.open_ties import SHARED, Arrivals, OpenTies, TiePro
 from planner.strategies.flow.placement import Placed, deal, place
 from planner.strategies.work_limits import ARRIVAL_STEPS, PROGRAM_ARCS, TOUCHED_SHARES
 
-# Whole bytes as costs are cut to so many bits.
+# Costs in bytes are cut to so many bits.
 _COST_BITS = 30
 
 
 def leaders_today(problem: Problem) -> IntArray:
-    """(P,): the leader of each partition, the preferred one where there is none; or the broker that replaces it."""
+    """(P,): the leader of each partition, or its preferred leader if it has none; or the broker that replaces it."""
     leaders = problem.copied_from
     return taken_over(problem, leaders[:, None])[:, 0]
 
 
 def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False) -> Placed:
-    """The best placement by the objectives of all with the same cost; `exactly`: by programs, where they are small."""
+    """The best placement by the objectives at the same cost; `exactly`: by integer programs too, if they are small."""
     while True:
         units, proven = _Face.of(problem, layout, placed).best(exactly=exactly)
         if (units == placed.solved.units).all():
@@ -58,7 +58,7 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *
             through = (cells.ravel(), cells.sum(axis=0))
             solved = replace(placed.solved, units=units, through=through)
             return replace(placed, chosen=chosen, solved=solved, ties_proven=proven)
-        # Partitions that the pools' brokers can't be dealt to get arcs of their own.
+        # Partitions that can't be dealt brokers from the pools get their own arcs to brokers.
         own = undealt.copy()
         own[placed.network.own[0]] = True
         placed = place(problem, layout, wanted, own)
@@ -66,7 +66,7 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *
 
 @dataclass(frozen=True, eq=False)
 class _Face:
-    """The cheapest flows of a layout's network, with what objectives are made of."""
+    """The cheapest flows of a layout's network, and the data that the objectives need."""
 
     problem: Problem
     layout: Layout
@@ -87,7 +87,7 @@ class _Face:
         return _Face(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
 
     def best(self, *, exactly: bool) -> tuple[LongArray, bool]:
-        """Units (K,) on the plain arcs of the best flow by all objectives in their order; True where none is better."""
+        """Units (K,) on the plain arcs of the best flow by all objectives in order; True if it is proven best."""
         now = self._exact_bytes()
         aims = list(self.problem.aims)
         before = aims[: aims.index("leaders_changed")] if "leaders_changed" in aims else aims
@@ -104,7 +104,7 @@ class _Face:
             return units, exactly and fewest
         arrivals, network = self._arrivals(len(units)), self.placed.network
         squares = int((arrivals.counted(units) ** 2).sum())
-        # No flow that may touch as few has a lesser sum than one in which all that stays goes past the windows.
+        # A bound for every flow that may touch as few rows: the least sum if all staying replicas bypass the windows.
         cells, keeps = _Cells.of(network, as_few, past=True), np.flatnonzero(as_few.free[: network.ends[0]])
         least = _spread(network, as_few, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
         if squares <= least:
@@ -115,9 +115,9 @@ class _Face:
         return units if more_even is None else more_even[: len(units)], fewest and even
 
     def _open_ties(self) -> OpenTies:
-        """The flows of this face, and rows that they could leave as they are.
+        """The flows of this face, and the rows that they could leave as they are.
 
-        Rows that lose a replica in all of its flows are touched whatever else they lose.
+        A row that loses a replica in every flow is touched anyway, so it isn't one of them.
         """
         layout, network, face = self.layout, self.placed.network, self.face
         rows, count, ends = network.keep[0], len(layout.rows), network.ends
@@ -125,7 +125,7 @@ class _Face:
         gone = np.bincount(rows[face.high[: len(rows)] == 0], minlength=count) > 0
         held = (self.problem.replicas[layout.rows] >= 0).sum(axis=1)
         stays = ((layout.home >= 0) & ~layout.replaced).sum(axis=1)
-        # Where all could stay, as many leave as enter other brokers.
+        # If all of a row's replicas could stay, as many leave as enter other brokers.
         into = np.concatenate([network.enter[0], network.own[0]])
         least, most = (sums_at(count, into, each[ends[0] : ends[2]]) for each in (face.low, face.high))
         open_rows = (held == layout.factors) & (stays == held) & (leaving > 0) & ~gone & (least == 0)
@@ -135,18 +135,18 @@ class _Face:
         return OpenTies(face, rows, open_rows, shares, charged)
 
     def _arrivals(self, count: int) -> Arrivals:
-        """The plain arcs (K,) by which replicas arrive."""
+        """The plain arcs (K,) on which replicas arrive."""
         layout, network = self.layout, self.placed.network
         taken, ends = layout.replaced[np.nonzero(layout.home >= 0)], network.ends
         entering, brokers = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int32)
-        # What enters a pool goes on by an arc from there.
+        # A replica that enters a pool arrives by an arc from the pool.
         entering[: len(taken)], entering[ends[1] : ends[3]] = taken, True
         brokers[: len(taken)] = network.keep[1]
         brokers[ends[1] : ends[3]] = np.concatenate([network.own[1], network.arrive[1]])
         return Arrivals(entering, brokers)
 
     def _within_windows(self) -> _Face:
-        """The least excess over the windows that were open so far."""
+        """The flows with the least excess over the windows, which were open so far."""
         network, windowed = self.placed.network, self.placed.windowed
         low, high = (each[: len(network.arcs.tails)] for each in (self.face.low, self.face.high))
         plain = replace(network.arcs, lows=low, capacities=high, costs=np.zeros_like(low))
@@ -156,13 +156,13 @@ class _Face:
         return replace(self, face=face_of(plain, windowed, solved, len(network.supplies)))
 
     def _cheapest(self, costs: LongArray) -> _Face:
-        """With costs (K,) of the plain arcs."""
+        """The flows with the least total of these costs (K,) of the plain arcs."""
         every = np.zeros(len(self.face.units), dtype=np.int64)
         every[: len(costs)] = costs
         return replace(self, face=self.face.cheapest(every))
 
     def _exact_bytes(self) -> _Face:
-        """The fewest bytes to the byte, where the flow's costs were coarser."""
+        """The flows with the exact fewest bytes, if the solver's costs were coarser."""
         layout, network, shift = self.layout, self.placed.network, self.placed.solved.shift
         finer = self._cheapest(network.arcs.costs & ((1 << shift) - 1)) if shift else self
         if layout.cost_unit_bytes == 1:
@@ -171,7 +171,7 @@ class _Face:
         return finer._cheapest(self._unless_kept(layout.copy_bytes % layout.cost_unit_bytes, stays))
 
     def _crossing(self) -> LongArray:
-        """Bytes that are copied from a leader in another rack, where the flow knows the racks."""
+        """(K,): bytes that are copied from a leader in another rack; 0 if racks don't matter."""
         problem, layout, network = self.problem, self.layout, self.placed.network
         costs = np.zeros(len(network.arcs.tails), dtype=np.int64)
         if not problem.racks_matter:
@@ -188,14 +188,14 @@ class _Face:
         return costs
 
     def _leaders_dropped(self) -> LongArray:
-        """1 on every way but that by which the leader's broker keeps its replica; a row takes as many in any case."""
+        """Cost 1 on a row's arcs, 0 if its leader's broker keeps its replica; a row's units have a fixed sum."""
         layout = self.layout
         leaders = layout.here[leaders_today(self.problem)[layout.rows]]
         rows, brokers = self.placed.network.keep
         return self._unless_kept(np.ones(len(layout.rows), dtype=np.int64), leaders[rows] == brokers)
 
     def _unless_kept(self, charges: LongArray, kept: BoolArray) -> LongArray:
-        """(K,): each row's charge (M,) for every replica but those on the keep arcs of the mask."""
+        """(K,): each row's charge (M,) on its arcs, except on the keep arcs of the mask."""
         network = self.placed.network
         costs = np.zeros(len(network.arcs.tails), dtype=np.int64)
         ends = network.ends
@@ -206,12 +206,12 @@ class _Face:
 
 
 def _even_arrivals(network: Network, face: Face) -> tuple[LongArray, bool]:
-    """Units (K,) of a flow of the face with even arrivals; True where none has a lesser sum of their squares."""
+    """Units (K,) of a flow of the face with even arrivals; True if none has a smaller sum of their squares."""
     units = face.units[: len(network.arcs.tails)]
     cells, ends = _Cells.of(network, face), network.ends
     if not face.free[ends[1] : ends[3]].any():
         return units, True
-    # Kept replicas go to the broker past windows that limit nothing; the others stay as they are.
+    # Kept replicas bypass windows that limit nothing, straight to the broker; the others are fixed.
     keeps = np.flatnonzero(face.free[: ends[0]])
     keeps = keeps[past := cells.slack[cells.of_keep[keeps]]]
     others, solved, _ = _spread(network, face, cells, keeps)
@@ -222,12 +222,12 @@ def _even_arrivals(network: Network, face: Face) -> tuple[LongArray, bool]:
 
 
 def _spread(network: Network, face: Face, cells: _Cells, keeps: IntArray) -> tuple[IntArray, LongArray, int]:
-    """The other plain arcs that are free, the units of the flow with the least squares on these keep arcs, those, and
-    further arcs, and the sum of the squares.
+    """The free plain arcs other than keep arcs, the units with the least squares (on these keep arcs, on those arcs,
+    then on further arcs), and the sum of the squares.
     """
     layout, plain, ends = network.layout, len(network.arcs.tails), network.ends
     others = np.flatnonzero(face.free[ends[0] : plain]) + ends[0]
-    # From the cells to the nodes of what arrives at their brokers, from there to the brokers, and on to the sink.
+    # From the cells to their brokers' nodes of arriving replicas, from there to the brokers, and on to the sink.
     at = np.flatnonzero(cells.high > 0)
     into = (layout.first_cell + at, layout.sink + 1 + at % len(layout.targets))
     steps, stepped = _steps(layout, cells, len(network.supplies))
@@ -246,10 +246,10 @@ def _spread(network: Network, face: Face, cells: _Cells, keeps: IntArray) -> tup
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """What (topic, broker) and brokers hold: T·Bt cells, flat, and Bt brokers.
+    """The replicas of (topic, broker) and of brokers: T·Bt cells, flat, and Bt brokers.
 
-    of_keep (K,) cell of each keep arc · slack (T·Bt,) True where the window limits nothing
-    low, high, now (T·Bt,) what may arrive and what does · broker_low, broker_high, held (Bt,) in all
+    of_keep (K,) cell of each keep arc · slack (T·Bt,) True if the window limits nothing
+    low, high, now (T·Bt,) least, most and current arrivals · broker_low, broker_high, held (Bt,) the same of all units
     """
 
     of_keep: IntArray
@@ -263,12 +263,12 @@ class _Cells:
 
     @property
     def steps(self) -> int:
-        """By how many replicas arrivals may differ: with as many arcs of rising cost, costs are squares."""
+        """The replicas by which arrivals may vary: with as many arcs of rising cost, costs are exact squares."""
         return int((self.high - self.low).sum())
 
     @staticmethod
     def of(network: Network, face: Face, *, past: bool = False) -> _Cells:
-        """The cells of a face, which limits what its flows may carry; `past`: whatever stays, not what stays now."""
+        """The cells within a face's limits; `past`: with limits for any staying replicas, not for those of now."""
         layout = network.layout
         count, brokers = layout.topic_count * len(layout.targets), len(layout.targets)
         of_keep = layout.topics[network.keep[0]].astype(np.int64) * brokers + network.keep[1]
@@ -299,7 +299,7 @@ class _Cells:
 
 
 def _through(face: Face, plain: int, cells: int, brokers: int) -> tuple[LongArray, ...]:
-    """What may go through each cell and through each broker: inside the windows, and beyond them."""
+    """The least and most units through each cell and through each broker: inside the windows, and beyond them."""
     steps = len(EXCESS_STEPS)
     low, high = face.low[plain:], face.high[plain:]
     inside = cells + brokers
@@ -320,7 +320,7 @@ def _arcs(face: Face, at: IntArray, heads: IntArray) -> min_cost_flow.Arcs:
 
 
 def _steps(layout: Layout, cells: _Cells, first: int) -> tuple[min_cost_flow.Arcs, LongArray]:
-    """Arcs of rising cost from what arrives at a broker to the broker, and what they carry."""
+    """Arcs of rising cost from a broker's node of arriving replicas to the broker, and the units that they carry."""
     least, most, now = (
         each.reshape(-1, len(layout.targets)).sum(axis=0) for each in (cells.low, cells.high, cells.now)
     )
@@ -328,7 +328,7 @@ def _steps(layout: Layout, cells: _Cells, first: int) -> tuple[min_cost_flow.Arc
     counts = 1 + -(-(most - least) // width)
     brokers = np.repeat(np.arange(len(least)), counts)
     number = np.arange(len(brokers)) - np.repeat(np.cumsum(counts) - counts, counts) - 1
-    # The first arc of each is for what arrives in any case.
+    # The first arc of each broker is for the replicas that arrive in any case.
     begin = np.where(number < 0, 0, least[brokers] + number * width[brokers])
     end = np.where(number < 0, least[brokers], np.minimum(begin + width[brokers], most[brokers]))
     carried = (now[brokers] - begin).clip(0, end - begin)

@@ -1,10 +1,10 @@
 """The choice among equally cheap placements: fewer leaders and partitions changed, and copies within racks.
 
-Where only counts have windows, flows choose (see `second_objectives`), and exchanges then bring copies into the racks
-that they come from. With windows of bytes, exchanges do all of it as well as they can. Rows of a topic change places
-where that costs nothing, keeps every count and takes no load further outside its window. An exchange gains where a
-leader keeps its replica, where a partition stays as it is, or where bytes come from a broker of the same rack. Whether
-leaders or racks come first is up to the user (`sweep.aims`).
+If only counts have windows, flows choose (see `second_objectives`), and exchanges then move copies into the racks that
+they are copied from. With windows of bytes, exchanges do all of it as well as they can. Rows of a topic exchange
+brokers if that costs nothing, keeps every count, and takes no load further outside its window. An exchange gains if a
+leader keeps its replica, if a partition stays as it is, or if bytes are copied from a broker of the same rack. The user
+decides whether leaders or racks come first (`sweep.aims`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.local_search_state import SearchPlacement, further, going, of_layout
 from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
-# Gains below this are none.
+# Gains below the first count as none; the second is the gain of a move that isn't allowed.
 _NOTHING, _NEVER = 1e-12, -np.inf
-# What the aim that comes first is worth against a partition that stays as it is, and that against all of the other aim.
+# The worth of the first aim, of a partition that stays as it is, and of the whole other aim.
 _FIRST, _SECOND, _LAST = 1e6, 1.0, 1e-3
 
 
@@ -35,10 +35,10 @@ _FIRST, _SECOND, _LAST = 1e6, 1.0, 1e-3
 class Ties:
     """For each row (M,): the broker that leads it (-1: none), the rack it is copied from, and its bytes.
 
-    `broker_racks` (Bt,) are the racks that brokers are in, whether or not the rack rule is enforced. `per_leader` and
-    `per_byte` are what a leader that stays, and a byte copied within a rack, are worth. `pinned` (M, Bt) are replicas
-    on brokers that replace others, which take over one to one; None: there are none. `per_touched` is what a partition
-    is worth that keeps all it has; with `copies_only` nothing but copies changes places with copies.
+    `broker_racks` (Bt,) are the brokers' racks, whether or not the rack rule is enforced. `per_leader`, `per_byte` and
+    `per_touched` are the worth of a leader that stays, of a byte copied within a rack, and of a partition that keeps
+    all its replicas. `pinned` (M, Bt) are replicas on brokers that replace others one to one; None: there are none.
+    With `copies_only`, copies exchange brokers only with copies.
     """
 
     leaders: IntArray
@@ -53,14 +53,14 @@ class Ties:
 
 
 def ties(problem: Problem, layout: Layout) -> Ties | None:
-    """The worth of leaders and racks by the problem's aims; None without such an aim, or for too large a placement."""
+    """The worth of leaders and racks by the problem's aims; None without such an aim, or for large placements."""
     aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
     if not aims or not 0 < len(layout.rows) * len(layout.targets) <= TIE_CELLS:
         return None
     source = problem.copied_from[layout.rows]
     led = leaders_today(problem)[layout.rows]
     leaders = np.where(led >= 0, layout.here[led], -1)
-    # A broker that leaves is copied from all the same, at best by one of its own rack.
+    # A leaving broker is still copied from, best by a broker of its rack.
     racks, on = problem.broker_racks[source], problem.broker_racks[layout.targets]
     per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.copy_bytes.sum()))
     per_leader = _worth(aims, "leaders_changed")
@@ -71,9 +71,9 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
 def settled(
     problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False
 ) -> tuple[IntArray, bool]:
-    """A flow's placement (M, W) with its ties broken, where counts are all that has windows; True if none is better.
+    """A flow's placement (M, W) with its ties broken, if only counts have windows; True if none is better.
 
-    `exactly`: integer programs look for better ones, where these are small.
+    `exactly`: integer programs look for better ones, if they are small.
     """
     if not len(layout.rows):
         return placed.chosen, True
@@ -81,12 +81,12 @@ def settled(
     by = ties(problem, layout)
     if by is None or not by.per_byte:
         return placed.chosen, placed.ties_proven
-    # Doubled, or an empty partition would cost as much as one of a byte.
+    # Doubled, so that an empty partition costs less than a partition of one byte.
     costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
     search = of_layout(layout, widened(layout, wanted, placed), costs, ByteLoads.none(layout))
     placement = SearchPlacement(search, on_brokers(layout, placed.chosen))
     settle(placement, (after := after_flows(problem, by)))
-    # Exchanges of copies for copies change nothing of what is proven; bytes across racks that come first may.
+    # Exchanges of copies for copies keep what is proven; exchanges for bytes across racks that come first may not.
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width), placed.ties_proven and after.copies_only
 
 
@@ -102,7 +102,7 @@ def settle(placement: SearchPlacement, by: Ties) -> None:
         for here, there in combinations(range(placement.on.shape[1]), 2):
             if gainful[here, there] and (moved := _drain(placement, here, there, by)):
                 any_gain = True
-                # What has moved may gain elsewhere now.
+                # The rows that moved may now gain by moves to other brokers.
                 changed = np.union1d([here, there], np.flatnonzero(placement.on[moved].any(axis=0)))
                 gainful[changed] = gainful[:, changed] = True
         if not any_gain:
@@ -110,10 +110,10 @@ def settle(placement: SearchPlacement, by: Ties) -> None:
 
 
 def _gainful(placement: SearchPlacement, by: Ties) -> BoolArray:
-    """(Bt, Bt): True for two brokers where any row gains by going from one to the other: without, no exchange does."""
+    """(Bt, Bt): True for two brokers if any row gains by a move between them; otherwise no exchange gains."""
     brokers = np.arange(placement.on.shape[1])
     gainful = np.zeros((len(brokers), len(brokers)), dtype=bool)
-    # Nothing moves meanwhile, and each row is asked about for every broker.
+    # Counted once, because nothing moves in this function and it examines each row for every broker.
     copied = (placement.on & (placement.search.levels > 0)).sum(axis=1)
     for here in brokers.tolist():
         out = going(placement, here, brokers)
@@ -129,7 +129,7 @@ def _worth(aims: Sequence[str], aim: str) -> float:
 
 
 def _drain(placement: SearchPlacement, here: int, there: int, by: Ties) -> list[int]:
-    """The gainful exchanges of two brokers, best with best; the rows that changed places."""
+    """Make the gainful exchanges of two brokers, best with best; return the rows that moved."""
     out, back = _exchanges(placement, here, there, by)
     moved = list[int]()
     for leaving, coming in zip(out.tolist(), back.tolist(), strict=True):
@@ -165,8 +165,8 @@ def _exchanges(placement: SearchPlacement, here: int, there: int, by: Ties) -> t
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Rows (K,) that may go from one broker to another, the most gainful first: their topics, what going there costs in
-    bytes and replicas, and what it gains.
+    """Rows (K,) that may move from one broker to another, the most gainful first: their topics, and each move's cost in
+    bytes and in replicas, and its gain.
     """
 
     rows: IntArray
@@ -177,7 +177,7 @@ class _Side:
 
     @staticmethod
     def of(placement: SearchPlacement, here: int, there: int, by: Ties) -> _Side:
-        """All that may go from `here` to `there`."""
+        """All rows that may move from `here` to `there`."""
         search, rows = placement.search, going(placement, here, np.array([there])).rows
         gains = _gains(placement, rows, np.full_like(rows, here), np.full_like(rows, there), by)
         order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains > _NEVER)]
@@ -186,13 +186,13 @@ class _Side:
         return _Side(rows, search.topics[rows], search.costs[rows] * copies, copies, gains)
 
     def worth_it(self, other: _Side) -> _Side:
-        """The rows of the other side's topics that gain together with its best row; their order stays."""
+        """The rows of the other side's topics that gain together with its best row, in the same order."""
         count = int(np.searchsorted(-self.gains, other.gains.max(initial=-np.inf) - _NOTHING, "left"))
         kept = np.flatnonzero(np.isin(self.topics[:count], other.topics))
         return _Side(self.rows[kept], self.topics[kept], self.costs[kept], self.copies[kept], self.gains[kept])
 
     def places(self, other: _Side, sign: int) -> LongArray:
-        """(K,): the same number for rows of two sides that undo each other's costs and have the same rank by gain."""
+        """(K,): equal numbers for rows of two sides whose costs cancel out and whose ranks by gain are equal."""
         mine, others = (
             np.stack([side.topics, turn * side.costs, turn * side.copies], axis=1)
             for side, turn in ((self, sign), (other, -sign))
@@ -214,9 +214,9 @@ def _gains(
     by: Ties,
     copied: IntArray | None = None,
 ) -> FloatArray:
-    """(K,): what each row gains by going from one broker to another, _NEVER where it has to stay.
+    """(K,): each row's gain by a move from one broker to another; _NEVER if it has to stay.
 
-    copied (M,): how many of a row's replicas are copied, where that is known.
+    copied (M,): how many of a row's replicas are copied, if that is known.
     """
     levels, may = placement.search.levels, np.ones(len(rows), dtype=bool)
     if by.pinned is not None:
@@ -227,7 +227,7 @@ def _gains(
     rows, here, there = rows[may], here[may], there[may]
     gains[may] = _value(placement, rows, there, by) - _value(placement, rows, here, by)
     if by.per_touched:
-        # Every row that copies something only after the exchange loses, one that copies nothing any more gains.
+        # A row loses if it copies something only after the exchange, and gains if it then copies nothing any more.
         before = (placement.on[rows] & (levels[rows] > 0)).sum(axis=1) if copied is None else copied[rows]
         after = before + levels[rows, there].astype(np.int64) - levels[rows, here]
         gains[may] -= by.per_touched * ((after > 0).astype(np.int64) - (before > 0))
@@ -235,7 +235,7 @@ def _gains(
 
 
 def _value(placement: SearchPlacement, rows: IntArray, brokers: IntArray, by: Ties) -> FloatArray:
-    """(K,): the worth of having each of these rows on one of these brokers."""
+    """(K,): the worth of each row's replica on its broker."""
     search = placement.search
     copied = np.where(search.levels[rows, brokers] > 0, by.size_bytes[rows], 0)
     within = copied * (by.racks[rows] == by.broker_racks[brokers])
