@@ -1,12 +1,12 @@
 """What batches cost and risk while they run: time at a throttle, disk for both copies, refused writes, failures.
 
 Kafka's throttle (KIP-73) is a rate for each broker, once as a leader and once as a follower. What producers write to a
-partition goes through it too: on the broker that copies, until the copy is in sync, and on the leader for every
-follower, since the leader counts those in sync as well and holds back only the others (`KafkaApis`,
+partition counts against it too. On the broker that copies, it counts until the copy is in sync. On the leader, it
+counts for every follower, because the leader also counts followers in sync and holds back only the others (`KafkaApis`,
 `ReplicaManager.shouldLeaderThrottle`).
 
-Candidates are ranked by their final assignments alone: their batches couldn't change the order. The replica lists in
-between keep two racks wherever both ends have two (`partition_changes`), so a partition that doesn't survive a failure
+Candidates are ranked only by their final assignments, because their batches couldn't change the order. A replica list
+in between keeps two racks if both ends have two (`partition_changes`). So a partition that doesn't survive a failure
 while the plan runs doesn't survive it today or in the end, and those of today are the same for every plan.
 """
 
@@ -29,7 +29,7 @@ Side = Literal["copies in", "leads", "moves inside"]
 
 @dataclass(frozen=True)
 class CopyFlow:
-    """One side of a broker in a batch: bytes to copy, and bytes/s of producers that take their part of the throttle."""
+    """One side of a broker in a batch: bytes to copy, and the producers' bytes/s that count against the throttle."""
 
     batch: int
     broker: int
@@ -40,7 +40,7 @@ class CopyFlow:
 
 @dataclass(frozen=True)
 class Peak:
-    """The most bytes that a broker holds, in which batch (0: today), and its `disk_bytes`, None where not stated."""
+    """The most bytes that a broker holds, in which batch (0: today), and its `disk_bytes` (None if not stated)."""
 
     broker: int
     size_bytes: int
@@ -50,10 +50,10 @@ class Peak:
 
 @dataclass(frozen=True)
 class Costs:
-    """Batches with what they cost; `seconds` and `fullest` have an entry a batch, `peaks` one a broker, by id.
+    """Batches and their costs; `seconds` and `fullest` have one entry per batch, `peaks` one per broker, by id.
 
-    A batch takes None seconds without a throttle, without sizes, or where it never completes (`endless` says which);
-    `fullest` is None without sizes. `total_seconds` is that of all batches, one after the other.
+    A batch's seconds are None without a throttle, without sizes, or if it never completes (`endless` says which).
+    `fullest` is None without sizes. `total_seconds` is the sum over all batches, which run one after the other.
     """
 
     batches: tuple[Batch, ...]
@@ -64,10 +64,10 @@ class Costs:
 
 
 def flows(batch: Batch) -> Iterator[CopyFlow]:
-    """Every broker that copies in, leads what others copy, or moves between its log dirs, while the batch runs.
+    """Every broker that copies in, leads what others copy, or moves replicas between its log dirs in this batch.
 
-    By id, those that copy in first. What a broker moves between its log dirs has a throttle of its own (KIP-113), with
-    what producers write to it meanwhile.
+    Sorted by side, then by broker id. Moves between log dirs have a separate throttle (KIP-113); what producers write
+    to the moving replicas counts against it.
     """
     received, written_to, sent, read_from, inside, written_inside = (Counter[int]() for _ in range(6))
     for step in batch.steps:
@@ -90,9 +90,9 @@ def flows(batch: Batch) -> Iterator[CopyFlow]:
 
 
 def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int | None:
-    """Seconds until the last broker has copied its bytes with what the producers leave of the throttle, rounded up.
+    """Seconds until the last broker has copied its bytes at the rate that producers leave of the throttle, rounded up.
 
-    None without a throttle, and where producers leave nothing on some broker.
+    None without a throttle, or if producers leave nothing on some broker.
     """
     if throttle_bytes_per_sec is None:
         return None
@@ -106,7 +106,7 @@ def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int
 
 
 def endless(batches: Iterable[Batch], throttle_bytes_per_sec: int | None) -> list[CopyFlow]:
-    """Where producers write at least as fast as the throttle lets replicas copy: such a batch is never complete."""
+    """The flows whose producers write at least as fast as the throttle allows: such a batch never completes."""
     if throttle_bytes_per_sec is None:
         return []
     return [flow for batch in batches for flow in flows(batch) if flow.produced_bytes_per_sec >= throttle_bytes_per_sec]
@@ -119,7 +119,7 @@ def costs(
     disk_bytes: Mapping[int, int],
     sizes_known: bool,
 ) -> Costs:
-    """The costs of batches run in order. `held_bytes` are today's, of every broker; `disk_bytes` where it is stated."""
+    """The costs of batches run in order. `held_bytes`: today's, of every broker; `disk_bytes`: if it is stated."""
     throttle = throttle_bytes_per_sec if sizes_known else None
     brokers = sorted(held_bytes)
     disks = np.array([disk_bytes.get(broker, 0) for broker in brokers], dtype=np.int64)
@@ -130,12 +130,12 @@ def costs(
         added, removed = (
             np.array([of[broker] for broker in brokers], dtype=np.int64) for of in added_and_removed(batch.steps)
         )
-        # What it removes goes when it is complete.
+        # Replicas are deleted only when the batch is complete.
         during = held + added
         held = during - removed
         fuller: BoolArray = during > most
         most, when = np.where(fuller, during, most), np.where(fuller, batch.number, when)
-        # The largest share of a disk, or the most bytes where no disk is stated.
+        # The largest share of a disk, or the most bytes if no disk is stated.
         full = np.where(disks > 0, during / np.maximum(disks, 1), -1.0) if disks.any() else during
         at = int(full.argmax())
         peak = Peak(brokers[at], int(during[at]), batch.number, disk_bytes.get(brokers[at]))
@@ -189,14 +189,14 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
         return min(len(in_sync[step.key]), len(step.after)) < least[step.topic]
 
     def needed(topic: str, replicas: Sequence[int]) -> frozenset[int]:
-        """All of these replicas, where one fewer is too few."""
+        """All of these replicas, if the partition refuses writes with one fewer; else none."""
         return frozenset(replicas if len(replicas) == least[topic] else ())
 
     needed_by = {key: needed(key[0], now) for key, now in in_sync.items()}
     by_broker = Counter(broker for brokers in needed_by.values() for broker in brokers)
     today, by_failure = max(by_broker.values(), default=0), list[int]()
     for batch in batches:
-        # While it runs, each of its partitions is as before or as afterwards; a later batch may change it again.
+        # While the batch runs, each of its partitions is as before or as after; a later batch may change it again.
         afterwards = {step.key: needed(step.topic, step.after) for step in batch.steps}
         by_broker.update(broker for key, after in afterwards.items() for broker in after - needed_by[key])
         by_failure.append(max(by_broker.values(), default=0))
@@ -207,10 +207,10 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
 
 
 def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:
-    """A sentence where the plan, or a batch of it, leaves partitions that don't survive what was asked for.
+    """A sentence if the plan, or one of its batches, leaves partitions that don't survive the failure asked for.
 
-    While a batch copies, the replicas that it adds aren't in sync: a partition survives by its old replicas, and when
-    it is complete by the new ones.
+    While a batch copies, its new replicas aren't in sync, so a partition survives by its old replicas. When the batch
+    is complete, it survives by the new ones.
     """
     if spec.resilience == "none":
         return []
@@ -226,7 +226,7 @@ def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:
 
 
 def _counts(spec: Spec, batches: Iterable[Batch]) -> tuple[int, list[int], int]:
-    """Partitions that don't survive today, in each batch at any moment, and in the end."""
+    """Partitions that don't survive: today, at any moment of each batch, and in the end."""
     domains: dict[int, Hashable] = {
         broker.id: broker.id if spec.resilience == "broker" else broker.rack for broker in brokers_after(spec)
     }

@@ -1,6 +1,6 @@
-"""A plan's changes cut into batches that are executed one after the other, each with its own rollback.
+"""Cuts a plan's changes into batches that run one after the other, each with its own rollback.
 
-Risk goes first: what breaks the rack rule or sits on a leaving broker, then new replication factors, then balance.
+Risk goes first: partitions that break the rack rule or are on a removed broker, then new RFs, then balance.
 """
 
 from collections import Counter, defaultdict
@@ -18,16 +18,16 @@ from planner.model.cluster import PartitionChange, PartitionKey, Reason
 from planner.model.spec import BatchRules
 
 _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
-# Kafka's tool lists the replicas that it throttles in settings of their topic, which have at most 32,767 bytes.
-# The limit is lower, so that the last partition of a part fits in too.
+# Kafka's tool lists the throttled replicas in settings of their topic, which have at most 32,767 bytes. This limit is
+# lower, so that a part's last partition also fits.
 _LIST_BYTES = 32_000
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Steps to run at once, sorted by (topic, partition), then the partitions to elect a preferred leader for.
+    """Steps to run at once, sorted by (topic, partition), and the partitions to elect a preferred leader for.
 
-    `leaderless` is True where none of them has a leader: nothing can be copied until a replica in sync is back.
+    `leaderless`: none of the partitions has a leader, so nothing can be copied until a replica in sync is back.
     """
 
     number: int
@@ -37,35 +37,35 @@ class Batch:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that it copies between brokers."""
+        """Bytes that the batch copies between brokers."""
         return _bytes(self.steps)
 
     @property
     def replicas_moved(self) -> int:
-        """How many replicas it copies between brokers."""
+        """How many replicas the batch copies between brokers."""
         return sum(len(step.adding) for step in self.steps)
 
 
 def split(
     changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str] | None = None
 ) -> tuple[Batch, ...]:
-    """Batches that, run in order, turn every change's `before` into its `after`, and back if undone in reverse order.
+    """Batches that, run in order, turn every change's `before` into its `after`; undone in reverse order, the opposite.
 
     A batch copies at most `rules.bytes` bytes and keeps each broker busy for at most `rules.seconds`. A replica that
-    alone takes more is copied alone, or alone on its brokers. Each broker receives at most `rules.moves_per_broker`
-    replicas in a batch and sends as many, a partition adds at most `rules.replicas_per_partition`, and at most
-    `rules.elections` leaders are elected. Rules are at least 1 where given. A larger change takes several batches.
-    Its lists in between have no fewer replicas than the shorter end, no more than the longer one, and are as spread
-    over `racks` (broker id → rack) as possible.
+    exceeds this by itself is copied alone, or alone on its brokers. Per batch, each broker receives and sends at most
+    `rules.moves_per_broker` replicas, a partition adds at most `rules.replicas_per_partition`, and at most
+    `rules.elections` leaders are elected. Rules are at least 1 if given. A larger change takes several batches. Its
+    lists in between have no fewer replicas than the shorter end, no more than the longer one, and are spread over
+    `racks` (broker id → rack) as widely as possible.
 
-    Partitions whose replication factor changes stay together by topic if one batch has room for the topic: Terraform
-    can't read a topic with two replication factors. What is at risk is done as early as the rules allow. The rest fills
-    up batches without making them longer; it doesn't wait where neither bytes nor moves are limited. The bytes of each
-    batch's busiest broker add up to little more than those of the plan's busiest broker. The order of `changes` makes
-    no difference.
+    Partitions whose replication factor changes stay together by topic if one batch has room for the topic, because
+    Terraform can't read a topic with two replication factors. Partitions at risk are done as early as the rules allow.
+    The rest fills up batches without making them longer; it doesn't wait if neither bytes nor moves are limited. The
+    bytes of each batch's busiest broker add up to little more than the bytes of the plan's busiest broker. The order of
+    `changes` makes no difference.
 
-    Partitions without a leader come last, in batches of their own, one for each set of brokers: nothing can be copied
-    until one of their replicas is back, and the others don't wait for that.
+    Partitions without a leader come last, in separate batches, one for each set of brokers: nothing can be copied until
+    one of their replicas is back, and other partitions don't wait for that.
     """
     led: list[PartitionChange] = []
     waiting: defaultdict[tuple[int, ...], list[PartitionChange]] = defaultdict(list)
@@ -109,14 +109,14 @@ class _Batches:
         return [len(names) for names in self.elect]
 
     def add(self, index: int, steps: Iterable[Step]) -> None:
-        """Put steps into a batch, with their elections; missing batches are appended."""
+        """Puts steps and their elections into a batch; missing batches are appended."""
         self._append(index)
         for step in steps:
             self.steps[index].append(step)
             self.elect[index] += [step.key] if step.elects else []
 
     def put(self, changes: Sequence[PartitionChange], indices: Sequence[int]) -> None:
-        """Put changes of one step, or of an election alone, into batches."""
+        """Puts changes of one step, or changes that are only an election, into batches."""
         for change, index in zip(changes, indices, strict=True):
             if change.reassigned:
                 self.add(index, [step_between(change, change.before, change.after)])
@@ -138,7 +138,7 @@ class _Batches:
 
 
 def _risk(change: PartitionChange) -> int:
-    """0 where data is at risk today, 1 for another replication factor, 2 for balance."""
+    """0 if data is at risk today, 1 for a new replication factor, 2 for balance."""
     if change.reason in _AT_RISK:
         return AT_RISK
     return 1 if len(change.before) != len(change.after) else 2
@@ -147,7 +147,7 @@ def _risk(change: PartitionChange) -> int:
 def _loads(
     moving: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]
 ) -> tuple[BatchLoads, list[Sequence[Step]]]:
-    """Every step that copies, as loads with the steps of each: one a step, or all of a topic that may stay together."""
+    """Every step that copies, as loads with their steps: one step, or a round of a topic that may stay together."""
     brokers = set[int]().union(*(change.before for change in moving), *(change.after for change in moving))
     lanes = {broker: 2 * index for index, broker in enumerate(sorted(brokers))}
     loads, of_loads = BatchLoads(2 * len(brokers)), list[Sequence[Step]]()
@@ -173,7 +173,7 @@ def _loads(
 def _together(
     paths: Sequence[Sequence[Step]], lanes: Mapping[int, int], rules: BatchRules
 ) -> Iterator[tuple[int, Sequence[Step], Sequence[int]]]:
-    """Each round's number, the steps that stay together, and the rows of their paths: all where a batch has room."""
+    """Each round's number, its steps that stay together, and their paths' rows; all steps if a batch has room."""
     if len(paths) == 1:
         yield from ((number, (step,), (0,)) for number, step in enumerate(paths[0]))
         return
@@ -187,7 +187,7 @@ def _together(
 
 
 def _fits(steps: Sequence[Step], lanes: Mapping[int, int], rules: BatchRules) -> bool:
-    """True where an empty batch has room for all of them."""
+    """True if an empty batch has room for all of the steps."""
     _, sizes, moves = _entries(steps, lanes, rules)
     needed = (
         (_bytes(steps), rules.bytes),
@@ -205,10 +205,10 @@ def _bytes(steps: Iterable[Step]) -> int:
 def _entries(
     steps: Sequence[Step], lanes: Mapping[int, int], rules: BatchRules
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Lanes with the bytes and replicas on them: a broker receives on its lane, and sends on the one behind it.
+    """Lanes with their bytes and replicas: a broker receives on its lane and sends on the next one.
 
-    Where batches are limited in time, what producers write meanwhile counts as bytes, too: it takes as much of the
-    throttle, on the leader's side once for each follower.
+    If batches are limited in time, what producers write meanwhile counts as bytes too, because it takes as much of the
+    throttle: on the leader's side once for each follower.
     """
     sizes, moves = Counter[int](), Counter[int]()
     for step in steps:
@@ -224,8 +224,8 @@ def _entries(
 def evenly(count: int, elections: Sequence[int], most: int | None) -> list[int]:
     """The batches of `count` elections, ascending: spread evenly over batches that hold some elections already.
 
-    They copy nothing, but many at once would flood the controller, and every client that looks for its leader. A batch
-    takes at most `most` elections with those that it holds. Batches are added where there is no room left.
+    Elections copy nothing, but many at once would flood the controller and every client that looks for its leader. A
+    batch gets at most `most` elections, with those that it holds. Batches are added if there is no room left.
     """
     if not count:
         return []
@@ -244,12 +244,12 @@ def evenly(count: int, elections: Sequence[int], most: int | None) -> list[int]:
 
 
 def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elections: Sequence[int]) -> list[int]:
-    """The batch of each change whose replicas only move between the log dirs of their brokers.
+    """The batch of each change whose replicas only move between log dirs of the same broker.
 
-    Such moves have a throttle of their own (KIP-113), so they are counted apart from what is copied between brokers: a
-    batch moves at most `rules.bytes` bytes, each broker at most what it moves in `rules.seconds` (unless one partition
-    alone is larger), and at most `rules.moves_per_broker` replicas. Without such rules the changes are spread evenly.
-    `elections` are the numbers of elections in the batches that exist; batches are added as needed.
+    Such moves have a separate throttle (KIP-113), so they are counted apart from copies between brokers: a batch moves
+    at most `rules.bytes` bytes, each broker at most what it moves in `rules.seconds` (unless one partition alone is
+    larger), and at most `rules.moves_per_broker` replicas. Without such rules the changes are spread evenly.
+    `elections`: the number of elections in each existing batch. Batches are added as needed.
     """
     if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker) == (None, None, None):
         return evenly(len(changes), elections, rules.elections)
@@ -257,7 +257,7 @@ def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elect
     loads = BatchLoads(len(lanes))
     for change in changes:
         count = len(change.dir_moves)
-        # With what producers write meanwhile, where time is limited.
+        # What producers write meanwhile counts too, if time is limited.
         moved = change.size_bytes + change.bytes_in_per_sec * (rules.seconds or 0)
         entries = [lanes[broker] for broker in change.dir_moves], [moved] * count, [1] * count
         loads.add(entries, change.size_bytes * count, elections=int(change.elects))
@@ -273,7 +273,7 @@ def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elect
 
 
 def added_and_removed(steps: Iterable[Step]) -> tuple[Counter[int], Counter[int]]:
-    """Bytes that brokers (by id) get while these steps run, and bytes that they delete when all are complete."""
+    """Bytes that brokers (by id) get while these steps run, and bytes that they delete when all steps are complete."""
     added, removed = Counter[int](), Counter[int]()
     for step in steps:
         for broker in (*step.adding, *step.dir_moves):
@@ -284,15 +284,15 @@ def added_and_removed(steps: Iterable[Step]) -> tuple[Counter[int], Counter[int]
 
 
 def listable(batches: Iterable[Batch]) -> tuple[Batch, ...]:
-    """The batches, cut where a topic's list of throttled replicas, `partition:broker,...`, is too long for Kafka.
+    """The batches, cut if a topic's list of throttled replicas, `partition:broker,...`, is too long for Kafka.
 
-    The list has the brokers of `before` when a batch is applied, and those of `after` when it is rolled back.
+    The list names the brokers of `before` when a batch is applied, and those of `after` when it is rolled back.
     """
     cut: list[Batch] = []
     for batch in batches:
         used: Counter[str] = Counter()
         part_of: dict[PartitionKey, int] = {}
-        # Nearly all batches are far from it, and a plan may have a million replicas.
+        # An estimate first: nearly all lists are far shorter, and a plan may have a million replicas.
         entries = Counter(step.topic for step in batch.steps for _ in max(step.before, step.after, key=len))
         long = {topic for topic, count in entries.items() if count * len("2147483647:2147483647,") > _LIST_BYTES}
         for step in (step for step in batch.steps if step.topic in long):

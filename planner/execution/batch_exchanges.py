@@ -1,6 +1,6 @@
-"""Local search on packed batches: single loads are moved, and pairs exchanged, to make the batches shorter.
+"""Local search on packed batches: moves single loads and exchanges pairs of loads to make the batches shorter.
 
-It is for plans of few or very unlike partitions; with many loads the packing leaves little to gain.
+It serves plans whose partitions are few or very unequal; with many loads, packing leaves little to gain.
 """
 
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from planner.model.problem import BoolArray, FloatArray, LongArray
 
 CLOSE_ENOUGH = 1.02
 
-# Work is bounded by counts, never by the clock: about a third of a second each time.
+# Work is bounded by counts, never by the clock; these allow about a third of a second each time.
 _MOST_ENTRIES, _MOST_WORK, _MOST_ROUNDS = 200_000, 6_000_000, 4
 _LEAST_GAIN = 1e-6
 
 
 def few_enough(filling: BatchFilling, members: Sequence[int]) -> bool:
-    """True where every pair of loads can be looked at."""
+    """True if there are few enough loads to examine every pair."""
     return len(members) * filling.loads.lane_count <= _MOST_ENTRIES
 
 
 def polish(filling: BatchFilling, members: Sequence[int], first: int, move: bool) -> None:
-    """Exchange some loads, or `move` them too, among the batches from `first` on, while that makes them shorter.
+    """Exchanges loads (and with `move` moves them) among the batches from `first` on, while that shortens the batches.
 
-    Every rule, and the order of a partition's loads, holds throughout. Nothing is done where there are too many loads.
+    Every rule and the order of a partition's loads are kept. Does nothing if there are too many loads.
     """
     if few_enough(filling, members) and filling.count - first > 1:
         table = _LoadTable(filling, members, first)
@@ -34,9 +34,9 @@ def polish(filling: BatchFilling, members: Sequence[int], first: int, move: bool
 
 
 def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> BatchFilling:
-    """The batches with each load in the first one that has room: after the loads before it, from `first` on."""
+    """Puts each load into the first batch that has room for it: from `first` on, after the loads that precede it."""
     if not few_enough(filling, members):
-        # In the order of the batches, so that none gets room again for a load that was looked at before.
+        # In the order of the batches, so that no batch gets room again for a load that was examined before.
         places = filling.places(members)
         for at in np.argsort(places, kind="stable").tolist():
             load, batch = members[at], int(places[at])
@@ -61,7 +61,7 @@ def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> 
 
 
 def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchFilling:
-    """Fill one batch after the other with what makes it, and those behind it, longest least."""
+    """Fills one batch after the other with the load that lengthens the batches the least."""
     table = _LoadTable(filling, members, first)
     for batch in range(len(table.lengths)):
         while table.pull(batch):
@@ -70,11 +70,11 @@ def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchF
 
 
 class _LoadTable:
-    """The loads and batches as dense arrays: n loads, K batches, one column for each lane.
+    """The loads and batches as dense arrays: n loads, K batches, one column per lane.
 
-    loads what each adds; scaled (n, lanes) their bytes as parts of the busiest lane's;
-    batches (K, lanes) bytes as such parts; lengths (K,) what is made smaller; at (n,) the batch of each load; bounds
-    (n, 2) the batches that it must stay between, for the order of its partition's loads; rows the row of each load.
+    loads: what each adds; scaled (n, lanes): their bytes, as parts of the busiest lane's bytes; batches (K, lanes):
+    bytes in the same unit; lengths (K,): what the search minimizes; at (n,): each load's batch; bounds (n, 2): the
+    batches it must stay between, to keep the order of its partition's loads; rows: each load's row.
     """
 
     def __init__(self, filling: BatchFilling, members: Sequence[int], first: int) -> None:
@@ -91,7 +91,7 @@ class _LoadTable:
         np.add.at(self.batches, self.at, self.scaled)
         self.lengths = _length(self.batches)
         self.rows = {load: row for row, load in enumerate(members)}
-        # The loads that come before each one, and the rows of those that come after it.
+        # The loads that precede each load, and the rows of the loads that follow it.
         self.before = [filling.loads.after[load] for load in members]
         self.after: list[list[int]] = [[] for _ in members]
         for row, loads in enumerate(self.before):
@@ -101,16 +101,16 @@ class _LoadTable:
         self.bounds = np.array([self._bounds(row) for row in range(len(members))], dtype=np.int64)
 
     def worth_it(self) -> bool:
-        """True while the batches take longer than the busiest broker would alone."""
+        """True while the batches take longer than the plan's busiest broker needs."""
         return bool(self.batches.max(axis=1).sum() > CLOSE_ENOUGH)
 
     def sweep(self, move: bool) -> bool:
-        """Try to shorten every batch, the longest first; True where one was."""
+        """Tries to shorten every batch, the longest first; True if one was shortened."""
         shortened = [self._shorten(int(batch), move) for batch in np.argsort(-self.lengths, kind="stable")]
         return any(shortened)
 
     def _shorten(self, batch: int, move: bool) -> bool:
-        """Apply the best move or exchange of a load of the batch's busiest side, until there is none."""
+        """Applies the best move or exchange of a load on the batch's busiest side, until none is left."""
         shortened = False
         while self.work < _MOST_WORK:
             busiest = int(self.batches[batch].argmax())
@@ -124,7 +124,7 @@ class _LoadTable:
         return shortened
 
     def _best_move(self, row: int) -> tuple[float, int, int, int] | None:
-        """The batch to put a load into instead: (change of the lengths, load, batch, -1)."""
+        """The best batch to move a load into: (change of the lengths, row, batch, -1)."""
         filling, load, here = self.filling, self.members[row], int(self.at[row])
         room = filling.has_room(load, self.first, filling.count) & self._in_order(row, np.arange(len(self.lengths)))
         room[here] = False
@@ -138,7 +138,7 @@ class _LoadTable:
         return float(changes[best] + change), row, int(targets[best]), -1
 
     def _best_exchange(self, row: int) -> tuple[float, int, int, int] | None:
-        """The load to exchange one for: (change of the lengths, load, batch of the other one, other one)."""
+        """The best load to exchange this one for: (change of the lengths, row, batch of the other load, its row)."""
         here = int(self.at[row])
         self.work += self.scaled.size
         may_come = (self.bounds[:, 0] < here) & (here < self.bounds[:, 1])
@@ -152,7 +152,7 @@ class _LoadTable:
         return float(changes[best]), row, int(there[best]), int(others[best])
 
     def pull(self, batch: int) -> bool:
-        """Put one more load of later batches into one, the one that makes batches longest least; False for none."""
+        """Moves one load of later batches into this one: the one that lengthens batches least. False if none fits."""
         fits = allowed(self.filling.rules, self._held(np.array([batch])), self.loads)
         rows = np.flatnonzero((self.at > batch) & (self.bounds[:, 0] < batch) & fits)
         if not len(rows):
@@ -164,23 +164,23 @@ class _LoadTable:
         return True
 
     def _held(self, batches: LongArray) -> Amounts:
-        """What these batches (n,) hold."""
+        """The amounts in these batches (n,)."""
         filling, at = self.filling, batches + self.first
         return Amounts(filling.bytes_moved[at], filling.elections[at], filling.sizes[:, at], filling.moves[:, at])
 
     def _fits_exchanged(self, row: int) -> BoolArray:
-        """(n,) True for the loads that the rules let take the place of this one, and this one theirs."""
+        """(n,) True for the loads that may trade batches with this load by the rules."""
         rules, loads, own = self.filling.rules, self.loads, Amounts(*(each[..., row : row + 1] for each in self.loads))
         here, there = self._held(self.at[row : row + 1]), self._held(self.at)
         return allowed(rules, here.without(own), loads) & allowed(rules, there.without(loads), own)
 
     def _in_order(self, row: int, batches: LongArray) -> BoolArray:
-        """True for the batches that come after the loads before this one, and before those after it."""
+        """True for the batches after all loads that precede this one and before all loads that follow it."""
         low, high = self.bounds[row]
         return np.asarray((batches > low) & (batches < high))
 
     def _bounds(self, row: int) -> tuple[int, int]:
-        """The last batch of the loads before this one, and the first batch of those after it."""
+        """The last batch of the loads that precede this one, and the first batch of those that follow it."""
         batch_of = self.filling.batch_of
         low = max((int(batch_of[load]) for load in self.before[row]), default=-1)
         high = min((int(batch_of[self.members[other]]) for other in self.after[row]), default=self.filling.count)
@@ -197,7 +197,7 @@ class _LoadTable:
             self.lengths[changed] = _length(self.batches[changed])
 
     def _near(self, row: int) -> set[int]:
-        """The rows of the loads right before and after one."""
+        """The rows of the loads directly before and after this one."""
         return {self.rows[load] for load in self.before[row] if load in self.rows} | set(self.after[row])
 
     def _put(self, row: int, batch: int) -> None:
@@ -209,7 +209,7 @@ class _LoadTable:
 
 
 def _length(batches: FloatArray) -> FloatArray:
-    """(rows,) the busiest side of each, a little more where others are nearly as busy: they hold up the next gain."""
+    """(rows,) each batch's busiest side, plus a little if other sides are nearly as busy: those limit the next gain."""
     power = batches
     for _ in range(4):
         power = power * power

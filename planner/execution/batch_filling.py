@@ -1,4 +1,4 @@
-"""Loads that are placed into batches as one, and batches while they are being filled: who copies what, who has room."""
+"""Loads, which go into batches as one piece, and batches while they are filled: their bytes, replicas and room."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from planner.model.spec import BatchRules
 
 @dataclass(eq=False)
 class BatchLoads:
-    """N loads: steps, or the steps of a topic that stay together. Add them all before anything else is asked.
+    """N loads: steps, or the steps of a topic that stay together. Add all loads before you read any array.
 
-    A lane is one side of a broker: what it receives, or what it sends; they are numbered from 0 to `lane_count`.
+    A lane is one side of a broker: what it receives, or what it sends; lanes are numbered from 0 to `lane_count`.
 
     risks        of each load, 0 is the highest
     bytes_moved  of each load
     after        the loads, all added before, that must be in earlier batches
-    elections    of each load, preferred leaders that are elected when it is complete
-    rounds       (which round from 0, of how many) that the load's partitions go through
+    elections    of each load, preferred leaders to elect when it is complete
+    rounds       (round from 0, number of rounds) of the load's partitions
     bounds       first and end of a load's entries in `lanes`, `sizes` and `moves` (M,): bytes and replicas on lanes
     """
 
@@ -46,7 +46,7 @@ class BatchLoads:
         round_: tuple[int, int] = (0, 1),
         elections: int = 0,
     ) -> int:
-        """Append a load; `entries` are its lanes, at least one and each once, with their sizes and moves."""
+        """Appends a load; `entries` are its lanes (at least one, each once) with their sizes and moves."""
         lanes, sizes, moves = self._flat
         first = len(lanes)
         lanes += entries[0]
@@ -88,21 +88,21 @@ class BatchLoads:
         return self.lanes[first:end], self.sizes[first:end], self.moves[first:end]
 
     def listed(self, load: int) -> Iterator[tuple[int, int, int]]:
-        """A load's (lane, size, replicas) one by one, which for a few is quicker than arrays are."""
+        """A load's (lane, size, replicas) one by one; for a few lanes this is faster than arrays."""
         first, end = self.bounds[load]
         lanes, sizes, moves = self._flat
         return zip(lanes[first:end], sizes[first:end], moves[first:end], strict=True)
 
     def sizes_of(self, members: Sequence[int]) -> LongArray:
-        """(lanes,) the bytes of some loads together."""
+        """(lanes,) the total bytes of some loads."""
         return self._sum(members, self.sizes)
 
     def moves_of(self, members: Sequence[int]) -> LongArray:
-        """(lanes,) the replicas of some loads together."""
+        """(lanes,) the total replicas of some loads."""
         return self._sum(members, self.moves)
 
     def dense(self, members: Sequence[int]) -> tuple[LongArray, LongArray]:
-        """(n, lanes) sizes and moves of some loads, with 0 for the lanes that they don't use."""
+        """(n, lanes) sizes and moves of some loads, 0 on lanes that they don't use."""
         sizes, moves = (np.zeros((len(members), self.lane_count), dtype=np.int64) for _ in range(2))
         for row, load in enumerate(members):
             lanes, own_sizes, own_moves = self.entries(load)
@@ -124,8 +124,8 @@ _FIRST_CAPACITY = 16
 class BatchFilling:
     """K batches, in arrays with room for more; `count` is K.
 
-    sizes, moves (lanes, K) bytes, and where they are limited replicas; bytes_moved, elections (K,); busiest (K,) the
-    most bytes of a lane; batch_of the batch of each load, -1 for none yet.
+    sizes, moves (lanes, K): bytes and, if they are limited, replicas; bytes_moved, elections (K,); busiest (K,): the
+    most bytes on a lane; batch_of: the batch of each load, -1 if it has none yet.
     """
 
     loads: BatchLoads
@@ -144,7 +144,7 @@ class BatchFilling:
         self.batch_of = [NOWHERE] * len(self.loads)
 
     def copy(self) -> "BatchFilling":
-        """The same batches, to be filled another way."""
+        """A copy of the batches, to be filled in another way."""
         other = BatchFilling(self.loads, self.rules, self.count)
         other.sizes, other.moves = self.sizes.copy(), self.moves.copy()
         other.bytes_moved, other.elections = self.bytes_moved.copy(), self.elections.copy()
@@ -153,7 +153,7 @@ class BatchFilling:
         return other
 
     def open(self, batches: int) -> None:
-        """Append empty batches."""
+        """Appends empty batches."""
         self.count += batches
         missing = self.count - len(self.busiest)
         if missing > 0:
@@ -164,7 +164,7 @@ class BatchFilling:
             )
 
     def put(self, load: int, batch: int) -> None:
-        """Put a load that is nowhere yet into a batch."""
+        """Puts a load that has no batch yet into a batch."""
         busiest, limited = int(self.busiest[batch]), self.rules.moves_per_broker is not None
         for lane, size, replicas in self.loads.listed(load):
             taken = int(self.sizes[lane, batch]) + size
@@ -178,7 +178,7 @@ class BatchFilling:
         self.batch_of[load] = batch
 
     def take(self, load: int) -> None:
-        """Take a load out of its batch."""
+        """Takes a load out of its batch."""
         batch = self.batch_of[load]
         lanes, sizes, moves = self.loads.entries(load)
         self.sizes[lanes, batch] -= sizes
@@ -190,16 +190,16 @@ class BatchFilling:
         self.batch_of[load] = NOWHERE
 
     def peaks(self, load: int, first: int, end: int) -> LongArray:
-        """(end - first,) bytes of the busiest of the load's own lanes, were it in each of these batches too."""
+        """(end - first,) bytes on the busiest of the load's lanes in each of these batches, with the load added."""
         lanes, sizes, _ = self.loads.entries(load)
         taken = self.sizes.take(lanes, axis=0)[:, first:end]
         return np.asarray(np.maximum.reduce(taken + sizes[:, None], axis=0))
 
     def has_room(self, load: int, first: int, end: int) -> BoolArray:
-        """(end - first,) True for the batches to which the load may be added by the rules.
+        """(end - first,) True for the batches to which the rules let the load be added.
 
-        A partition larger than any batch may start one, and lets only what moves no byte in beside it; one that keeps
-        a broker busy for longer than any batch may, lets nothing else of that broker in.
+        A partition larger than the limit may start a batch; then only loads without bytes may join it. A load that
+        keeps a broker busy for longer than the limit excludes all other loads of this broker.
         """
         lanes, sizes, moves = self.loads.entries(load)
         bytes_moved, elections = (np.array([of[load]]) for of in (self.loads.bytes_moved, self.loads.elections))
@@ -208,7 +208,7 @@ class BatchFilling:
         return allowed(self.rules, held, Amounts(bytes_moved, elections, sizes[:, None], moves[:, None]))
 
     def fits(self, load: int, batch: int) -> bool:
-        """Whether the load may be added to one batch: `has_room` without arrays, which cost more than they save."""
+        """True if the load may be added to one batch: `has_room` without arrays, which are slower for one batch."""
         rules, size = self.rules, self.loads.bytes_moved[load]
         if rules.bytes is not None and size and self.bytes_moved[batch] > max(rules.bytes - size, 0):
             return False
@@ -225,12 +225,12 @@ class BatchFilling:
         return True
 
     def not_before(self, load: int) -> int:
-        """The first batch after those of the loads that come before."""
+        """The first batch after the batches of the loads that precede this one."""
         after = self.loads.after[load]
         return 1 + max(self.batch_of[other] for other in after) if after else 0
 
     def length_bytes(self, first: int) -> int:
-        """The bytes of the busiest lane of each batch from `first` on, summed: what they take, one after the other."""
+        """The sum, over the batches from `first` on, of the bytes on each one's busiest lane: their total length."""
         return int(self.busiest[first : self.count].sum())
 
     def places(self, members: Sequence[int]) -> LongArray:
@@ -239,7 +239,7 @@ class BatchFilling:
 
 
 class Amounts(NamedTuple):
-    """What some batches hold, or some loads add: bytes_moved, elections (n,); sizes, moves (lanes, n)."""
+    """The amounts in some batches, or of some loads: bytes_moved, elections (n,); sizes, moves (lanes, n)."""
 
     bytes_moved: LongArray
     elections: LongArray
@@ -247,12 +247,12 @@ class Amounts(NamedTuple):
     moves: LongArray
 
     def without(self, others: Self) -> "Amounts":
-        """These less those of others."""
+        """These amounts minus others."""
         return Amounts(*(own - other for own, other in zip(self, others, strict=True)))
 
 
 def allowed(rules: BatchRules, held: Amounts, added: Amounts) -> BoolArray:
-    """(n,) True where the rules let what is added join what a batch holds: bytes also where one of them is nothing."""
+    """(n,) True if the rules let `added` join `held`. A limit on bytes doesn't apply if either has no bytes."""
     room = np.ones_like(held.bytes_moved + added.bytes_moved, dtype=bool)
     if rules.bytes is not None:
         room &= _within(held.bytes_moved, added.bytes_moved, rules.bytes)

@@ -1,8 +1,8 @@
-"""Batches in an order, and as fine, as disks have room for.
+"""Orders batches, and cuts them finer, so that disks have room for them.
 
-What leaves a broker is deleted when its batch is complete, so a batch that fills a disk may fit only behind one that
-frees it. Batches are packed by time and risk alone; most plans have room for both copies, and keep that order. Where no
-order of whole batches fits, they are cut finer.
+A replica that leaves a broker is deleted when its batch is complete, so a batch that fills a disk may fit only after
+one that frees space there. Batches are packed only by time and risk. Most plans have room for both copies and keep this
+order. If no order of whole batches fits, batches are cut finer.
 """
 
 from collections import Counter, defaultdict
@@ -21,12 +21,12 @@ _Unit = Sequence[Step]
 def within_disks(
     batches: Sequence[Batch], held_bytes: Mapping[int, int], most_bytes: Mapping[int, int]
 ) -> tuple[Batch, ...]:
-    """The batches in an order in which no broker (id → bytes) holds more than its most; as they are if none is found.
+    """The batches in an order in which no broker (id → bytes) exceeds its maximum; unchanged if no such order is found.
 
-    The first batch that fits is next, so the same order comes out where that keeps within it. Where no whole batch
-    fits, it is as much as fits of one, and keeps every rule that the batch keeps. A partition's steps keep
-    their order, partitions of a topic that changes its replication factor stay together, and batches without leaders
-    stay last. `held_bytes` are today's, of every broker, and no more than its most.
+    The first batch that fits is next, so the order stays the same if that keeps within the maximum. If no whole batch
+    fits, the part of one that fits is next, and keeps every rule that the batch keeps. A partition's steps keep their
+    order, partitions of a topic that changes its replication factor stay together, and batches without leaders stay
+    last. `held_bytes`: today's bytes of every broker, at most its maximum.
     """
     order, found = _Order(batches, held_bytes, most_bytes), list[Batch]()
     while order.left:
@@ -37,7 +37,7 @@ def within_disks(
 
 
 class _Order:
-    """What is left of each batch, what brokers hold, and the replicas of each partition, by now."""
+    """The state so far: what is left of each batch, the bytes on brokers, and each partition's replicas."""
 
     def __init__(self, batches: Sequence[Batch], held_bytes: Mapping[int, int], most_bytes: Mapping[int, int]) -> None:
         self.batches, self.held, self.most = batches, Counter(held_bytes), most_bytes
@@ -47,7 +47,7 @@ class _Order:
             self.replicas |= {step.key: step.before for step in batch.steps}
 
     def fits(self, steps: Iterable[Step], running: Counter[int] | None = None) -> bool:
-        """True where disks have room for the steps beside what is `running`, and earlier ones are complete."""
+        """True if disks have room for the steps beside those `running`, and earlier ones of the partitions are done."""
         steps, running = list(steps), running or Counter()
         added, _ = added_and_removed(steps)
         return all(self.replicas[step.key] == step.before for step in steps) and not any(
@@ -56,7 +56,7 @@ class _Order:
         )
 
     def next_part(self) -> Batch | None:
-        """The first batch all of which fits, or what fits of the first of which anything does; None where none does."""
+        """The first batch that fits as a whole, else what fits of the first that fits in part; None if nothing fits."""
         leaderless = self.batches[min(self.left)].leaderless
         open_ = [at for at in self.left if self.batches[at].leaderless == leaderless]
         for at in open_:
@@ -68,7 +68,7 @@ class _Order:
         return None
 
     def _fitting(self, units: Sequence[_Unit]) -> list[_Unit]:
-        """Those of the units, in their order, that may run at once now."""
+        """The units, in their order, that can run at once now."""
         running, found = Counter[int](), list[_Unit]()
         for unit in units:
             if self.fits(unit, running):
@@ -77,7 +77,7 @@ class _Order:
         return found
 
     def _taken(self, at: int, units: Sequence[_Unit]) -> Batch:
-        """A batch of these units, complete; elections of other partitions go with the first part of their batch."""
+        """A batch of these units, taken as done. Elections of other partitions go with the batch's first part."""
         batch, steps = self.batches[at], [step for unit in units for step in unit]
         added, removed = added_and_removed(steps)
         self.held.update(added)
@@ -96,7 +96,7 @@ class _Order:
 
 
 def _units(steps: Sequence[Step]) -> list[_Unit]:
-    """The steps of a batch by partition, or by topic where its replication factor changes."""
+    """The steps of a batch by partition, or by topic if its replication factor changes."""
     resized = {step.topic for step in steps if len(step.before) != len(step.after)}
     groups: defaultdict[PartitionKey, list[Step]] = defaultdict(list)
     for step in steps:

@@ -1,9 +1,9 @@
-"""Loads packed into batches: as few as the rules allow, in order of risk, with even bytes over each batch's brokers.
+"""Packs loads into batches: as few as the rules allow, in order of risk, with even bytes over each batch's brokers.
 
-A batch takes as long as its busiest broker, and the next batch waits for it. So the batches together take least time if
-the broker with most to do overall is the busiest one in each batch, and no other broker delays it. Every batch gets a
-cap on the bytes of one side of a broker, the caps add up to the bytes of the busiest broker, and each load, large ones
-first, goes where it fills the caps most evenly.
+A batch takes as long as its busiest broker, and the next batch waits for it. So all batches take the least time if the
+plan's busiest broker is the busiest one in each batch, and no other broker delays it. Every batch gets a cap on the
+bytes of one side of a broker, and the caps add up to the bytes of the busiest broker. Each load, large ones first, goes
+where it fills the caps most evenly.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from planner.model.spec import BatchRules
 AT_RISK = 0
 
 _NO_SHARE = 1e-6
-# How plans of few loads are tried: batches beyond the fewest, and whether the first ones are filled to the brim.
+# What is tried if loads are few: batches above the fewest, and whether the first ones are filled completely.
 _TRIES = ((0, False), (1, False), (2, False))
 _TRIES_AT_RISK = ((0, True), (1, False))
 
@@ -26,11 +26,11 @@ _TRIES_AT_RISK = ((0, True), (1, False))
 def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
     """The batch of each load, from 0 without gaps. Each load must fit into an empty batch, except for its bytes.
 
-    Risks are packed one after the other. A less risky load goes into a batch of riskier ones only if that batch gets no
-    longer. A load at risk goes into the first batch, after the loads it waits for, that has room beside others at risk.
+    Risks are packed one after the other. A less risky load goes into a batch of riskier ones only if the batch gets no
+    longer. A load at risk goes into the first of the batches at risk that has room, after the loads that precede it.
     """
     if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker, rules.elections) == (None,) * 4:
-        # Without limits each load goes right behind those before it.
+        # Without limits each load goes into the batch right after the loads that precede it.
         by_round: list[int] = []
         for after in loads.after:
             by_round.append(max((1 + by_round[other] for other in after), default=0))
@@ -38,7 +38,7 @@ def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
     filling = BatchFilling(loads, rules)
     for risk in sorted(set(loads.risks)):
         members = [load for load, own in enumerate(loads.risks) if own == risk]
-        # Long paths first, as they have the least choice, round by round; then by size, as small ones fill gaps.
+        # Long paths first, because they have the least choice, by round; then by size, because small loads fill gaps.
         members.sort(key=lambda load: (-loads.rounds[load][1], loads.rounds[load][0], -loads.largest[load], load))
         filling = _with(filling, members, at_risk=risk == AT_RISK)
     batches: list[int] = np.unique(filling.batch_of, return_inverse=True)[1].tolist()
@@ -46,7 +46,7 @@ def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
 
 
 def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> BatchFilling:
-    """The batches with all loads of one risk, the best of some ways to pack them where they are few."""
+    """The batches with all loads of one risk: the best of several packings if the loads are few."""
     first = filling.count
     rest = [load for load in members if not _fill_up(filling, load, first)]
     if not rest:
@@ -63,9 +63,9 @@ def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> Batch
 
 
 def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
-    """Put a load into one of the first `end` batches if none gets longer by it; False if there is no such batch.
+    """Puts a load into one of the first `end` batches if that makes none longer; False if there is no such batch.
 
-    Into the first of these where others of its partition come after it, else into the one with the most room.
+    If later loads of its partition follow, into the first such batch; else into the one with the most room.
     """
     if not end or any(filling.batch_of[other] == NOWHERE for other in filling.loads.after[load]):
         return False
@@ -83,7 +83,7 @@ def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
 
 
 def _packed(filling: BatchFilling, members: Sequence[int], more: int, to_the_brim: bool, at_risk: bool) -> BatchFilling:
-    """The loads in batches of their own behind those that there are."""
+    """Packs the loads into new batches after the existing ones."""
     first, batches = filling.count, _batches_needed(filling, members) + more
     filling.open(batches)
     packing = _Packing(filling, members, first, _shares(filling, members, batches, to_the_brim), at_risk)
@@ -94,7 +94,7 @@ def _packed(filling: BatchFilling, members: Sequence[int], more: int, to_the_bri
 
 
 def _batches_needed(filling: BatchFilling, members: Sequence[int]) -> int:
-    """The fewest batches that bytes, moves and rounds allow; how the loads fit beside each other may need more."""
+    """The fewest batches that bytes, moves and rounds allow; packing the loads may need more."""
     loads, rules = filling.loads, filling.rules
     needed = max(loads.rounds[load][1] for load in members)
     if rules.bytes is not None:
@@ -111,7 +111,7 @@ def _batches_needed(filling: BatchFilling, members: Sequence[int]) -> int:
 
 
 def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
-    """(batches,) the share of all bytes planned for each batch: equal ones, or full batches first."""
+    """(batches,) the share of all bytes planned for each batch: equal shares, or full batches first."""
     limit, of_broker = filling.rules.bytes, filling.rules.bytes_per_broker
     total = sum(filling.loads.bytes_moved[load] for load in members)
     busiest = int(filling.loads.sizes_of(members).max())
@@ -123,7 +123,7 @@ def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_
 
 
 class _Packing:
-    """The batches from `first` on, each with a cap: its planned share, or what it holds already if that is more."""
+    """The batches from `first` on, each with a cap: its planned share, or the bytes it holds if that is more."""
 
     def __init__(
         self, filling: BatchFilling, members: Sequence[int], first: int, shares: FloatArray, at_risk: bool
@@ -132,12 +132,12 @@ class _Packing:
         self.least = max(int(filling.loads.sizes_of(members).max()), 1)
         self.caps = self._level()
         most = filling.rules.moves_per_broker
-        # Where moves are all that limits, a broker with few of them is done early: its loads needn't wait.
+        # If only moves are limited, a broker with few moves is done early, because its loads needn't wait.
         in_bytes = filling.rules.bytes or filling.rules.bytes_per_broker
         self.batches_of = None if most is None or in_bytes else -(filling.loads.moves_of(members) // -most)
 
     def place(self, load: int) -> None:
-        """Put a load into the best batch of its part of the batches, else of all, else into a new one."""
+        """Puts a load into the best batch of its part of the batches, else of all batches, else into a new one."""
         first, end = self._part(load)
         earliest = max(self.filling.not_before(load), self.first)
         batch, over = self._best(load, max(first, earliest), end)
@@ -151,7 +151,7 @@ class _Packing:
             self.caps = self._level()
 
     def _part(self, load: int) -> tuple[int, int]:
-        """The batches to look at first: a part for each round, and the early ones where data is at risk."""
+        """The range of batches to try first: a part for each round, or the early ones if data is at risk."""
         (round_, rounds), count = self.filling.loads.rounds[load], len(self.shares)
         if rounds == 1 and self.at_risk and self.batches_of is not None:
             return self.first, self.first + int(self.batches_of[self.filling.loads.entries(load)[0]].max())
@@ -159,7 +159,7 @@ class _Packing:
         return self.first + first, self.first + end
 
     def _best(self, load: int, first: int, end: int) -> tuple[int, float]:
-        """The batch that the load fills most evenly, and the bytes above its cap; NOWHERE and infinity for none."""
+        """The batch that the load fills most evenly, and the bytes above its cap; NOWHERE and infinity if none fits."""
         if first >= end:
             return NOWHERE, np.inf
         caps = self.caps[first - self.first : end - self.first]
@@ -167,7 +167,7 @@ class _Packing:
         levels = peaks / caps
         at = int(levels.argmin())
         if levels[at] <= 1 and self.filling.fits(load, first + at):
-            return first + at, 0.0  # By far the most; without a look at what rules allow elsewhere.
+            return first + at, 0.0  # The usual case; no need to check the rules for other batches.
         room = self.filling.has_room(load, first, end)
         levels = np.where(room, levels, np.inf)
         at = int(levels.argmin())
@@ -178,14 +178,14 @@ class _Packing:
         return (first + at, max(float(over[at]), 0.0)) if room[at] else (NOWHERE, np.inf)
 
     def _open(self) -> int:
-        """One more batch, for which no bytes were planned."""
+        """Appends a batch for which no bytes were planned."""
         self.filling.open(1)
         self.shares = np.append(self.shares, _NO_SHARE)
         self.caps = self._level()
         return self.filling.count - 1
 
     def _level(self) -> FloatArray:
-        """(batches,) caps: what is left of the busiest broker, by share, for batches that don't hold more already."""
+        """(batches,) caps: the busiest broker's remaining bytes, divided by share among the batches that hold less."""
         busiest = self.filling.busiest[self.first : self.filling.count]
         order = np.argsort(-busiest / self.shares, kind="stable")
         taken = np.cumsum(busiest[order]) - busiest[order]

@@ -19,24 +19,24 @@ from planner.model.recorded import DerivedRow
 from planner.model.spec import BatchRules, Execution, Spec
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 
-# The rate that Kafka's documentation throttles an expansion to. It leaves room on a network of 1 Gbit/s (125 MB/s) and
-# on a network disk of 125 MB/s; Confluent's balancers take 10 MB/s, Cruise Control sets none.
+# The rate to which Kafka's documentation throttles an expansion. It leaves room on a network of 1 Gbit/s (125 MB/s) and
+# on a network disk of 125 MB/s. Confluent's balancers use 10 MB/s; Cruise Control sets none.
 THROTTLE_BYTES_PER_SEC = 50_000_000
-# Of what a network has left: the rates that are stated are averages, and disks may be slower than networks.
+# The throttle is a quarter of a network's free rate, because stated rates are averages and disks may be slower.
 NETWORK_SHARE = 4
-# A batch is what is waited for, verified, and rolled back as one.
+# A batch is waited for, verified and rolled back as a whole.
 SECONDS = 3_600
-# A partition that adds all its replicas at once holds up to twice as many, all of them read from one leader.
+# A partition that adds all replicas at once holds up to twice as many, and all are read from one leader.
 REPLICAS_PER_PARTITION = 1
-# A controller moves as many leaders within seconds; Kafka's own balancing takes 1,000 at a time, Cruise Control too.
+# A controller moves this many leaders within seconds; Kafka's own balancing and Cruise Control take 1,000 at a time.
 ELECTIONS = 500
-# Where sizes aren't known: an hour at 50 MB/s copies ten replicas of 18 GB.
+# Used if sizes are unknown: at 50 MB/s an hour copies ten replicas of 18 GB.
 MOVES_PER_BROKER = 10
 
 _MEGABYTE = 10**6
 
 
-# The limits of a batch that apply where they are left out: the key, the value, and what is said of it.
+# The limits of a batch that apply if they are left out: the key, the value, and its description.
 _FROM_OR_TO = "replicas copied to or from a broker in a batch, as not all sizes are known"
 _LIMITS = (
     ("duration", SECONDS, "that the busiest broker of a batch copies, at the throttle"),
@@ -49,7 +49,7 @@ _LIMITS = (
 def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange]) -> Execution:
     """The spec's `execution` with its defaults filled in, for a plan's assignment (P, W) and changes.
 
-    `derived` says which; nothing is `unset` any more.
+    `derived` lists the defaults; nothing is `unset` any more.
     """
     stated, throttle, rules = spec.execution, spec.execution.throttle_bytes_per_sec, spec.execution.batches
     sized = spec.cluster.sizes_known and not spec.cluster.unsized
@@ -63,7 +63,7 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
         throttle, why = _throttle(spec, problem, assignment, changed, rules)
         derived = [DerivedRow("execution.throttle", f"{throttle // _MEGABYTE}MB/s", why), *derived]
     if rules.seconds is not None and rules.bytes_per_sec is None:
-        # Without a throttle batches are as large as they would be with the one that is derived.
+        # Without a throttle, batches are as large as they would be with the derived throttle.
         rate = throttle or _throttle(spec, problem, assignment, changed, rules)[0]
         rules = replace(rules, bytes_per_sec=rate)
     return replace(stated, throttle_bytes_per_sec=throttle, batches=rules, unset=(), derived=tuple(derived))
@@ -72,7 +72,7 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
 def _throttle(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], rules: BatchRules
 ) -> tuple[int, str]:
-    """Bytes/s, and the reason: a share of what networks have left, plus what producers write to what moves, if much."""
+    """Bytes/s and the reason: a share of the networks' free rate; if much, plus what producers write to what moves."""
     rate, why = _room(spec, problem, assignment)
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
     produced = _produced(changed, rules, racks)
@@ -85,7 +85,7 @@ def _throttle(
 def _produced(changed: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]) -> int:
     """The most bytes/s that producers can take of a throttle, however the batches are cut.
 
-    Batches that are limited in time get smaller where producers take much, down to a single step.
+    Batches that are limited in time get smaller if producers take much, down to a single step.
     """
     written = [change for change in changed if change.bytes_in_per_sec]
     if not written:
@@ -99,13 +99,13 @@ def _produced(changed: Sequence[PartitionChange], rules: BatchRules, racks: Mapp
 
 
 def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]:
-    """A share of what stated networks have left, on the broker with the least; the constant where none is stated."""
+    """A share of the least free rate of any stated network, and the reason; the constant if no network is stated."""
     brokers = spec.all_brokers
     networks = {each.id: each.network_bytes_per_sec for each in brokers if each.network_bytes_per_sec is not None}
     kafkas = "the rate in Kafka's own documentation, because {} states capacity.network"
     if not networks:
         return THROTTLE_BYTES_PER_SEC, kafkas.format("no broker")
-    # What each network carries in the busier direction, before or after the plan; 0 without rates.
+    # The rate on each network in its busier direction, before or after the plan; 0 without rates.
     traffic = [MEASURES.index("network_in"), MEASURES.index("network_out")]
     states = ((today(problem), problem.leaders), (assignment, leaders_after(problem, assignment)))
     sums = [on_all_brokers(problem, replicas, leaders)[traffic] for replicas, leaders in states]

@@ -1,4 +1,4 @@
-"""The gates: what a plan is refused for (limits, a throttle that can't work, cordons), and how their numbers read."""
+"""The gates that refuse a plan (limits, a throttle that can't work, cordons), and how their numbers are written."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from planner.model.formats import beside, counted, duration, exactly, gap_shown,
 from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 
-# Why nothing is written: a limit of the YAML is crossed, or else a throttle can't work or a broker is cordoned.
+# Why nothing is written: a limit of the YAML is exceeded, a throttle can't work, or a broker is cordoned.
 EXCEEDS = "nothing was written, because the plan exceeds these limits:"
 UNSAFE = "nothing was written, because the plan can't be applied safely:"
 ALSO_UNSAFE = "and it can't be applied safely:"
@@ -24,7 +24,7 @@ _FIELDS = {
     "worst_hour": "worst_hour_bytes_per_sec",
     "p99_hour": "p99_hour_bytes_per_sec",
 }
-# Terms of the winner's scores that are gates under the same name, in the order of the report's terms.
+# The winner's scores that are gates under the same name, in the order of the report's terms.
 _OF_SCORES = (
     "bytes_moved",
     "cross_rack_bytes",
@@ -47,7 +47,7 @@ _WHAT = {
 
 GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used", "capacity.max_disk")
 GATES_ON_RATES = ("limits.worst_hour", "limits.p99_hour")
-# What a plan must reach, not keep within.
+# Gates whose value must reach the limit instead of staying within it.
 AT_LEAST = ("limits.months_until_full",)
 _NOUNS = {
     **dict.fromkeys(GATES_ON_BYTES, "byte"),
@@ -78,19 +78,18 @@ class LimitRow(Section, frozen=True):
 
     @property
     def crossed(self) -> bool:
-        """True where the plan comes to more than is allowed, or lasts for less."""
+        """True if the plan's value is above the limit, or below it for a gate of AT_LEAST."""
         return self.value < self.limit if self.key in AT_LEAST else self.value > self.limit
 
 
 def gates(
     spec: Spec, winner: Mapping[str, int], costs: Costs, least_bytes: int, least_replicas: int | None
 ) -> list[LimitRow]:
-    """The gates that are set, with what the plan comes to: the `limits` of plan.json.
+    """The gates that are set, with the plan's values: the `limits` of plan.json.
 
-    `winner` are the plan's scores; no plan moves less than `least_bytes` and `least_replicas` (None: unknown).
-    `limits.disk_used` is among them where a broker states a disk, with the broker that comes nearest to its limit. A
-    broker that is above it today, and isn't made fuller, is left to `overfull_today`. UnsafePlanError where a gate
-    can't be judged.
+    `winner`: the plan's scores; no plan moves less than `least_bytes` and `least_replicas` (None: unknown). If a broker
+    states a disk, `limits.disk_used` is a gate, for the broker nearest to its limit. A broker that is above it today
+    and that no batch makes fuller is left to `overfull_today`. UnsafePlanError if a gate can't be judged.
     """
     unjudged = list(_unjudged(spec))
     if unjudged:
@@ -116,28 +115,28 @@ def gates(
 
 
 def crossed(found: Sequence[LimitRow], spec: Spec, costs: Costs) -> list[str]:
-    """A line for every gate crossed, with the key to change."""
+    """A line for every gate that is crossed, with the key to change."""
     filled = {peak.broker: _overfull(spec, peak) for peak in filled_above(spec, costs)}
     lines = [gate for gate in found if gate.crossed and (gate.key != "limits.disk_used" or gate.broker not in filled)]
     return [*map(_crossed, lines), *filled.values()]
 
 
 def filled_above(spec: Spec, costs: Costs) -> list[Peak]:
-    """The brokers that a batch fills above what `limits.disk_used` allows."""
+    """The brokers that a batch fills above the limit of `limits.disk_used`."""
     return [peak for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
 
 
 def most_on_disks(spec: Spec, peaks: Sequence[Peak], held_bytes: Mapping[int, int]) -> dict[int, int]:
-    """The bytes that each broker with a disk may hold while batches run; what it holds today where that is more."""
+    """The bytes that each broker with a disk may hold while batches run: its limit, or today's bytes if more."""
     return {
         peak.broker: max(_allowed(spec, peak), held_bytes[peak.broker]) for peak in peaks if peak.disk_bytes is not None
     }
 
 
 def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:
-    """A line for each broker and log dir that is cordoned and that the plan copies to; for a throttle that can't work.
+    """A line for each cordoned broker and log dir that the plan copies to, and for a throttle that can't work.
 
-    Kafka itself keeps only new partitions off what is cordoned (KIP-1066): a reassignment that names it is carried out.
+    Kafka keeps only new partitions off cordoned log dirs (KIP-1066): it carries out a reassignment that names them.
     """
     joining = spec.changes.add_brokers
     places = dict.fromkeys((broker.id for broker in spec.cluster.brokers), "cluster.brokers")
@@ -169,7 +168,7 @@ def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:
     """Warnings for the brokers that are above `limits.disk_used` today and that no batch makes fuller.
 
-    They don't refuse the plan: that would refuse every plan that relieves them.
+    They don't refuse the plan, because that would refuse every plan that relieves these brokers.
     """
     return [
         f"broker {peak.broker} holds {size(peak.size_bytes)} today, above limits.disk_used "
@@ -186,7 +185,7 @@ def _limit(spec: Spec, name: str) -> int | None:
 
 
 def _unjudged(spec: Spec) -> Iterator[str]:
-    """Limits that nothing is known to judge by; reading a YAML refuses them already, this is for other specs."""
+    """Limits for which the inputs are missing. Reading a YAML refuses them already; this is for specs made in code."""
     cluster = spec.cluster
     if cluster.unsized or not cluster.sizes_known:
         count = cluster.unsized
@@ -216,9 +215,9 @@ def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
 
 
 def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) -> int:
-    """Millionths of what the plan copies that are above the proven minimum, rounded up: all of it without a proof.
+    """The part of the plan's copied bytes above the proven minimum, in millionths, rounded up; all without a proof.
 
-    Replicas are counted where no bytes are copied and the least of them is known.
+    If no bytes are copied and the least replicas are known, replicas are counted.
     """
     moved = winner["bytes_moved"]
     if not moved and least_replicas is not None:
@@ -227,12 +226,12 @@ def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) 
 
 
 def _crossed(gate: LimitRow) -> str:
-    """The key to change, what the plan comes to, for reading and as the YAML takes it, and what is allowed."""
+    """One line: the key to change, the plan's value (rounded, and exactly as the YAML takes it), and the limit."""
     noun = gate_noun(gate.key)
     needed, allowed = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
     match noun:
         case "%":
-            pass  # read as they are
+            pass  # needed and allowed stay as they are
         case "byte" | "byte/s":
             needed += "" if gate.value < 1000 else f" ({gate.value} {noun.replace('byte', 'bytes')})"
         case "s":
@@ -244,7 +243,7 @@ def _crossed(gate: LimitRow) -> str:
 
 
 def _allowed(spec: Spec, peak: Peak) -> int:
-    """Bytes that the broker may hold; as many as it does where it states no disk."""
+    """Bytes that the broker may hold; its peak if it states no disk."""
     return peak.size_bytes if peak.disk_bytes is None else spec.limits.on_disk(peak.disk_bytes)
 
 
@@ -263,7 +262,7 @@ def _overfull(spec: Spec, peak: Peak) -> str:
 
 
 def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | None) -> str:
-    """The worst of them: what lets that one complete lets all of them."""
+    """A line about the flow with the highest rate: a throttle that lets it complete lets all of them complete."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
     others = f", nor {len(stuck) - 1} other pairs of a broker and a batch" if len(stuck) > 1 else ""
     produced, enough = worst.produced_bytes_per_sec, ", which is enough for all of them" if len(stuck) > 1 else ""
@@ -275,12 +274,12 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
 
 
 def bound_of(key: str) -> str:
-    """What a gate's limit is of what is allowed."""
+    """Whether a gate's limit is a minimum (`at least`) or a maximum (`at most`)."""
     return "at least" if key in AT_LEAST else "at most"
 
 
 def gate_amount(key: str, value: int) -> str:
-    """A gate's number as it reads: `121 MB`, `3 h 16 min`, `0.01 %`, `73`; `value` as plan.json has it."""
+    """A gate's number as it is shown: `121 MB`, `3 h 16 min`, `0.01 %`, `73`; `value` as in plan.json."""
     if key == "limits.gap":
         return gap_shown(-(-value // 10) / 1000)
     if key in GATES_ON_RATES:
@@ -289,20 +288,20 @@ def gate_amount(key: str, value: int) -> str:
 
 
 def gate_noun(key: str) -> str:
-    """What a gate's number counts, in the singular: `byte`, `byte/s`, `replica`, `leader`, `partition`; `s`, or `%`."""
+    """The unit of a gate's number, in the singular: `byte`, `byte/s`, `replica`, `leader`, `partition`; `s`, or `%`."""
     return _NOUNS.get(key, "partition")
 
 
 def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[str, str]:
-    """What the plan comes to at a gate, and what is allowed; of `limits.disk_used`, on the fullest broker, named."""
+    """The plan's value at a gate and the limit, as text; `limits.disk_used` names the broker."""
     of = "" if broker is None else f" on broker {broker}"
     if key == "limits.gap":
-        # As it was written; below a hundredth of a percent what is needed is as exact.
+        # The limit as written; below 0.01 %, the plan's value gets as many digits as needed.
         needed = gate_amount(key, value) if limit >= 100 else f"{value / 10_000:.4g} %"
         return needed, f"{limit / 10_000:g} %"
     if key in GATES_ON_RATES:
         return f"{beside(value, limit)}/s", f"{stated(limit)}/s"
     if key not in GATES_ON_BYTES:
         return f"{gate_amount(key, value)}{of}", gate_amount(key, limit)
-    # A limit reads as it was written, and what the plan comes to in units of the same kind.
+    # The limit as written, and the plan's value in the same unit.
     return f"{beside(value, limit)}{of}", stated(limit)

@@ -1,7 +1,7 @@
-"""One broker's replicas packed into its log dirs, within their windows at the fewest bytes moved, with a lower bound.
+"""Packs one broker's replicas into its log dirs: within their windows, with the fewest bytes moved, and a lower bound.
 
-Exchanges of single replicas make a packing, and what the log dirs hold outside their windows gives a bound. Where the
-two differ, CP-SAT closes the gap or makes it smaller. It stops by its own deterministic count of work, not by a clock.
+Moves of single replicas give a packing, and the bytes that log dirs hold outside of their windows give a bound. If the
+two differ, CP-SAT closes or narrows the gap. It stops by its own deterministic measure of work, not by a clock.
 """
 
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ import numpy as np
 from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.scoring.window_excess import beyond, distance
 
-# A gap below this share of the bytes moved is as good as none.
+# A gap below this share of the bytes moved counts as closed.
 _SMALL_GAP = 1e-6
-# The choices (replicas × dirs) and the work that CP-SAT is given for one broker; a unit of work is about a second.
+# The most choices (replicas × dirs) for CP-SAT, and its work for one broker; a unit of work is about a second.
 _MOST_CHOICES = 4_000
 MOST_WORK = 2.0
-# Sums are weighed against each other in 64 bits.
+# Sums are multiplied in 64 bits.
 _MOST_BYTES = 1 << 60
-# A step to where a replica lies already.
+# The gain of a step to the dir where a replica is already: never taken.
 _NEVER = -(1 << 62)
-# What a step that costs no bytes, or saves some, is taken to cost.
+# The cost assumed for a step that costs no bytes or saves some.
 _FREE = 1e-9
 _FOUND = ("OPTIMAL", "FEASIBLE")
 
 
 @dataclass(frozen=True)
 class Dirs:
-    """N replicas that may lie in any of K log dirs.
+    """N replicas that may be in any of K log dirs.
 
-    sizes (N,) bytes of each · homes (N,) the dir that it lies in today, -1 where the broker adds it · settled (K,)
-    bytes of replicas that stay where they are · window (2, K) the least and the most that each dir is to hold.
+    sizes (N,): bytes of each · homes (N,): today's dir, -1 if the broker adds the replica · settled (K,): bytes of the
+    replicas that stay where they are · window (2, K): the least and the most bytes that each dir is to hold.
     """
 
     sizes: LongArray
@@ -52,7 +52,7 @@ class Dirs:
         return loads
 
     def outside(self, places: IntArray) -> int:
-        """Bytes by which the dirs are beyond their windows, all together."""
+        """The total bytes by which the dirs are outside of their windows."""
         return int(distance(self.window, self.held(places)).sum())
 
     def moved(self, places: IntArray) -> BoolArray:
@@ -60,15 +60,15 @@ class Dirs:
         return (self.homes >= 0) & (places != self.homes)
 
     def bytes_moved(self, places: IntArray) -> int:
-        """Bytes that go from one dir to another; what the broker adds lies in none yet."""
+        """Bytes that go from one dir to another; a replica that the broker adds is in no dir yet and doesn't count."""
         return int(self.sizes[self.moved(places)].sum())
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The dir of each replica (N,), and the fewest bytes that any packing as near to the windows would move.
+    """The dir of each replica (N,), and a lower bound on the bytes moved by any packing as near to the windows.
 
-    `outside_bytes` is what dirs hold beyond their windows, or lack; `nearest` says whether no packing comes nearer.
+    `outside_bytes`: the bytes above and below the windows. `nearest`: True if no packing is proven to come nearer.
     """
 
     places: IntArray
@@ -79,7 +79,7 @@ class Packed:
 
 
 def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
-    """A packing as near to the windows as possible, and among those with the fewest bytes moved.
+    """A packing as near to the windows as possible; among those, one with the fewest bytes moved.
 
     `work` is what CP-SAT may spend, in its own units. Deterministic: ties go to the first replica and dir.
     """
@@ -99,9 +99,8 @@ def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
 
 
 def _least(dirs: Dirs, outside: int) -> int:
-    """A lower bound of the bytes moved: what must leave too full dirs, or reach those that new replicas can't fill.
-
-    A packing that is `outside` the windows by some bytes may save as many.
+    """A lower bound on the bytes moved: bytes that must leave dirs that are too full, or come to dirs that lack more
+    than new replicas can fill. A packing that is `outside` of the windows by some bytes may save as many.
     """
     loads = dirs.held(dirs.homes)
     coming, leaving = beyond(dirs.window, loads).sum(axis=1).tolist()
@@ -110,7 +109,7 @@ def _least(dirs: Dirs, outside: int) -> int:
 
 
 def _dealt(dirs: Dirs) -> IntArray:
-    """A first packing: replicas stay in their dirs, and new ones, the largest first, go where most is missing."""
+    """A first packing: replicas stay in their dirs; new replicas, the largest first, go to the dir that lacks most."""
     places = dirs.homes.copy()
     new, loads = np.flatnonzero(dirs.homes < 0), dirs.held(places)
     counts = np.bincount(places[places >= 0], minlength=len(loads))
@@ -127,7 +126,7 @@ def _dealt(dirs: Dirs) -> IntArray:
 def _exchanged(dirs: Dirs, places: IntArray) -> IntArray:
     """The packing improved by moves of single replicas: first nearer to the windows, then with fewer bytes moved.
 
-    Every move makes it better, so the moves end.
+    Every move improves the packing, so the moves end.
     """
     places, loads = places.copy(), dirs.held(places)
     while len(places):
@@ -135,7 +134,7 @@ def _exchanged(dirs: Dirs, places: IntArray) -> IntArray:
         better = (gains > 0) | ((gains == 0) & (costs < 0))
         if not better.any():
             break
-        # What brings most for a byte; what costs nothing comes first, and what only saves bytes last.
+        # Highest gain per byte first: moves that cost nothing come first, moves that only save bytes come last.
         rates = np.where(gains > 0, gains / np.maximum(costs, _FREE), 0.0)
         brings = np.where(gains > 0, gains, -costs)
         ranked = np.where(better & (rates == rates[better].max()), brings, _NEVER)
@@ -147,7 +146,7 @@ def _exchanged(dirs: Dirs, places: IntArray) -> IntArray:
 
 
 def _steps(dirs: Dirs, places: IntArray, loads: LongArray) -> tuple[LongArray, LongArray]:
-    """(N, K) each: the bytes by which a replica's step to a dir lessens what is outside, and the bytes it costs."""
+    """(N, K) each: for a replica's step to a dir, the bytes less outside of the windows, and the bytes it costs."""
     sizes, each = dirs.sizes[:, None], np.arange(len(loads))[None, :]
     now = distance(dirs.window, loads)
     left = now[places] - distance(dirs.window[:, places], loads[places] - dirs.sizes)
@@ -158,7 +157,7 @@ def _steps(dirs: Dirs, places: IntArray, loads: LongArray) -> tuple[LongArray, L
 
 
 def _nearest(dirs: Dirs, places: IntArray, work: float) -> tuple[IntArray, bool]:
-    """A packing with the least outside the windows, begun at `places`, and whether that is proven to be the least."""
+    """A packing with the least outside of the windows, starting at `places`; True if this is proven to be the least."""
     choices = _PackingModel.of(dirs, places)
     choices.model.minimize(choices.outside(dirs, dirs.outside(places)))
     solver, status = _solved(choices.model, work, 0.0)
@@ -166,7 +165,7 @@ def _nearest(dirs: Dirs, places: IntArray, work: float) -> tuple[IntArray, bool]
 
 
 def _fewest(dirs: Dirs, places: IntArray, outside: int, work: float) -> tuple[IntArray, int]:
-    """A packing no farther outside the windows that moves the fewest bytes, and the fewest that any would move."""
+    """A packing no farther outside of the windows with the fewest bytes moved, and a lower bound on these bytes."""
     choices = _PackingModel.of(dirs, places)
     choices.model.add(choices.outside(dirs, outside) <= outside)
     choices.model.minimize(choices.bytes_moved(dirs))
@@ -175,13 +174,13 @@ def _fewest(dirs: Dirs, places: IntArray, outside: int, work: float) -> tuple[In
         return places, 0
     chosen = choices.chosen(solver, places)
     moved = dirs.bytes_moved(chosen)
-    # Bytes are whole, but the bound is a floating-point number, a little off the true one.
+    # Bytes are whole numbers, but the bound is a floating-point number with a small error.
     proven = ceil(solver.best_objective_bound * (1 - 1e-12) - 1e-6)
     return (chosen if moved < dirs.bytes_moved(places) else places), min(proven, moved)
 
 
 def _solved(model: Any, work: float, gap: float) -> tuple[Any, str]:
-    """CP-SAT's solver after its work, and the name of its status; a packing exists in any case."""
+    """CP-SAT's solver after its work, and the name of its status; the caller has a packing in any case."""
     solver = _cp_model().CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
@@ -191,21 +190,21 @@ def _solved(model: Any, work: float, gap: float) -> tuple[Any, str]:
 
 
 def _cp_model() -> Any:
-    # A second or more to import, for what most plans never ask.
+    # Imported here, because the import takes a second or more and most plans don't need it.
     from ortools.sat.python import cp_model
 
     return cp_model
 
 
 class _PackingModel(NamedTuple):
-    """CP-SAT's model of a packing: for each replica with bytes, a variable for each dir that it may lie in."""
+    """CP-SAT's model of a packing: for each replica with bytes, one variable per dir that it may be in."""
 
     model: Any
     variables: dict[tuple[int, int], Any]
 
     @classmethod
     def of(cls, dirs: Dirs, places: IntArray) -> Self:
-        """The model, with a packing to begin at."""
+        """The model, with a packing to start from."""
         model, count = _cp_model().CpModel(), len(dirs.settled)
         rows = np.flatnonzero(dirs.sizes).tolist()
         variables = {(row, at): model.new_bool_var("") for row in rows for at in range(count)}
@@ -216,7 +215,7 @@ class _PackingModel(NamedTuple):
         return cls(model, variables)
 
     def outside(self, dirs: Dirs, at_most: int) -> Any:
-        """Bytes outside the windows, `at_most` so many on each side of one, as an expression."""
+        """Bytes outside of the windows, at most `at_most` on each side of a window, as an expression."""
         beyond = []
         for at in range(len(dirs.settled)):
             own = {row: variable for (row, place), variable in self.variables.items() if place == at}
@@ -232,7 +231,7 @@ class _PackingModel(NamedTuple):
         return sum(int(dirs.sizes[row]) * self.variables[row, at] for row, at in leaves)
 
     def chosen(self, solver: Any, places: IntArray) -> IntArray:
-        """The places (N,) that the solver found; empty replicas are where they were."""
+        """The places (N,) that the solver found; replicas without bytes stay where they were."""
         found = places.copy()
         for (row, at), variable in self.variables.items():
             if solver.boolean_value(variable):

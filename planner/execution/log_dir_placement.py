@@ -1,8 +1,8 @@
-"""Which log dir each replica lies in after a plan: every broker's replicas packed into its log dirs.
+"""The log dir of each replica after a plan: every broker's replicas packed into its log dirs.
 
-A replica that stays counts with its own size on its broker; one that the broker adds with that of the leader's, whose
-copy it will be. Replicas in no log dir that answered, on their way between log dirs, or kept as they are by the topic
-filter aren't moved.
+A replica that stays counts with its size on its broker; one that the broker adds counts with the leader's size, because
+it is copied from the leader. Replicas are not moved if they are in no log dir that answered, are moving between log
+dirs, or are kept as they are by the topic filter.
 """
 
 from collections import Counter, defaultdict
@@ -22,17 +22,17 @@ from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.recorded import LogDirLoad, LogDirMoveRow
 from planner.model.spec import Spec
 
-# What is spent on all brokers together, in CP-SAT's units of work: a plan of many brokers isn't to wait for minutes.
+# CP-SAT's work for all brokers together, in its units: a plan of many brokers must not wait for minutes.
 _WORK_OF_ALL = 40.0
-# Kafka moves a replica by way of a folder `topic-partition.<32 digits>-future`, and refuses one of over 255 characters.
+# Kafka moves a replica through a folder `topic-partition.<32 digits>-future`, and refuses names above 255 characters.
 _LONGEST_MOVABLE = 214
 
 
 @dataclass(frozen=True)
 class DirState:
-    """A log dir before and after. Its window (least, most) in bytes is None where it has an error and gets nothing.
+    """A log dir before and after. Its window (least, most) in bytes is None if it has an error and gets nothing.
 
-    `bytes_in` is what comes to it from other log dirs and other brokers, `bytes_out` what goes to other log dirs.
+    `bytes_in`: from other log dirs and other brokers; `bytes_out`: to other log dirs.
     """
 
     dir: LogDir
@@ -47,8 +47,8 @@ class DirState:
 class BrokerDirs:
     """One broker's log dirs, by path, and how its replicas were packed.
 
-    `largest_bytes` is the size of its largest replica; `unplaced` replicas are in no log dir known, `moving` ones on
-    their way between two of them.
+    `largest_bytes`: the size of its largest replica; `unplaced`: replicas in no known log dir; `moving`: replicas that
+    are moving between two log dirs.
     """
 
     broker: int
@@ -63,8 +63,8 @@ class BrokerDirs:
 class DirPlan:
     """The log dirs of all brokers that hold replicas afterwards.
 
-    `left_out`: brokers whose log dirs aren't planned, with the reason. `chosen`: (topic, partition, broker) to the log
-    dir of a replica that comes to it; `homes`: to the one that it lies in today.
+    `left_out`: brokers whose log dirs aren't planned, with the reason. `chosen`: (topic, partition, broker) → the log
+    dir that a replica comes to. `homes`: (topic, partition, broker) → the replica's log dir today.
     """
 
     wanted: Tolerance
@@ -109,7 +109,7 @@ def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
 def with_log_dirs(
     changed: Sequence[PartitionChange], planned: DirPlan | None, problem: Problem
 ) -> tuple[PartitionChange, ...]:
-    """The changes with their log dirs and those that only change log dirs, sorted by topic and partition."""
+    """The changes with their log dirs, and changes of log dirs only; sorted by topic and partition."""
     if planned is None:
         return tuple(changed)
     known = {change.key for change in changed}
@@ -120,9 +120,9 @@ def with_log_dirs(
 
 
 class _Held(NamedTuple):
-    """A replica that a broker holds afterwards; `home` is today's log dir, None where it isn't there or not known.
+    """A replica that a broker holds afterwards; `home` is today's log dir, None if it has none or it is unknown.
 
-    `comes`: the broker adds it. `free`: it may lie in any log dir.
+    `comes`: the broker adds it. `free`: it may be in any log dir.
     """
 
     topic: str
@@ -135,7 +135,7 @@ class _Held(NamedTuple):
 
 
 class _Filled(NamedTuple):
-    """A broker's replicas in its log dirs: those that are free, packed into the usable dirs, and the others."""
+    """A broker's replicas in its log dirs: the free ones, packed into the usable dirs, and the others."""
 
     broker: int
     dirs: tuple[LogDir, ...]
@@ -146,7 +146,7 @@ class _Filled(NamedTuple):
     packed: Packed
 
     def key(self, replica: _Held) -> tuple[str, int, int]:
-        """What a replica is called in a `DirPlan`."""
+        """A replica's key in a `DirPlan`."""
         return replica.topic, replica.partition, self.broker
 
     def placed(self) -> list[tuple[_Held, str]]:
@@ -155,7 +155,7 @@ class _Filled(NamedTuple):
 
     @classmethod
     def of(cls, spec: Spec, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float) -> Self:
-        """A broker's replicas packed into its log dirs."""
+        """Packs a broker's replicas into its log dirs."""
         usable = [log_dir for log_dir in dirs if log_dir.error is None]
         paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
         free = [each for each in replicas if each.free and (each.comes or each.home in paths)]
@@ -173,9 +173,9 @@ class _Filled(NamedTuple):
 
 
 def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
-    """The log dirs of each broker by path: what it says itself, with the sizes of the YAML, or what the YAML lists.
+    """The log dirs of each broker by path: those it reports, with the YAML's sizes, else those that the YAML lists.
 
-    A broker of today that holds replicas and didn't answer has none: nobody knows what lies where.
+    A current broker that holds replicas and didn't answer has none, because its replicas' log dirs are unknown.
     """
     reported, held = dict(spec.cluster.log_dirs.brokers), brokers_holding(spec.cluster.topics)
     found: dict[int, tuple[LogDir, ...]] = {}
@@ -190,9 +190,9 @@ def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
 def _held(
     problem: Problem, assignment: IntArray, lies: Mapping[tuple[str, int, int], ReplicaDir]
 ) -> dict[int, list[_Held]]:
-    """Every replica that a broker holds afterwards, by broker and in the order of partitions; new partitions left out.
+    """Every replica that a broker holds afterwards, by broker and in the order of partitions, without new partitions.
 
-    Those are created with kafka-topics, which can't be told a log dir.
+    New partitions are created with kafka-topics, which can't be told a log dir.
     """
     rows, slots = np.nonzero((assignment >= 0) & ~problem.is_new[:, None])
     brokers = assignment[rows, slots]
@@ -204,7 +204,7 @@ def _held(
         lie = lies.get((topic, partition, ids[at])) if kept else None
         size_bytes = int(problem.size_bytes[row])
         if lie is None and problem.leaders[row] >= 0:
-            # A new replica is copied from the leader's; where that isn't known, the largest replica's size counts.
+            # A new replica is copied from the leader's; if its size is unknown, the largest replica's size counts.
             lie_of_leader = lies.get((topic, partition, ids[problem.leaders[row]]))
             size_bytes = lie_of_leader.size_bytes if lie_of_leader else size_bytes
         movable = len(topic) + len(str(partition)) <= _LONGEST_MOVABLE
@@ -225,8 +225,7 @@ def _held(
 def _window(spec: Spec, total: int, dirs: Sequence[LogDir]) -> LongArray:
     """(2, K): least and most bytes of each log dir: a percentage around its share, in whole bytes.
 
-    Shares are measured by the log dirs' sizes where all are known, and then none may hold more than
-    `limits.disk_used` allows.
+    Shares follow the log dirs' sizes if all are known; then none may hold more than `limits.disk_used` allows.
     """
     disks = [log_dir.disk_bytes for log_dir in dirs if log_dir.disk_bytes]
     weights = disks if len(disks) == len(dirs) else [1] * len(dirs)
@@ -241,7 +240,7 @@ def _window(spec: Spec, total: int, dirs: Sequence[LogDir]) -> LongArray:
 
 
 def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, LogDirLoad]:
-    """What lies under each key, from (key, bytes) of single replicas."""
+    """The replicas and bytes of each key, from (key, bytes) of single replicas."""
     found: defaultdict[object, LogDirLoad] = defaultdict(lambda: LogDirLoad(0, 0))
     for key, size_bytes in sizes:
         found[key] = LogDirLoad(found[key].replicas + 1, found[key].size_bytes + size_bytes)
@@ -282,7 +281,7 @@ def _described(filled: _Filled, before: Mapping[object, LogDirLoad]) -> BrokerDi
 
 
 def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:
-    """The change with its log dirs: of replicas that come or go, and of those that move within their broker."""
+    """The change with its log dirs: for replicas that come or go, and for those that move within their broker."""
 
     def key(broker: int) -> tuple[str, int, int]:
         return change.topic, change.partition, broker
@@ -297,7 +296,7 @@ def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:
 
 
 def _only_dirs(names: set[PartitionKey], problem: Problem) -> Iterable[PartitionChange]:
-    """Changes of partitions that change in nothing but their log dirs."""
+    """Changes of partitions of which only the log dirs change."""
     ids = problem.broker_ids.tolist()
     for row, replicas in enumerate(today(problem).tolist()):
         topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])

@@ -1,7 +1,7 @@
 """What an assignment changes, partition by partition, each with its reason, and the reassignments that carry it out.
 
-Those are the steps that take a partition from its replicas of today to those of the plan: several where a batch may add
-fewer replicas than it needs.
+The reassignments are steps that take a partition from today's replicas to the plan's: several steps if a batch may add
+fewer replicas than the partition needs.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from planner.scoring.score import adding
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:
     """The partitions whose replica list an assignment (P, W) changes, or whose leader needs an election.
 
-    Sorted by topic and partition. Partitions to be made aren't among them (see `new_partitions_section`).
+    Sorted by topic and partition, without new partitions (see `new_partitions_section`).
     """
     before = today(problem)
     elects = problem.may_lead_anew & (problem.leaders != leaders_after(problem, assignment))
@@ -57,13 +57,13 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
 
 
 def with_down(changed: Iterable[PartitionChange], problem: Problem) -> tuple[PartitionChange, ...]:
-    """The changes, each with the brokers that it takes the partition from and that are down today."""
+    """The changes, each with the brokers that the partition leaves and that are down today."""
     off = frozenset[int](() if problem.out_of_sync is None else problem.broker_ids[problem.out_of_sync].tolist())
     return tuple(replace(each, down=off.intersection(each.removing)) if off else each for each in changed)
 
 
 def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray, LongArray]:
-    """Bytes that each broker (B,) copies in, and that are copied from it as today's leader."""
+    """Bytes that each broker (B,) copies in, and bytes that others copy from it as today's leader."""
     rows, slots = np.nonzero(adding(problem, assignment))
     count, copied = len(problem.broker_ids), problem.size_bytes[rows]
     return sums_at(count, assignment[rows, slots], copied), sums_at(count, problem.copied_from[rows], copied)
@@ -77,10 +77,10 @@ def _named(ids: list[int], brokers: list[int]) -> tuple[int, ...]:
 class Step(ReplicaLists):
     """One reassignment of one partition; broker ids, preferred leader first.
 
-    `size_bytes` is that of one replica. `source` is the broker that is copied from: the one that leads today, while it
-    holds a replica. `bytes_in_per_sec` is what producers write to the partition. `log_dirs_before` and `log_dirs` are
-    parallel to `before` and `after`, ANY where Kafka isn't told one; empty where log dirs aren't planned. `elects` is
-    True for the last step of a partition that gets its preferred leader by an election.
+    `size_bytes`: one replica's size. `source`: the broker to copy from, which is today's leader while it holds a
+    replica. `bytes_in_per_sec`: what producers write to the partition. `log_dirs_before` and `log_dirs` are parallel to
+    `before` and `after`: ANY if Kafka isn't told a log dir, empty if log dirs aren't planned. `elects`: True for the
+    last step of a partition whose preferred leader takes an election.
     """
 
     topic: str
@@ -101,12 +101,12 @@ class Step(ReplicaLists):
 
     @property
     def followers_meanwhile(self) -> int:
-        """How many replicas the source sends what producers write, while this step runs."""
+        """To how many replicas the source sends what producers write, while this step runs."""
         return len(self.before) - 1 + len(self.adding)
 
 
 def steps_of(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
-    """The change as steps of as many added replicas as a batch lets one partition have; all come from one broker."""
+    """The change as steps that each add as many replicas as a batch allows per partition; all copy from one broker."""
     fitting = None if rules.bytes is None else max(rules.bytes // max(change.size_bytes, 1), 1)
     limits = (rules.replicas_per_partition, rules.moves_per_broker, fitting)
     at_most = min((limit for limit in limits if limit is not None), default=None)
@@ -134,10 +134,10 @@ def step_between(change: PartitionChange, before: tuple[int, ...], after: tuple[
 def _log_dirs(
     change: PartitionChange, before: tuple[int, ...], after: tuple[int, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The log dirs of a step, parallel to its lists before and after; empty where none are planned.
+    """The log dirs of a step, parallel to its lists before and after; empty if none are planned.
 
-    A replica that is added has its log dir at once, and one that is removed its old one, for the rollback. A replica
-    that stays on its broker moves between log dirs in the last step.
+    A new replica gets its log dir at once; a removed replica keeps its old one, for the rollback. A replica that stays
+    on its broker moves between log dirs in the last step.
     """
     if not change.log_dirs:
         return (), ()
@@ -157,8 +157,8 @@ def replica_lists(
     """Pairs of lists from `change.before` to exactly `change.after` that add `at_most` replicas each.
 
     No list has fewer replicas than the shorter end or more than the longer one. `racks` (broker id → rack) keeps the
-    lists in between as spread as possible. Kafka's tool refuses a list with a broker that isn't live: what is `down`
-    leaves in the first step, which may add more than `at_most` in its place.
+    lists in between as spread as possible. Kafka's tool refuses a list with a broker that isn't live, so `down` brokers
+    leave in the first step, which may add more than `at_most` replicas to replace them.
     """
     size, fewest = at_most or len(change.adding) or 1, min(len(change.before), len(change.after))
     current, reached = change.before, tuple(broker for broker in change.before if broker not in change.down)
@@ -171,9 +171,9 @@ def replica_lists(
 
 
 def _one_replica_on(current: tuple[int, ...], change: PartitionChange, racks: Mapping[int, str]) -> tuple[int, ...]:
-    """`current` with one more broker of `change.after`, in the place of one that leaves where there is no room.
+    """`current` with one more broker of `change.after`, which replaces a leaving broker if there is no room.
 
-    The first broker stays: until the last step a leader that leaves stays preferred, so clients move once.
+    The first broker stays: a leaving leader is preferred until the last step, so that clients move only once.
     """
     added = [broker for broker in change.after if broker not in current]
     if len(current) < max(len(change.before), len(change.after)):

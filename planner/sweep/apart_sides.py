@@ -1,8 +1,8 @@
-"""Topics that share no broker, or no rack (`apart`): the target brokers are split among the sides of each group.
+"""Topics that share no broker, or no rack (`apart`): the target brokers are divided among each group's sides.
 
-A plan without the rule proves nothing about one with it, since topics are balanced over the brokers that they may use.
-So a split is chosen first, and all that follows takes it as given: the problem's `allowed` has it, and the bound is
-that of the split. Splits are planned one by one, the most promising first, until no other can be better.
+A plan without the rule gives no bound for a plan with it, because each topic is balanced over the brokers it may use.
+So a split of the brokers is chosen first and then taken as given: it is part of the problem's `allowed`, and the bound
+is valid for this split. Splits are planned one by one, the most promising first, until no other split can be better.
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ Sides = NDArray[np.int8]
 class Splits:
     """Ways to split the target brokers among the sides of each group.
 
-    `lacking` (N,): how many brokers and racks are missing where topics have to be, and how many replicas that may not
-    move are on another side's brokers; a plan exists only where it is 0. `uneven` (N, 2): in per cent of what an even
-    cluster has, the share of the fullest broker, then what the emptiest lacks; 0 where evenness isn't asked for.
-    `outside` (N,): bytes, or replicas where no sizes are known, on brokers of other sides: a plan copies no less.
+    `lacking` (N,): how many brokers and racks the topics lack, plus the replicas that may not move but are on another
+    side's brokers; a split has a plan only if this is 0. `uneven` (N, 2): the share of the fullest broker, then how
+    much the emptiest broker lacks, in percent of an even cluster's share; 0 if the plan need not be even. `outside`
+    (N,): bytes (replicas if sizes are unknown) on brokers of other sides: every plan copies at least these.
     """
 
     side_of: Sides
@@ -45,17 +45,17 @@ class Splits:
     outside: LongArray
 
     def order(self) -> IntArray:
-        """The splits from the most promising on."""
+        """The numbers of the splits, the most promising first."""
         return np.lexsort((self.outside, self.uneven[:, 1], self.uneven[:, 0], self.lacking)).astype(np.int32)
 
     def key(self, at: int) -> tuple[int, ...]:
-        """What `order` sorts by: less is better."""
+        """The sort key of `order`; less is better."""
         return int(self.lacking[at]), *map(int, self.uneven[at]), int(self.outside[at])
 
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """A split that was planned: less is better of `rank`; the bytes (replicas) copied."""
+    """A split that was planned: its rank (less is better) and the bytes it copies (replicas if sizes are unknown)."""
 
     rank: tuple[int, ...]
     uneven: tuple[int, ...]
@@ -67,12 +67,12 @@ class _Tried:
 
     @cached_property
     def least(self) -> int:
-        """The least that the split must copy; few are asked, and a proof may take as long as the plan."""
+        """A lower bound on what the split copies. Few are asked for: a proof may take as long as the plan."""
         proven = self.found.proven()
         return proven.least_bytes if self.found.asked.problem.sizes_known else proven.least_replicas
 
     def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool, led: bool) -> bool:
-        """True where no later split, as uneven and copying `outside` or more, can be better; of leaders: copy less."""
+        """True if no later split, as uneven and with `outside` or more to copy, can be better (leaders: copy less)."""
         if not self.exact or (led and self.copied == self.least):
             return self.exact and not self.uneven_leaders
         return uneven > self.uneven or (outside >= self.copied if even else outside > self.copied)
@@ -81,9 +81,9 @@ class _Tried:
 def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     """The spec with the sides of `apart` chosen: each target broker belongs to one side of each group.
 
-    Splits whose plan breaks no rule and misses no window come first; of these the most even where everything may move,
-    then the fewest bytes. All are compared up to MOST_SPLITS, the most promising planned first, until no other can be
-    better, or `at_most` are; beyond, there is one. InfeasibleError where no split leaves enough brokers.
+    Ranked by broken rules; then, if everything may move, by excess over windows, evenness, bytes; else by bytes and
+    excess. Up to MOST_SPLITS all are compared: the most promising are planned first, until no other can be better or
+    `at_most` (fewer if large) are planned. Beyond, one is planned. InfeasibleError if none has enough brokers.
     """
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
@@ -119,8 +119,8 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
 
 
 def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...]:
-    """`spec.apart` for a plan of this problem at its balance and scenarios: other splits were compared for the whole
-    change at the balance asked for, not for a first step or another plan of the front.
+    """`spec.apart` for a plan of this problem at its balance and scenarios. A split is proven only for the whole change
+    at the balance asked for: not for a first step, nor for another plan of the front.
     """
     whole = problem.deferred is None and problem.balance == spec.balance
     whole = whole and scenarios == (ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
@@ -128,7 +128,7 @@ def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...
 
 
 def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
-    """The spec with the sides of an assignment (P, W) that keeps the rule; free brokers go where they are needed."""
+    """The spec with the sides of an assignment (P, W) that keeps the rule; free brokers join a side that needs them."""
     sides = [len(rule.topics) for rule in spec.apart]
     stays = replace(problem, replicas=assignment, leaders=assignment[:, 0], movable=np.zeros(problem.rows, dtype=bool))
     found = judged(stays, every_split(stays, sides)) if _all_compared(problem, sides) else improved(stays, sides)
@@ -146,7 +146,7 @@ def split_by(spec: Spec, problem: Problem, side_of: NDArray[np.int8]) -> Spec:
 
 
 def _split_problem(spec: Spec) -> tuple[Spec, Problem]:
-    """A split and its problem; InfeasibleError where a partition that may not move would have to."""
+    """A split's spec and problem; InfeasibleError if a partition would have to move but may not."""
     problem = build(spec)
     if (left := misplaced(problem, problem.replicas) & ~problem.movable).any():
         stays = "{}-{}".format(*problem.partition_keys[int(np.argmax(left))])
@@ -155,7 +155,7 @@ def _split_problem(spec: Spec) -> tuple[Spec, Problem]:
 
 
 def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared) -> _Tried:
-    """The plan of a split; InfeasibleError without a plan."""
+    """The plan of a split; InfeasibleError if it has none."""
     _, problem = _split_problem(spec)
     found, even = assigned(problem, problem.balance, 0, OTHERS, shared), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
@@ -167,19 +167,19 @@ def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared) -> _Tried:
 
 
 def units(problem: Problem, group: int) -> IntArray:
-    """(Bt,): which of the units that are on one side as a whole each target broker belongs to: itself, or its rack."""
+    """(Bt,): each target broker's unit. A unit is on one side as a whole: it is a broker, or a rack."""
     found: IntArray = np.unique(problem.not_shared(group)[problem.targets], return_inverse=True)[1].reshape(-1)
     return found
 
 
 def _all_compared(problem: Problem, sides: Sequence[int]) -> bool:
-    """True where all splits are compared."""
+    """True if there are at most MOST_SPLITS splits, so that all are compared."""
     return prod(each ** (int(units(problem, at).max()) + 1) for at, each in enumerate(sides)) <= MOST_SPLITS
 
 
 def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
-    """(N, G, Bt): all ways to split the target brokers among so many sides of each group; of those that are the same
-    but for which of several like brokers is on a side, one.
+    """(N, G, Bt): all ways to split the target brokers among each group's number of sides. Of splits that differ only
+    in which of several interchangeable brokers is on a side, one is kept.
     """
     groups = []
     for group, each in enumerate(sides):
@@ -187,7 +187,7 @@ def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
         groups.append(np.array(list(product(range(each), repeat=int(mine.max()) + 1)), dtype=np.int8)[:, mine])
     at = np.indices([len(each) for each in groups]).reshape(len(groups), -1)
     every = np.stack([each[mine] for each, mine in zip(groups, at, strict=True)], axis=1)
-    # A broker's sides in all groups as one number, which mustn't fall from one like broker to the next.
+    # A broker's sides in all groups as one number. Among interchangeable brokers, these numbers must not decrease.
     codes = np.tensordot(np.cumprod([1, *sides[:-1]]), every.astype(np.int64), axes=(0, 1))
     kept = np.ones(len(every), dtype=bool)
     for one, other in like_brokers(problem):
@@ -196,8 +196,8 @@ def every_split(problem: Problem, sides: Sequence[int]) -> Sides:
 
 
 def improved(problem: Problem, sides: Sequence[int]) -> Splits:
-    """One split: the likely one, improved by giving brokers to other sides, and by swapping two brokers' sides, while
-    that helps. Not where only leaders are apart: it would no longer have whole racks.
+    """One split: the likely one, improved by moving a broker to another side or swapping the sides of two brokers,
+    while that helps. If only leaders are apart, it is not improved, because it would no longer have whole racks.
     """
     best = judged(problem, _likely_split(problem, sides))
     done = not best.lacking[0] and all(by.endswith(LEADERS) for by in problem.apart_by)
@@ -211,8 +211,8 @@ def improved(problem: Problem, sides: Sequence[int]) -> Splits:
 
 
 def neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int]) -> Sides:
-    """(N, G, Bt): this split (G, Bt) with one broker on another side, or with one broker's and another's sides swapped:
-    of each broker, with the one in its rack that leaves least to be copied. Whole racks instead where these are split.
+    """(N, G, Bt): this split (G, Bt) with one unit (broker or rack) on another side, or with the sides of two units
+    swapped. Each unit is swapped with the one, in its rack, that leaves the least to copy.
     """
     found = []
     for group, count in enumerate(sides):
@@ -222,7 +222,7 @@ def neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int])
         for broker, side in product(range(len(mine)), range(count)):
             if side != mine[broker]:
                 found.append((group, np.isin(unit, broker), side, side))
-        # What each broker holds of its own side, and of the other's: held there, it need not be copied.
+        # What each unit holds of its own side, and of the other unit's side. What it holds already is not copied.
         stays = held[mine, brokers]
         gain = held[mine[None, :], brokers[:, None]] + held[mine[:, None], brokers[None, :]] - stays[:, None] - stays
         gain[(racks[:, None] != racks) | (mine[:, None] == mine)] = np.iinfo(np.int64).min
@@ -236,8 +236,8 @@ def neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int])
 
 
 def _likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
-    """(1, G, Bt): in each rack, brokers for each side by its replicas, those first that hold most of what it has; or of
-    all racks whole ones.
+    """(1, G, Bt): in each rack, each side gets brokers in proportion to its replicas, first the brokers that hold most
+    of its bytes. If leaders are apart, each side gets whole racks.
     """
     groups = []
     for group, count in enumerate(sides):
@@ -260,7 +260,7 @@ def _likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
                 if side_of[broker] < 0 and (room[side] > 0 or stuck[side, broker]):
                     side_of[broker], room[side] = side, room[side] - 1
         if problem.apart_by[group].endswith(LEADERS) and not stuck.any():
-            # Racks one after the other: where partitions have a replica in each, all sides can lead theirs.
+            # Deal out racks one after the other: if a partition has a replica in each rack, each side can lead its own.
             room = [max(1, len(racks) * each // max(sum(replicas), 1)) for each in replicas]
             side_of[np.argsort(racks, kind="stable")] = np.repeat(np.arange(count), room)[
                 np.arange(len(racks)) % sum(room)
@@ -270,8 +270,8 @@ def _likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
 
 
 def _unit_racks(problem: Problem, group: int) -> tuple[IntArray, IntArray, IntArray]:
-    """(Bt,) the unit of each target broker; (U,) the first broker of each, and its rack: one rack for all where racks
-    don't matter, or are the units.
+    """(Bt,) the unit of each target broker; (U,) the first broker of each unit; (U,) its rack. All units are in one
+    rack if racks don't matter or are the units.
     """
     first = np.unique(unit := units(problem, group), return_index=True)[1]
     apart = problem.racks_matter and problem.apart_by[group].startswith("broker")
@@ -280,13 +280,13 @@ def _unit_racks(problem: Problem, group: int) -> tuple[IntArray, IntArray, IntAr
 
 
 def _by_unit(held: LongArray, unit: IntArray) -> LongArray:
-    """(sides, U): what units hold of what their brokers (sides, Bt) do."""
+    """(sides, U): sums over each unit's brokers of `held` (sides, Bt)."""
     return np.stack([np.bincount(unit, weights=each) for each in held]).astype(np.int64)
 
 
 def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArray]:
-    """(sides, Bt) each: what target brokers hold of a side that has to leave other sides' brokers, replicas without
-    sizes; how many replicas of a partition that may not move. Of preferred leaders alone where only they are apart.
+    """(sides, Bt) each: the bytes (replicas if sizes are unknown) of each side that a target broker must give away if
+    it is on another side; the replicas that may not move. Counts only preferred leaders if only leaders are apart.
     """
     held, stuck = (np.zeros((sides, len(problem.targets)), dtype=np.int64) for _ in range(2))
     if problem.apart is None:
@@ -298,22 +298,22 @@ def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArra
     for column in problem.replicas.T[: 1 if leading else None]:
         rows = np.flatnonzero((column >= 0) & (side_of_row >= 0))
         np.add.at(held, (side_of_row[rows], column[rows]), np.where(kept, sizes, 0)[rows])
-        # A partition without a leader moves once it is forced to.
+        # A partition without a leader may move if it is forced to.
         rows = rows[~problem.movable[rows] & (leading | (problem.leaders[rows] >= 0))]
         np.add.at(stuck, (side_of_row[rows], column[rows]), 1)
     return held[:, problem.targets], stuck[:, problem.targets]
 
 
 def judged(problem: Problem, side_of: Sides) -> Splits:
-    """What these splits (N, G, Bt) leave to each topic, how even that is, and what has to be copied at least."""
+    """How many brokers and racks these splits (N, G, Bt) lack, how even they are, and how much they copy at least."""
     lacking, outside = np.zeros((2, len(side_of)), dtype=np.int64)
     for group in range(side_of.shape[1]):
         sides = 1 if problem.apart is None else int(problem.apart[group].max(initial=0)) + 1
         held, stuck = _held(problem, group, max(sides, int(side_of[:, group].max(initial=0)) + 1))
         elsewhere = np.stack([side_of[:, group] != side for side in range(len(held))])
-        # More than all that brokers and racks may lack.
+        # One replica that may not move weighs more than all brokers and racks that may be missing.
         lacking += np.einsum("snb,sb->n", elsewhere, stuck) * (2 * problem.width * len(problem.topic_names) + 1)
-        # A replica may be in the way of two groups and is copied once.
+        # A replica on a wrong side of two groups is copied only once, so the largest group counts, not the sum.
         leading = problem.apart_by[group].endswith(LEADERS)
         more = without_leader(problem, group, elsewhere) if leading else np.einsum("snb,sb->n", elsewhere, held)
         outside = np.maximum(outside, more)
@@ -341,7 +341,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
             shares[at] += _shares_of(problem.replication_factors[rows], values[rows], mine * weighing, sizes, racks)
     uneven = np.zeros((len(side_of), 2), dtype=np.int64)
     if problem.rebalance == "all":
-        # Of what a broker would have if all were alike by weight.
+        # In percent of the share that each broker would have, by its weight, if all topics used all brokers.
         even = np.maximum(shares.sum(axis=2, keepdims=True), 1) * weighing / weighing.sum()
         level = np.rint(shares / even * 100).astype(np.int64)
         uneven = np.stack([level.max(axis=(0, 2)), 100 - level.min(axis=(0, 2))], axis=1)
@@ -349,8 +349,8 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
 
 
 def without_leader(problem: Problem, group: int, elsewhere: BoolArray) -> LongArray:
-    """(N,): bytes (replicas without sizes) of the partitions that no replica of today can lead, for brokers (sides, N,
-    Bt) that are elsewhere for each side: each copies a replica at least.
+    """(N,): bytes (replicas if sizes are unknown) of the partitions that none of today's replicas can lead: each copies
+    at least one replica. `elsewhere` (sides, N, Bt): the brokers that are on another side.
     """
     assert problem.apart is not None
     sides, here = problem.apart[group][problem.topic_of], np.cumsum(problem.targets) - 1
@@ -368,8 +368,8 @@ def without_leader(problem: Problem, group: int, elsewhere: BoolArray) -> LongAr
 
 
 def _kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[int, ...]]]:
-    """Topics that may use the same brokers in every split: their partitions, the target brokers that rules of placement
-    let them use (Bt,), and their side in each group, -1 for none.
+    """Topics grouped by the brokers they may use in every split: their partitions; (Bt,) the target brokers that the
+    rules of placement allow; their side in each group, or -1 if they have none.
     """
     topics, brokers = len(problem.topic_names), int(problem.targets.sum())
     usable = np.ones((topics, brokers), dtype=bool) if problem.allowed_targets is None else problem.allowed_targets
@@ -385,10 +385,10 @@ def _kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[
 def _shares_of(
     factors: IntArray, values: LongArray, weighing: LongArray, sizes: LongArray, racks: RackRule
 ) -> FloatArray:
-    """(N, Bt): the fair shares of partitions with these factors and this much in each replica, for brokers of weights
-    (N, Bt), 0 where they may not be, and so many brokers in racks (N, R). As in `fair_shares`, but to a millionth.
+    """(N, Bt): fair shares, as in `fair_shares` but to one millionth, of partitions with these replication factors and
+    `values` in each replica. `weighing` (N, Bt): brokers' weights, 0 if not usable. `sizes` (N, R): usable brokers.
     """
-    # So that totals times weights fit 64 bits.
+    # Scaled down, so that totals times weights fit into 64 bits.
     scale = max(int((values * factors).sum()) // 1_000_000, 1)
     total, least, most, cap = 0, np.zeros_like(sizes), np.zeros_like(sizes), 0
     for factor in np.unique(factors).tolist():

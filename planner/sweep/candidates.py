@@ -1,10 +1,10 @@
-"""The candidate space: which candidates a sweep evaluates, as a function of their numbers; and how each is made.
+"""The candidate space: which candidates a sweep evaluates, given by their numbers, and how each is made.
 
 The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum
-at other points of the knobs' grid, those first that differ in the fewest knobs; further optima of equal cost, by their
-tie-break seeds, until there are `sweep.solved` of both; then Kafka's own placements: every (start index, shift) where
-the budget holds them all, the KRaft placer's seeds, and classic placements with a start index and a shift drawn for
-every topic. Any worker makes any candidate from its number alone, so no table of them is ever made as a whole.
+at other points of the knobs' grid, first those that differ in the fewest knobs; more optima of equal cost, by tie-break
+seed, until there are `sweep.solved` optima; one round-robin placement; then Kafka's own placements: every (start index,
+shift) if the budget holds them all, the KRaft placer's seeds, and classic placements that draw a start index and a
+shift for every topic. Any worker makes any candidate from its number, so no table of all candidates is ever made.
 """
 
 import sys
@@ -29,9 +29,9 @@ from planner.sweep import budget_steps
 
 
 class Candidate(NamedTuple):
-    """A strategy's name with its seeds and knobs: all that is needed to make the assignment again.
+    """A strategy's name with its seeds and knobs: everything needed to make the assignment again.
 
-    `start_index` and `next_replica_shift` are Kafka's, -1: drawn for each topic from the seed.
+    `start_index` and `next_replica_shift` are Kafka's; -1: drawn from the seed for each topic.
     """
 
     strategy: str
@@ -45,14 +45,14 @@ Strategy = Callable[[Problem, Candidate], Proposal]
 
 
 def _optimum(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
-    """The plan that was asked for is worth more work than those that a sweep tries beside it."""
+    """The plan that was asked for gets more work than the other plans of a sweep."""
     asked = candidate.seed == 0 and candidate.balance == problem.balance
     worth = work_limits.ASKED if asked else work_limits.OTHERS
     return optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
 
 
 def prove(problem: Problem, candidate: Candidate) -> Proposal:
-    """What the candidate's strategy proposes, with the certificate of its bound where it has one."""
+    """The proposal of the candidate's strategy, with the certificate of its bound if it has one."""
     if candidate.strategy != "optimum":
         return STRATEGIES[candidate.strategy](problem, candidate)
     return _optimum(problem, candidate, certify=True)
@@ -60,7 +60,7 @@ def prove(problem: Problem, candidate: Candidate) -> Proposal:
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        # Do nothing: the baseline that every plan is held against.
+        # Do nothing: the baseline for every plan.
         "unchanged": lambda problem, candidate: Proposal(today(problem)),
         "optimum": lambda problem, candidate: _optimum(problem, candidate, certify=False),
         "round_robin": lambda problem, it: Proposal(kafka_classic.assign_round_robin(problem, it.seed, it.start_index)),
@@ -72,7 +72,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 )
 
 
-# What `scenarios` of a row says: plan for today's bytes alone, or so that the windows hold in every scenario too.
+# Values of a row's `scenarios`: plan for today's bytes only, or so that the windows hold in every scenario too.
 NO_SCENARIOS, ALL_SCENARIOS = "none", "all"
 
 CANDIDATE_SCHEMA = pa.schema(
@@ -88,48 +88,48 @@ CANDIDATE_SCHEMA = pa.schema(
 )
 
 DEFAULT_CANDIDATES = 5000
-# Placements (replicas × candidates) that the default budget is worth, and those that solved plans may be.
+# Placements (replicas × candidates) that the default budget may take, that solved plans may take, and KRaft's seeds.
 _PLACEMENTS, _SOLVED_PLACEMENTS, _STRIPED_PLACEMENTS = 50_000_000, 1_000_000, 500_000
-# Placements that a comparison with Kafka's own is worth where the sweep has none, and the most it takes.
+# Placements for a comparison with Kafka's own if the sweep has none, and the most candidates for it.
 _COMPARED_PLACEMENTS, _MOST_COMPARED = 2_000_000, 100
-# A solved plan counts as at least so many placements; one with windows of bytes or common leaders takes many times as
-# long.
+# A solved plan counts as at least so many placements. A plan with windows on bytes or with common leaders takes about
+# ten times as long.
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
-# A placement that is scored from tables takes so many times less than one that is made.
+# A placement scored from tables takes a thousandth of the time of one that is made.
 _IN_TABLES = 1_000
-# What a grid of our own leaves of the solved plans to tie-break seeds.
+# The part of the work of solved plans that a grid of our own may take; tie-break seeds get the rest.
 _OWN_GRID = 0.6
-# Steps of a budget's ladder that are tried however large the cluster and few the candidates: without its last one,
-# nothing may fit.
+# Steps of a budget's ladder that are always tried, also if the cluster is large or the candidates are few: without the
+# last step, nothing may fit.
 _LEAST_OF_LADDER = 3
-# A budget's ladder may take so much more than what other solved plans are worth.
+# A budget's ladder may take this many times the work that other solved plans may take.
 _OF_LADDER = 1.3
-# Tolerances tried beside the ones asked for where the YAML gives no grid.
+# Tolerances tried beside those asked for, if the YAML gives no grid.
 _LOOSER = (Tolerance("percent", 5), Tolerance("percent", 10), Tolerance("percent", 25))
 _OF_DISK = (Tolerance("percent", 2), *_LOOSER, NO_TOLERANCE)
 _OF_TRAFFIC = (Tolerance("percent", 10), NO_TOLERANCE)
 
-# The strategies that are Kafka's own placements, and the number of the plan that was asked for.
+# The strategies that are Kafka's own placements; the number of the candidate that was asked for.
 KAFKA_STRATEGIES = ("kafka_classic", "kafka_striped")
 ASKED = 1
 
 
 class _NoPandas:
-    """While it finds modules, there is no pandas."""
+    """A finder of modules that refuses pandas."""
 
     @staticmethod
     def find_spec(name: str, _: object = None, __: object = None) -> ModuleSpec | None:
-        """Nothing for any other module, so that the next finder is asked."""
+        """Returns None for any other module, so that Python asks the next finder."""
         if name == "pandas":
             raise ImportError(name)
         return None
 
 
 def without_pandas() -> None:
-    """Let pyarrow know that its arrays aren't made of pandas' objects.
+    """Makes pyarrow's first array while pandas can't be imported.
 
-    Otherwise it imports pandas when it makes its first one, to see whether they are: a third of a second. Whoever needs
-    pandas later gets it.
+    pyarrow would otherwise import pandas to check whether the values are pandas objects, which takes a third of a
+    second. Code that needs pandas later can still import it.
     """
     sys.meta_path.insert(0, _NoPandas)
     try:
@@ -140,10 +140,10 @@ def without_pandas() -> None:
 
 @dataclass(frozen=True)
 class CandidateRun:
-    """Neighboring candidates that differ in their seed alone, or in start index and shift.
+    """Consecutive candidates that differ only in their seed, or only in start index and shift.
 
-    Seeds count up from `first_seed` where that is above 0, else all are 0. Where `brokers` is above 0, candidate i of
-    the run has start index i // brokers and shift i % brokers; else both are -1: drawn for every topic, or not used.
+    Seeds count up from `first_seed` if that is above 0, else all are 0. If `brokers` is above 0, candidate i of the run
+    has start index i // brokers and shift i % brokers; else both are -1: drawn for every topic, or not used.
     """
 
     strategy: str
@@ -174,7 +174,7 @@ class Candidates:
 
     @cached_property
     def ends(self) -> LongArray:
-        """(runs,): the number after each run's last."""
+        """(runs,): one more than the number of each run's last candidate."""
         return np.cumsum([run.count for run in self.runs], dtype=np.int64)
 
     @property
@@ -199,13 +199,13 @@ class Candidates:
             yield run, places, numbers[places] - (self.ends[number] - run.count)
 
     def candidate(self, number: int) -> tuple[Candidate, str]:
-        """A candidate, and which scenarios it plans for: ALL_SCENARIOS or NO_SCENARIOS."""
+        """A candidate, and the scenarios it plans for: ALL_SCENARIOS or NO_SCENARIOS."""
         ((run, _, at),) = self.parts(np.array([number], dtype=np.int64))
         (seed,), (start,), (shift,) = run.seeds(at).tolist(), *(each.tolist() for each in run.pairs(at))
         return Candidate(run.strategy, seed, start, shift, run.balance), run.scenarios
 
     def rows(self, numbers: LongArray) -> pa.Table:
-        """These candidates (C,), whose numbers rise, as rows of CANDIDATE_SCHEMA."""
+        """These candidates (C,), in ascending order, as rows of CANDIDATE_SCHEMA."""
         tables = [_rows(run, numbers[places], at) for run, places, at in self.parts(numbers)]
         return pa.concat_tables([CANDIDATE_SCHEMA.empty_table(), *tables]).combine_chunks()
 
@@ -222,7 +222,7 @@ def _rows(run: CandidateRun, numbers: LongArray, at: LongArray) -> pa.Table:
 
 
 def candidate_budget(problem: Problem, asked: int | None) -> int:
-    """How many candidates to evaluate: as asked, else fewer the larger the cluster, at most 5,000, at least 20."""
+    """How many candidates to evaluate: as asked, else 20 to 5,000, fewer for a larger cluster."""
     if asked is not None:
         return asked
     replicas = max(1, int(problem.replication_factors.sum()))
@@ -230,9 +230,9 @@ def candidate_budget(problem: Problem, asked: int | None) -> int:
 
 
 def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> Candidates:
-    """The candidates for a problem: never more than the budget, never fewer than two.
+    """The candidates for a problem: at most the budget and at least two.
 
-    `among` is how many problems share the budget.
+    `among`: how many problems share the budget.
     """
     count = max(candidate_budget(problem, sweep.candidates) // among, 2)
     certain = [CandidateRun("unchanged", 1, problem.balance), *_solved(problem, sweep, count, among)]
@@ -242,7 +242,7 @@ def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> Candidates:
 
 
 def generated(problem: Problem, sweep: Sweep) -> Candidates:
-    """A few of Kafka's own placements alone, to compare with."""
+    """A few of Kafka's own placements for a comparison, without other candidates."""
     replicas = max(1, int(problem.replication_factors.sum()))
     count = min(max(_COMPARED_PLACEMENTS // replicas, 5), _MOST_COMPARED)
     if not rows_to_place(problem).any():
@@ -251,13 +251,13 @@ def generated(problem: Problem, sweep: Sweep) -> Candidates:
 
 
 def of_row(values: Mapping[str, Any]) -> Candidate:
-    """A row's values, scores or not, as a candidate."""
+    """The candidate of a row; the row may have scores or not."""
     balance = Balance(**{knob: Tolerance.parse(values[knob]) for knob in WINDOWS})
     return Candidate(values["strategy"], values["seed"], values["start_index"], values["next_replica_shift"], balance)
 
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[CandidateRun]:
-    """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
+    """Optima: first the grid of knobs, starting with the balance asked for; then tie-break seeds at this balance."""
     most = _most_solved(problem, sweep, count, among)
     given = budget_steps.asked(problem.budget) or any(sweep.grid.values())
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
@@ -278,7 +278,7 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Cand
 
 
 def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
-    """As many as asked for, at least one and never all; else a fifth, and the least of a budget's ladder."""
+    """`sweep.solved`, between 1 and all but one; else a fifth of the candidates, at least the least of a ladder."""
     if sweep.solved is not None:
         return max(1, min(sweep.solved // among, count - 1))
     least = min(_LEAST_OF_LADDER, count - 1) if budget_steps.asked(problem.budget) else 1
@@ -286,7 +286,7 @@ def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
 
 
 def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
-    """How many placements (a replica of a candidate) one of Kafka's candidates, or a solved plan, counts as."""
+    """The placements (replicas) that one candidate counts as: a solved plan by its price, any other by its replicas."""
     if run.strategy == "optimum":
         return _price(problem, run.balance)
     return int(problem.replication_factors.sum()) / (_IN_TABLES if from_tables else 1)
@@ -301,12 +301,12 @@ def _price(problem: Problem, balance: Balance) -> int:
 
 
 def _seed(sweep: Sweep, number: int) -> int:
-    """Numbers of one sweep seed never meet those of another."""
+    """Seeds of different sweep seeds never overlap."""
     return (sweep.seed << 32) + number
 
 
 def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
-    """The balance asked for, then every combination of the knobs, those first that differ from it in the fewest."""
+    """The balance asked for, then every combination of the knobs, first those that differ from it in the fewest."""
     wanted = problem.balance
     if budget_steps.asked(problem.budget):
         steps = budget_steps.ladder(wanted, problem.budget, budget_steps.affordable(problem))
@@ -319,7 +319,7 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
 
 
 def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
-    """The YAML's grid; one of our own where it gives none."""
+    """The YAML's grid, or our own if the YAML gives none."""
     if any(grid.values()):
         return grid
     sized = problem.sizes_known and bool(problem.size_bytes.any())
@@ -335,7 +335,7 @@ def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
 
 
 def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[CandidateRun]:
-    """Kafka's own placements: exhaustive where n² fits, KRaft's seeds, and draws for the rest."""
+    """Kafka's own placements: all pairs if n² fits, KRaft's seeds, draws for the rest; one round-robin placement."""
     brokers, balance = int(problem.targets.sum()), problem.balance
     replicas = max(1, int(problem.replication_factors.sum()))
     fixed = brokers**2 if brokers**2 <= count else 0

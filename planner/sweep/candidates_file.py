@@ -1,8 +1,8 @@
-"""Candidates' rows as Parquet: candidates.parquet beside plan.json, and all of a sweep's in a folder for notebooks.
+"""Candidates' rows as Parquet: candidates.parquet beside plan.json, and all rows of a sweep in a folder for notebooks.
 
-candidates.parquet is bound to plan.json by a digest of its rows. In the folder, cluster=NAME/variant=NAME, each task
-writes a file of its own, renamed into place when it is whole, so a task that is started again replaces what it has
-written. Which rows are in which file depends on the number of tasks; the rows don't.
+plan.json has a digest of the rows of candidates.parquet. In the folder, cluster=NAME/variant=NAME, each task writes its
+own file and renames it when it is complete, so a restarted task replaces what it wrote. The number of tasks decides
+which rows are in which file; it doesn't change the rows.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ FILE = "candidates.parquet"
 
 
 def encoded(rows: pa.Table) -> bytes:
-    """The file; no metadata but the schema's, so equal rows are equal bytes."""
+    """The file's bytes, without metadata except the schema, so that equal rows give equal bytes."""
     buffer = BytesIO()
     pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
     return buffer.getvalue()
@@ -45,11 +45,11 @@ def digest(rows: pa.Table) -> str:
 
 
 def is_of(content: bytes, most_rows: int, sha256: str) -> bool:
-    """True where a file of no more rows holds those of this digest, as this pyarrow or another version writes them."""
+    """True if the file has at most `most_rows` rows with this digest; the version of pyarrow that wrote it is free."""
     try:
-        # Without threads of pyarrow's, which may abort the process when it ends (apache/arrow#34314).
+        # Without pyarrow's threads, which may abort the process when it ends (apache/arrow#34314).
         file = pq.ParquetFile(BytesIO(content), pre_buffer=False)
-        # The number first: a small file may claim to hold rows without end.
+        # The count comes first, because a small file may claim to have any number of rows.
         if file.metadata.num_rows > most_rows:
             return False
         rows = file.read(use_threads=False)
@@ -61,13 +61,13 @@ def is_of(content: bytes, most_rows: int, sha256: str) -> bool:
     return content == ours or file.metadata.created_by != pq.ParquetFile(BytesIO(ours)).metadata.created_by
 
 
-# Rows of a row group: some 5 MB in memory.
+# Rows per row group: about 5 MB in memory.
 _GROUP_ROWS = 16_384
 
 
 @dataclass(frozen=True)
 class ScoresFolder:
-    """Where the rows of one sweep go: `root` is an absolute path, or a URI that pyarrow can write to."""
+    """The folder for the rows of one sweep; `root` is an absolute path, or a URI that pyarrow can write to."""
 
     root: str
     cluster: str
@@ -75,11 +75,11 @@ class ScoresFolder:
 
     @property
     def path(self) -> str:
-        """The sweep's folder, with its names quoted as in a URI."""
+        """The sweep's folder; its names are quoted as in a URI."""
         return f"{self.root.rstrip('/')}/cluster={quote(self.cluster, safe='')}/variant={quote(self.variant, safe='')}"
 
     def clear(self) -> None:
-        """Make the folder, without what an earlier sweep has written there; SetupError where that can't be."""
+        """Makes the folder and deletes the files of an earlier sweep; SetupError if that fails."""
         with self._opened() as (files, path):
             files.create_dir(path, recursive=True)
             for entry in files.get_file_info(fs.FileSelector(path)):
@@ -87,7 +87,7 @@ class ScoresFolder:
                     files.delete_file(entry.path)
 
     def copied(self, candidates: Candidates, parts: Iterable[LongArray], name: str) -> Iterator[LongArray]:
-        """The parts (COLUMNS, C) as they come, their rows being written to part-`name`.parquet; SetupError as above."""
+        """Passes the parts (COLUMNS, C) on and writes their rows to part-`name`.parquet; SetupError if that fails."""
         with self._opened() as (files, path):
             whole = f"{path}/part-{name}.parquet"
             making = f"{path}/.{uuid4().hex}.making"
@@ -100,7 +100,7 @@ class ScoresFolder:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[fs.FileSystem, str]]:
-        """The file system, and the folder's path in it."""
+        """The file system, and the folder's path in it; SetupError if it can't be written."""
         try:
             if "://" in self.root:
                 yield fs.FileSystem.from_uri(self.path)
@@ -111,7 +111,7 @@ class ScoresFolder:
 
 
 def folder(root: str, beside: Path, cluster: str, variant: str) -> ScoresFolder:
-    """The folder that `sweep.scores` names; a path is meant from where the YAML lies."""
+    """The folder that `sweep.scores` names; a relative path starts at the YAML's folder."""
     return ScoresFolder(root if "://" in root else str((beside / root).resolve()), cluster, variant)
 
 

@@ -1,6 +1,6 @@
-"""Which plan is chosen, of all alternatives and their candidates, by a stated rule, and why in a sentence.
+"""Chooses a plan from all alternatives and their candidates by a stated rule, and says why in a sentence.
 
-The alternatives are `changes` and each of `sweep.variants`, as a problem and a sweep by name.
+The alternatives are `changes` and each of `sweep.variants`. Each has a name, a problem and a sweep.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +25,13 @@ from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, front, fron
 
 Row = Mapping[str, Any]
 
-# What `changes` itself is called beside its variants.
+# The name of `changes` itself, beside the names of its variants.
 BASE = "changes"
 
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """One of the alternatives: the spec with its changes in the place of `changes`, and what its sweep takes."""
+    """One alternative: the spec with its changes in place of `changes`, its problem and its candidates."""
 
     name: str
     spec: Spec
@@ -50,7 +50,7 @@ class Swept:
 
 
 def alternatives(spec: Spec) -> tuple[Alternative, ...]:
-    """`changes`, unless it is empty and there are variants; then the variants. They share the candidates equally."""
+    """`changes` (unless it is empty and there are variants), then the variants. They share the candidates equally."""
     only_variants = bool(spec.sweep.variants) and spec.changes == Changes()
     named = [] if only_variants else [(BASE, spec.changes)]
     named += [(variant.name, variant.changes) for variant in spec.sweep.variants]
@@ -75,7 +75,7 @@ def swept(tried: Sequence[Alternative], results: Sequence[SweepResult]) -> tuple
 
 
 def scores(tried: Sequence[Swept]) -> pa.Table:
-    """All rows that are kept, with the alternative's name in front, one alternative after the other."""
+    """All rows that are kept, one alternative after the other; the first column is the alternative's name."""
     named = []
     for each in tried:
         table = each.result.scores
@@ -84,7 +84,7 @@ def scores(tried: Sequence[Swept]) -> pa.Table:
     return pa.concat_tables(named)
 
 
-# The scores of a ranking in words.
+# The scores of a ranking, in words.
 _WORDS = {
     "replicas_moved": "replicas moved",
     "leaders_changed": "leaders changed",
@@ -96,7 +96,7 @@ _WORDS = {
 }
 
 
-# What the amount of a rule is the most of.
+# The score that each rule limits to its amount.
 _WITHIN = {
     "most_even_within_bytes": "bytes_moved",
     "lowest_worst_hour_within_bytes": "bytes_moved",
@@ -108,7 +108,7 @@ _OVER_CAPS = "no plan was found that keeps max_leaders at this balance"
 
 
 class BestCandidate(NamedTuple):
-    """An alternative's row that the rule takes, and why it can't be chosen (None where it can)."""
+    """The row of an alternative that the rule prefers, and why it can't be chosen (None if it can)."""
 
     row: Row
     why_not: str | None
@@ -126,8 +126,8 @@ class Chosen(NamedTuple):
 def choose(tried: Sequence[Swept]) -> Chosen:
     """The plan that `sweep.choose` asks for.
 
-    UnsafePlanError where no plan keeps within its amount; InfeasibleError where `changes` has no valid plan, but a
-    variant has.
+    UnsafePlanError if no plan keeps within the rule's amount or the budget; InfeasibleError if `changes` has no valid
+    plan but a variant has, or if no plan keeps max_leaders.
     """
     rule = rule_of(tried[0].spec)
     best = tuple(_best(each, rule) for each in tried)
@@ -164,7 +164,7 @@ def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool =
 
 
 def rule_of(spec: Spec) -> Choice:
-    """The rule in use: a budget says what `asked` means."""
+    """The rule in use: with a budget, `asked` means `within_budget`."""
     rule = spec.sweep.choice
     return Choice("within_budget") if rule.rule == "asked" and budget_steps.asked(spec.budget) else rule
 
@@ -177,7 +177,7 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
         pc.equal(tried.result.scores["strategy"], "optimum"), pc.equal(tried.result.scores["violations"], 0)
     )
     if tried.problem.caps is not None and first["strategy"] == "unchanged" and not pc.any(solved).as_py():
-        # Doing nothing is valid, but isn't the plan that was asked for.
+        # Doing nothing is valid, but is not the plan that was asked for.
         return BestCandidate(first, _OVER_CAPS)
     if rule.rule == "asked":
         return BestCandidate(first, None)
@@ -190,7 +190,7 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
 
 
 def _pool(tried: Swept) -> list[Row]:
-    """Valid rows to choose from: those with a proof, doing nothing, and the fronts."""
+    """Valid rows to choose from: those with a proof, doing nothing, and the Pareto fronts."""
     result, problem = tried.result, tried.problem
     scores = result.scores
     proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), pc.equal(scores["strategy"], "unchanged"))
@@ -214,7 +214,7 @@ def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
 
 
 def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
-    """Sorts rows, of one alternative or several, as the rule does; proofs come before evenness of the same kind."""
+    """Sorts rows of one or several alternatives by the rule. If rows tie, the ranking decides, proven ones first."""
     order = [row[name] for name in ranking_of(tried.problem)]
     first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
     match rule.rule:
@@ -227,7 +227,7 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
         case "most_months_within_bytes":
             return (*first, -row["months_until_full"], row["bytes_moved"], *order)
         case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
-            # Where sizes are unknown no plan moves bytes: what it moves are replicas.
+            # If sizes are unknown, no plan moves bytes, so the replicas decide.
             return (*first, row["bytes_moved"], row["replicas_moved"], *order)
         case _:
             return tuple(order)
@@ -277,10 +277,10 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
 
 
 def _refuse_spending(tried: Sequence[Swept]) -> None:
-    """UnsafePlanError where valid plans exist; called where none of them keeps within the budget.
+    """UnsafePlanError if there are valid plans; called when none of them keeps within the budget.
 
-    The least that the message names is that of the plans tried, not of all possible ones: a sweep may try only some
-    balances of the ladder.
+    The message names the least that the tried plans take, not all possible plans: a sweep may try only some balances of
+    the ladder.
     """
     sound = [(each.name, row) for each in tried for row in _pool(each) if not row["violations"]]
     lines = []
@@ -297,7 +297,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
 
 
 def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
-    """UnsafePlanError where valid plans exist, but none within the budget or the amount of `sweep.choose`."""
+    """UnsafePlanError if there are valid plans, but none within the budget or the amount of `sweep.choose`."""
     sound = [(each, row) for each in tried for row in _pool(each) if not row["violations"]]
     rows = [row for each, row in sound if budget_steps.within(each.spec.budget, row)]
     if sound and not rows:
@@ -309,7 +309,7 @@ def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
             f"nothing was written: sweep.choose.{rule.rule}: plans tried have a full disk before month {rule.value}; "
             f"allowed: at most {max(row['months_until_full'] for row in rows)}"
         )
-    # What is allowed is not rounded: it is to be copied into the YAML.
+    # The amount is not rounded, so that it can be copied into the YAML.
     column = _WITHIN[rule.rule]
     limit, least = stated(rule.value), exactly(least_of := min(row[column] for row in rows))
     if column == "imbalance_ppm":

@@ -1,13 +1,13 @@
-"""Scoring Kafka's classic placements many at once: by rows of a table, or by look-ups, instead of lists of replicas.
+"""Scores many of Kafka's classic placements at once, by table rows or by look-ups instead of replica lists.
 
-A topic's placement depends on its start index and shift alone, and a score is made of sums over topics. So the tally
-of every topic under each of the n × (n - 1) different pairs is made once, and a candidate, which draws one pair a
-topic, is a sum of as many table rows as there are topics: a million of them are scored in seconds.
+A topic's placement depends only on its start index and shift, and a score consists of sums over topics. So each topic's
+tally is computed once for each of the n × (n - 1) different pairs. A candidate draws one pair per topic, so its score
+is a sum of one table row per topic: a million candidates are scored in seconds.
 
-Where such tables would be too large, every partition has to be placed. But its list is one of few, by the position it
-starts at and the shift, and most of what a score needs of a list is known before: which brokers have the partition
-today, in which rack they are, and how many bytes it has. So a candidate is a look-up a replica, and a score is a few
-sums over all replicas. Either way the scores are those of `score.score`.
+If such tables would be too large, every partition must be placed. But its replica list is one of few, given by the
+position it starts at and by the shift. Most of what a score needs is known before: which brokers have the partition
+today, their racks, and the partition's size. So a candidate takes one look-up per replica, and a score is a few sums
+over all replicas. Both ways give the scores of `score.score`.
 """
 
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from planner.strategies import kafka_classic
 
 Floats = NDArray[np.float64]
 
-# Larger tables than this are not worth their memory, nor their making.
+# Larger tables are worth neither their memory nor the time to make them.
 _MOST_TABLE_BYTES, _MOST_PLACEMENTS = 128 << 20, 20_000_000
 # Candidates added up at once: the block stays within the processor's cache.
 _BLOCK = 2048
@@ -41,8 +41,8 @@ _BLOCK = 2048
 class Tables:
     """Tallies of every topic (T) under every pair (K = n × max(n - 1, 1)) of start index and shift.
 
-    terms (T, K, D): the tally's arrays, flat, one after the other; topic_spread (T, K); shapes are those of the arrays
-    of one tally
+    terms (T, K, D): the arrays of the tally, flattened and joined; topic_spread (T, K); shapes: those of the arrays of
+    one tally
     """
 
     terms: LongArray
@@ -53,10 +53,10 @@ class Tables:
 
 @lru_cache(maxsize=1)
 def has_tables(basis: ScoringBasis) -> bool:
-    """True where there are placements at all, and the tables are small enough to make and keep."""
+    """True if Kafka can place the replicas, and the tables are small enough to make and keep."""
     problem = basis.problem
     brokers = int(problem.targets.sum())
-    # Tables are of single topics: who leads another one's partition of the same number isn't in them.
+    # A table is about one topic: it does not know the leader of another topic's partition of the same number.
     if int(problem.replication_factors.max(initial=0)) > brokers or problem.together is not None:
         return False
     grown = len(basis.scenarios) * len(BYTE_WINDOWS)
@@ -70,7 +70,7 @@ def has_tables(basis: ScoringBasis) -> bool:
 
 @lru_cache(maxsize=1)
 def _tables_of(basis: ScoringBasis) -> Tables:
-    """The tables of a problem that `has_tables`; those of the last one are kept."""
+    """The tables of a problem that `has_tables`; the last problem's tables are kept."""
     problem = basis.problem
     brokers = int(problem.targets.sum())
     pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
@@ -91,7 +91,7 @@ def by_tables(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores
 
 
 def _add_up(tables: Tables, pairs: IntArray) -> Tally:
-    """Sums over topics of the table rows that the pairs (C, T) name."""
+    """Sums, over topics, of the table rows of the pairs (C, T)."""
     total = np.zeros((len(pairs), tables.terms.shape[2]), dtype=np.int64)
     spread = np.zeros(len(pairs), dtype=np.int64)
     for topic, column in enumerate(pairs.T):
@@ -102,17 +102,17 @@ def _add_up(tables: Tables, pairs: IntArray) -> Tally:
     return Tally(*[*(part.reshape(len(pairs), *shape) for part, shape in parts), spread])
 
 
-# What is known of every partition on every broker takes a byte; more than this is not worth its memory.
+# Every partition on every broker takes one byte; more than this is not worth its memory.
 _MOST_BYTES = 128 << 20
-# Sums of bytes are counted as floats, which are exact up to here.
+# Bytes are summed as floats, which are exact up to this number.
 _EXACT = 1 << 53
-# What a replica on a broker is: there already, copied within the rack of the leader, copied from another rack.
+# Kinds of replicas on a broker: already there, copied within the leader's rack, copied from another rack.
 _HERE, _COPIED, _CROSSING = range(3)
 
 
 @lru_cache(maxsize=1)
 def has_sums(basis: ScoringBasis) -> bool:
-    """True where all partitions are placed anew, as Kafka does, and nothing is asked that sums don't answer."""
+    """True if Kafka places all partitions anew and sums suffice for all rules and scores that are asked for."""
     problem = basis.problem
     factors, targets = problem.replication_factors, int(problem.targets.sum())
     if not problem.rows or not rows_to_place(problem).all() or int(factors.max()) > targets or int(factors.min()) < 1:
@@ -128,12 +128,12 @@ def has_sums(basis: ScoringBasis) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _ReplicaPlaces:
-    """All replicas to place (N,), those of position 0 first, then those of position 1, and so on, by partition.
+    """All replicas to place (N,): those of position 0, then those of position 1, and so on; by partition in each.
 
-    spans[k] where position k's are, and their partitions, None: all · size, rate_in (N,) bytes, and what is written to
-    them · source (N,) broker that they are copied from · known (N,) where the partition begins in `kinds` · cell (N,)
-    where its topic begins among (topic, target broker) · digest (N,) what is mixed with the broker
-    kinds (P × Bt,) _HERE, _COPIED or _CROSSING · ahead (N, M + 1) bytes now and in each coming month, None: not known
+    spans[k]: where position k's replicas are, and their partitions (None: all) · size (N,) bytes · rate_in (N,) bytes/s
+    written · source (N,): the broker it is copied from · known (N,): where its partition begins in `kinds` · cell (N,):
+    where its topic begins among (topic, target broker) · digest (N,): mixed with the broker · kinds (P × Bt,): _HERE,
+    _COPIED or _CROSSING · ahead (N, M + 1): bytes now and in each coming month (None: unknown)
     """
 
     spans: tuple[tuple[slice, LongArray | None], ...]
@@ -156,7 +156,7 @@ class _ReplicaPlaces:
         source = problem.copied_from
         here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
         here[np.arange(problem.rows)[:, None], problem.replicas] = True
-        here[problem.is_new] = True  # nobody copies what is to be made
+        here[problem.is_new] = True  # new partitions are created, not copied
         crossing = problem.broker_racks[brokers] != problem.broker_racks[source][:, None]
         kinds = np.where(here[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
         place = np.concatenate([np.full(len(each), position) for position, each in enumerate(positions)])
@@ -175,11 +175,11 @@ class _ReplicaPlaces:
 
 @dataclass(frozen=True, eq=False)
 class _ListTables:
-    """Kafka's lists of replicas as look-ups, by (position + partition, shift + round), neither taken modulo anything.
+    """Kafka's replica lists by (start index + partition id, shift + round), neither reduced modulo the broker count.
 
-    base (P,) where each partition's lists begin · stride a topic's start index times it, and the shift, say which
-    of them it is · positions[k] (L,) target broker at each position · uneven (L,) breaks the rack rule · crowded (L,)
-    most replicas in one rack · brokers (Bt,) the problem's number of each target broker
+    base (P,): where each partition's lists begin · stride: base + start index × stride + shift is the list's number ·
+    positions[k] (L,): the target broker at position k · uneven (L,): breaks the rack rule · crowded (L,): the most
+    replicas in one rack · brokers (Bt,): the problem's number of each target broker
     """
 
     base: LongArray
@@ -196,7 +196,7 @@ class _ListTables:
         ids, factors = problem.partition_ids, problem.replication_factors
         widest = int(factors.max())
         rounds = max(count - 1, 1)
-        # Start index and partition, and shift and round, add up to less than these.
+        # Start index + partition id is less than 2 × count; shift + round is less than this stride.
         stride, length = count + rounds, 2 * count * (count + rounds)
         where = np.divmod(np.arange(length), stride)
         base = (ids % count).astype(np.int64) * stride + ids // count % rounds
@@ -221,9 +221,9 @@ class _ListTables:
 
 @dataclass(frozen=True, eq=False)
 class _Leading:
-    """Who leads: `anew` (P,) where it is the first replica; `today` (P,) the target broker that leads now, -1: none,
-    where an election counts, -2: where none does; counts and traffic (Bt,) of partitions that keep their leaders;
-    sent (P,) what a leader sends.
+    """Who leads. `anew` (P,): the first replica of the new list leads. `today` (P,): the target broker that leads now,
+    -1 if none does, -2 if an election would not count. `kept`, `kept_sent` (Bt,): number and traffic of the partitions
+    that keep their leaders. `sent` (P,): what a leader sends.
     """
 
     anew: BoolArray
@@ -251,14 +251,14 @@ class _Leading:
 
 @dataclass(frozen=True, eq=False)
 class ClassicSums:
-    """All that is known of a problem's classic placements before one is drawn."""
+    """Everything known about a problem's classic placements before one is drawn."""
 
     basis: ScoringBasis
     replicas: _ReplicaPlaces
     lists: _ListTables
     leading: _Leading
     few_in_sync: int
-    # (P,): replicas in one rack from which on its failure is felt.
+    # (P,): a rack's failure is felt if the rack has more than this many replicas.
     felt: IntArray
     weights: LongArray
     alike: BoolArray
@@ -266,7 +266,7 @@ class ClassicSums:
 
 @lru_cache(maxsize=1)
 def _sums_of(basis: ScoringBasis) -> ClassicSums:
-    """The look-ups of a problem that `has_sums`; those of the last one are kept."""
+    """The look-ups of a problem that `has_sums`; the last problem's look-ups are kept."""
     problem, wanted = basis.problem, basis.windows.topic_replicas
     factors = problem.replication_factors
     before = (problem.replicas >= 0).sum(axis=1)
@@ -292,7 +292,7 @@ def by_sums(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores:
 
 
 def _tally(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Tally:
-    """One candidate's tally, without its first axis."""
+    """One candidate's tally, without the axis of candidates."""
     problem, known, lists = sums.basis.problem, sums.replicas, sums.lists
     which = lists.base + (starts.astype(np.int64) * lists.stride + shifts)[problem.topic_of]
     targets = len(lists.brokers)
@@ -331,7 +331,7 @@ def _tally(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Tally:
 
 
 def _per_broker(sums: ClassicSums, at: LongArray, held: LongArray, first: LongArray) -> LongArray:
-    """(measures, Bt): `broker_loads.MEASURES` of replicas on target brokers (N,), counted by topic (T, Bt) already."""
+    """(measures, Bt): `broker_loads.MEASURES`, of replicas on target brokers (N,) with counts by topic (T, Bt)."""
     known, leading, targets = sums.replicas, sums.leading, held.shape[1]
     led = first[leading.anew]
     found = np.zeros((sums.basis.measures, targets), dtype=np.int64)
@@ -345,7 +345,7 @@ def _per_broker(sums: ClassicSums, at: LongArray, held: LongArray, first: LongAr
 
 
 def _ahead(sums: ClassicSums, at: LongArray) -> LongArray:
-    """(B, M + 1): `growth_scenarios.held_ahead` of replicas on target brokers (N,)."""
+    """(B, M + 1): `growth_scenarios.held_ahead`, for replicas on target brokers (N,)."""
     sizes, brokers = sums.replicas.ahead, sums.lists.brokers
     held = np.zeros((len(sums.basis.problem.broker_ids), 0 if sizes is None else sizes.shape[1]), dtype=np.int64)
     if sizes is not None:
@@ -354,20 +354,20 @@ def _ahead(sums: ClassicSums, at: LongArray) -> LongArray:
 
 
 def _of_topics(sums: ClassicSums, held: LongArray) -> tuple[int, LongArray]:
-    """How far the topics' replicas (T, Bt) are outside their windows, and the largest spread of any topic."""
+    """How far the topics' replicas (T, Bt) are outside of their windows, and the largest spread of any topic."""
     low, high = sums.basis.windows.topic_replicas
     beyond = np.maximum(low - held, held - high)
     by_topic = sums.weights.take(np.maximum(beyond, 0, out=beyond)).sum(axis=1)
     spreads = held.max(axis=1) - held.min(axis=1)
     tolerance = sums.basis.problem.balance.topic_replicas
     if tolerance.kind == "spread":
-        # As `windows.excess_anywhere`: such windows may begin anywhere.
+        # As in `windows.excess_anywhere`: a spread's window may begin at any number.
         by_topic[sums.alike & (spreads <= tolerance.value)] = 0
     return int(by_topic.sum()), np.asarray(spreads.max())
 
 
 def _exposed(sums: ClassicSums, which: LongArray, at: LongArray) -> LongArray:
-    """(E,): `failure_costs.lost_by_group`; nothing where no failure of a rack is felt, as mostly."""
+    """(E,): `failure_costs.lost_by_group`; zeros in the usual case that no rack's failure is felt."""
     problem, fragile, known = sums.basis.problem, sums.basis.fragile, sums.replicas
     if not fragile.width:
         return np.zeros(0, dtype=np.int64)

@@ -1,10 +1,10 @@
-"""Evaluating candidates: numbers in, scores out. Pure, so that it runs the same here and in Spark's workers.
+"""Evaluates candidates: numbers in, scores out. Has no side effects, so it runs the same here and in Spark's workers.
 
-A candidate is made, judged and scored where it is evaluated; only what the result needs of it goes anywhere else.
+A candidate is made, judged and scored in one process; only the rows that the result needs leave this process.
 
-Tasks get their candidates by a fixed rule, from their numbers alone. Candidates that are made one by one are dealt in
-turn, so that every task gets as many solved plans of each kind as any other. Kafka's classic placements take next to no
-time once a problem's tables are made; each task gets neighbors of them, so that few tasks make the tables.
+Tasks get their candidates by a fixed rule, from the candidates' numbers. Candidates that are made one by one are dealt
+in turn, so that every task gets the same number of solved plans of each kind. Kafka's classic placements take almost no
+time once a problem's tables exist; each task gets a contiguous range of them, so that few tasks make the tables.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from planner.sweep.candidates import ALL_SCENARIOS, ASKED, STRATEGIES, Candidate
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
-# Called with the number of candidates that are done, and of all.
+# Called with the number of candidates done and the number of all candidates.
 Progress = Callable[[int, int], None]
 Proposals = Mapping[int, Proposal]
 
@@ -36,7 +36,7 @@ _SCORES, _UNPROVEN = len(fields(Scores)), COLUMNS.index("unproven")
 
 
 class Search(NamedTuple):
-    """A problem with the candidates to evaluate, and where all of their rows are to be written, if anywhere."""
+    """A problem with the candidates to evaluate, and the folder for all of their rows, if they are to be written."""
 
     problem: Problem
     candidates: Candidates
@@ -46,7 +46,7 @@ class Search(NamedTuple):
 def run(
     problem: Problem, candidates: Candidates, progress: Progress | None = None, scores: ScoresFolder | None = None
 ) -> SweepResult:
-    """The sweep in this process."""
+    """Runs the sweep in this process."""
     proposals = asked_for(problem, candidates)
 
     def parts() -> Iterator[LongArray]:
@@ -66,7 +66,7 @@ def run(
 def result(
     problem: Problem, candidates: Candidates, parts: Iterator[LongArray], proposals: Proposals | None = None
 ) -> SweepResult:
-    """The result of all parts (COLUMNS, C) of a sweep, in whatever order they come."""
+    """The result of all parts (COLUMNS, C) of a sweep; their order doesn't matter."""
     rows = sweep_result.rows(candidates, sweep_result.kept(problem, candidates, parts))
     return sweep_result.result(problem, rows, candidates.by_strategy, proposals)
 
@@ -80,11 +80,11 @@ def evaluated(problem: Problem, candidates: Candidates) -> pa.Table:
 def scored(
     problem: Problem, candidates: Candidates, numbers: LongArray, proposals: Proposals | None = None
 ) -> LongArray:
-    """(COLUMNS, C): the scores of these candidates (C,); `proposals` are those that are made already, by number."""
+    """(COLUMNS, C): the scores of these candidates (C,); `proposals` are the plans made before, by candidate number."""
     basis, week = _basis(problem), _week(problem)
     columns = np.full((len(COLUMNS), len(numbers)), UNKNOWN, dtype=np.int64)
     columns[0] = numbers
-    # Classic placements are scored many at once, without tie-breaks and without a bound: they count as unproven.
+    # Classic placements are scored together, without tie-breaks and without a bound, so they count as unproven.
     scores, hours = slice(1, 1 + _SCORES), slice(-len(HOURS), None)
     columns[_UNPROVEN] = 1
     for part, places, at in candidates.parts(numbers):
@@ -102,7 +102,7 @@ def scored(
 
 
 def asked_for(problem: Problem, candidates: Candidates) -> dict[int, Proposal]:
-    """The plan at the balance asked for, with the certificate of its bound; nothing where there is none."""
+    """The plan at the balance asked for, with the certificate of its bound; empty if there is no such plan."""
     if len(candidates) <= ASKED or (asked := candidates.candidate(ASKED))[0].strategy != "optimum":
         return {}
     try:
@@ -112,21 +112,21 @@ def asked_for(problem: Problem, candidates: Candidates) -> dict[int, Proposal]:
 
 
 def propose(problem: Problem, candidates: Candidates, number: int) -> Proposal:
-    """The assignment of a candidate, made again."""
+    """Makes the assignment of a candidate again."""
     return _proposal(problem, *candidates.candidate(number))
 
 
 def planned_for(problem: Problem, which: str) -> Problem:
-    """The problem as a row with these `scenarios` looks at it: with all of its own, or at today's bytes alone."""
+    """The problem that a row with this value of `scenarios` plans for: with all scenarios, or with none."""
     return problem if which == ALL_SCENARIOS or not problem.scenario_names else growth_scenarios.without(problem)
 
 
 def has_tables(problem: Problem) -> bool:
-    """True where Kafka's classic placements are scored from tables."""
+    """True if Kafka's classic placements are scored from tables."""
     return classic_scores.has_tables(_basis(problem))
 
 
-# A sweep scores one problem after the other, each in many parts.
+# One problem is cached, because a sweep scores one problem after the other, each in many parts.
 @lru_cache(maxsize=1)
 def _basis(problem: Problem) -> ScoringBasis:
     return ScoringBasis.of(problem)
@@ -138,7 +138,7 @@ def _week(problem: Problem) -> Week | None:
 
 
 def _classic(basis: ScoringBasis, run: CandidateRun, at: LongArray) -> Scores:
-    """Scores (C,) of these candidates (C,) of a run of classic placements, from tables or by sums."""
+    """Scores (C,) of these candidates (C,) of a run of classic placements, by tables or by sums."""
     topics, brokers = len(basis.problem.topic_names), int(basis.problem.targets.sum())
     pairs = run.pairs(at) if run.brokers else draws(run.seeds(at), topics, brokers)
     starts, shifts = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)) for each in pairs)
@@ -156,7 +156,7 @@ def _proposal(problem: Problem, candidate: Candidate, scenarios: str) -> Proposa
 
 
 def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Proposal | None) -> LongArray:
-    """(SCORE_COLUMNS,): one candidate. Where its strategy finds no placement, each partition counts as a violation."""
+    """(SCORE_COLUMNS,): one candidate. If its strategy finds no placement, each partition counts as a violation."""
     try:
         proposal = proposal or _proposal(basis.problem, candidate, scenarios)
     except InfeasibleError:
@@ -176,9 +176,9 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
 def row_of_given(
     strategy: str, problem: Problem, assignment: IntArray, balance: Balance, scenarios: str
 ) -> dict[str, Any]:
-    """An assignment (P, W) made elsewhere as a row of SCORE_SCHEMA, without a number and without what its maker knows.
+    """An assignment (P, W) made elsewhere, as a row of SCORE_SCHEMA without number, bound and tie-breaks.
 
-    `balance` and `scenarios` are what it is said to be for.
+    `balance` and `scenarios` say what the assignment was made for.
     """
     found, week = score.score(ScoringBasis.of(problem), assignment), Week.of(problem)
     return {
@@ -193,12 +193,12 @@ def row_of_given(
     }
 
 
-# Candidates evaluated between two reports of progress: from tables, and one by one. Solved plans come one at a time.
+# Candidates evaluated between two reports of progress: from tables, or one by one. Solved plans are evaluated singly.
 _BLOCK, _BLOCK_ONE_BY_ONE = 16_384, 64
 
 
 class _Piece(NamedTuple):
-    """Some candidates of one of the sweeps, whether they are scored from tables, and how many are evaluated at once."""
+    """Some candidates of one sweep, whether they are scored from tables, and how many are evaluated at once."""
 
     sweep: int
     numbers: range
@@ -209,9 +209,9 @@ class _Piece(NamedTuple):
 def pieces(
     sweeps: Sequence[tuple[Candidates, bool]], task: int = 0, tasks: int = 1, done: Sequence[int] = ()
 ) -> Iterator[_Piece]:
-    """What one of so many tasks evaluates, by sweep. A sweep's bool: its classic placements are scored from tables.
+    """The candidates that one of `tasks` tasks evaluates, by sweep. A sweep's bool: its placements have tables.
 
-    `done` is how many candidates of each sweep, its first ones, are evaluated already.
+    `done`: how many candidates of each sweep, counted from the first, are evaluated already.
     """
     left = list(_left(sweeps, done))
     tabled = sum(len(each.numbers) for each in left if each.from_tables)
@@ -230,7 +230,7 @@ def pieces(
 
 
 def _left(sweeps: Sequence[tuple[Candidates, bool]], done: Sequence[int]) -> Iterator[_Piece]:
-    """A piece for every run of every sweep: all that isn't done."""
+    """A piece for each run of each sweep, with the candidates that aren't evaluated yet."""
     for number, (each, has_tables) in enumerate(sweeps):
         for run, end in zip(each.runs, each.ends.tolist(), strict=True):
             numbers = range(max(end - run.count, done[number] if done else 0), end)
@@ -240,7 +240,7 @@ def _left(sweeps: Sequence[tuple[Candidates, bool]], done: Sequence[int]) -> Ite
 
 
 def blocks(dealt: Iterable[_Piece]) -> Iterator[tuple[int, LongArray]]:
-    """Pieces cut into numbers (C,) to evaluate at once, each with its sweep."""
+    """Cuts pieces into numbers (C,) to evaluate at once, each with the number of its sweep."""
     for piece in dealt:
         for at in range(0, len(piece.numbers), piece.at_once):
             part = piece.numbers[at : at + piece.at_once]

@@ -1,8 +1,8 @@
-"""What a sweep keeps of its candidates, by what makes one plan better than another: the ranking, and the Pareto front.
+"""Which candidates a sweep keeps, and what makes one plan better than another: the ranking and the Pareto front.
 
-Of a small sweep all rows are kept; of a large one the best, the front and a sample. Parts of a sweep are reduced where
-they are scored, and put together in any order: the result is the same however the candidates were dealt. A part is an
-array of numbers, COLUMNS by candidates; rows for people are made of it at the end.
+A small sweep keeps all rows; a large sweep keeps the best, the front and a sample. Parts of a sweep are reduced where
+they are scored, and merged in any order: the result doesn't depend on how the candidates were dealt. A part is an array
+of numbers (COLUMNS, candidates); at the end it becomes rows for people.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,18 +18,18 @@ from planner.scoring.score import Scores
 from planner.strategies.optimum import Proposal
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, Candidates
 
-# Two tie-breaks that are counted for solved plans alone, UNKNOWN for Kafka's: partitions that gain or lose a replica,
-# and the sum over brokers of the squares of the replicas that arrive.
+# Two tie-breaks, counted only for solved plans (UNKNOWN for Kafka's): partitions that gain or lose a replica, and the
+# sum over brokers of the squared number of replicas that arrive.
 TIES = ("partitions_touched", "arrivals_squared")
 
-# The scores that each of `spec.AIMS` is about, most important first.
+# The scores of each of `spec.AIMS`, most important first.
 AIM_COLUMNS = {
     "leaders_changed": ("leaders_changed", *TIES),
     "cross_rack_bytes": ("cross_rack_bytes",),
     "makespan": ("busiest_bytes",),
     "peak_disk": ("peak_disk_ppm",),
 }
-# What `resilience.survive` asks for comes before the balance: the partitions of the worst single failure.
+# What `resilience.survive` asks for ranks before the balance: the partitions lost to the worst single failure.
 SURVIVE_COLUMNS: dict[str, tuple[str, ...]] = {
     "none": (),
     "broker": ("broker_offline", "broker_refused"),
@@ -38,10 +38,10 @@ SURVIVE_COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def ranking(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = True) -> tuple[str, ...]:
-    """What makes one plan better than another, most important first; the row's number settles what is left.
+    """The columns that rank plans, most important first; the candidate's number breaks the last ties.
 
-    Aims that aren't named come after those that are, in their usual order. Replicas moved come after all of them,
-    unless no sizes are known: then they are what is moved.
+    Aims that aren't named follow those that are, in their usual order. Replicas moved follow all aims, unless no sizes
+    are known: then they replace the bytes moved.
     """
     first = ("violations", "unproven", *SURVIVE_COLUMNS[survive], "excess", "scenario_excess", "bytes_moved")
     by_aims = [column for aim in dict.fromkeys((*aims, *AIMS)) for column in AIM_COLUMNS[aim]]
@@ -50,18 +50,18 @@ def ranking(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = T
 
 
 def ranking_of(problem: Problem) -> tuple[str, ...]:
-    """The ranking of a problem's plans."""
+    """The columns that rank a problem's plans."""
     return ranking(problem.aims, problem.survive, sizes_known=problem.sizes_known)
 
 
 def fronts(problem: Problem) -> Iterator[str]:
-    """The columns with a front of their own: imbalance first, then what is known of hours and of months to come."""
+    """The columns that have a Pareto front: imbalance first, then the worst hour and the months ahead, if known."""
     known = (True, problem.week is not None, problem.sizes_ahead is not None)
     yield from (name for name, there in zip(_FRONTS, known, strict=True) if there)
 
 
 def moved_column(problem: Problem) -> str:
-    """The score that says how much a plan moves: where sizes are unknown, all plans have the same bytes, none."""
+    """The score for what a plan moves: replicas if sizes are unknown, because then every plan moves 0 bytes."""
     return "bytes_moved" if problem.sizes_known else "replicas_moved"
 
 
@@ -69,12 +69,12 @@ RANKING = ranking(AIMS)
 
 
 def first(columns: Sequence[LongArray], count: int, among: LongArray | None = None) -> LongArray:
-    """The places of the first `count` rows when they are sorted by these columns (each (C,)), in that order.
+    """The places of the first `count` rows, sorted by these columns (each (C,)), in this order.
 
-    With `among` (places), of these rows only.
+    `among` (places): only of these rows.
     """
     sure, open_to = np.zeros(0, dtype=np.int64), np.arange(len(columns[0])) if among is None else among
-    # Sorting all rows by all columns would take longer than scoring them: only those that tie are looked at further.
+    # Sorting all rows by all columns takes longer than scoring them, so each further column looks only at the ties.
     for column in columns:
         missing = count - len(sure)
         if len(open_to) <= missing or not missing:
@@ -88,19 +88,19 @@ def first(columns: Sequence[LongArray], count: int, among: LongArray | None = No
 
 
 def _unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray], valid: LongArray) -> LongArray:
-    """Of these rows (places) those that no other beats in both what is moved and imbalance (each (C,)), by those.
+    """The places, among `valid`, that no other row beats in both `moved` and `imbalance` (each (C,)), sorted by those.
 
     Of rows that are equal in both, the first by the columns of `order`.
     """
     if not len(valid):
         return valid
-    # Sorting takes longest, so it is done without the rows that one of the good ones beats in both: nearly all.
+    # Sorting takes longest, so first drop the rows that one good row beats in both: nearly all of them.
     x, y = moved[valid], imbalance[valid]
     good = np.argmin(x / (abs(int(x.max())) + 1) + y / (abs(int(y.max())) + 1))
     valid = valid[(x <= x[good]) | (y <= y[good])]
     by_moved = valid[np.lexsort([imbalance[valid], moved[valid]])]
     so_far = np.minimum.accumulate(imbalance[by_moved])
-    # A row is on the front, or equal to one that is, where its imbalance is below that of all that move less.
+    # A row is on the front, or equal to one on it, if its imbalance is below that of all rows that move less.
     starts = np.ones(len(by_moved), dtype=bool)
     starts[1:] = so_far[1:] < so_far[:-1]
     leader = by_moved[np.maximum.accumulate(np.where(starts, np.arange(len(by_moved)), 0))]
@@ -111,33 +111,33 @@ def _unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray]
     return ordered[firsts]
 
 
-# `unproven` is 1 where nothing says how few bytes would do at the balance asked for: a baseline, never the winner.
-# HOURS are UNKNOWN where no load profile has the hours of the week.
+# `unproven` is 1 if there is no bound for the balance asked for: such a row is a baseline and never wins. HOURS are
+# UNKNOWN if no load profile has the hours of the week.
 SCORE_COLUMNS = (*(each.name for each in fields(Scores)), *TIES, "least_bytes", "unproven", *HOURS)
 SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
-# What is worked out for a candidate, its number first: the rows of a part.
+# The rows of a part: the candidate's number, then its scores.
 COLUMNS = ("candidate", *SCORE_COLUMNS)
 _AT = {name: at for at, name in enumerate(COLUMNS)}
 
-# What is compared with what is moved, each by how much of it counts as worse: of months more are better.
+# The scores compared with what a plan moves. 1: more is worse; -1: more is better.
 _FRONTS = {"imbalance_ppm": 1, "worst_hour": 1, "months_until_full": -1}
 
 TOP = 10
-# A sweep of no more candidates keeps all of its rows; of a larger one about as many are kept as a sample. A row takes
-# some 300 bytes of memory.
+# A sweep with at most this many candidates keeps all rows; a larger sweep keeps about this many as a sample. A row
+# takes about 300 bytes of memory.
 ALL_ROWS = 100_000
-# Of these strategies every row is kept: a solved plan takes a millisecond at the least, so they are never many.
+# All rows of these strategies are kept: a solved plan takes at least a millisecond, so there are never many.
 _ALWAYS = ("unchanged", "optimum")
-# Parts are put together once they hold so many candidates more than what is kept for certain.
+# Parts are merged once they hold this many candidates (or as many as are kept already, if that is more).
 _MERGE_AT = 50_000
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What is known of all candidates of a sweep; all tables are of SCORE_SCHEMA.
+    """The result of a sweep; all tables have SCORE_SCHEMA.
 
-    `by_strategy`: how many were evaluated. `scores`: the rows that are kept, by candidate; `front`: the Pareto front
-    by what moves; `top`: the best by `ranking`. `proposals`: the plans that were made here, by candidate.
+    `by_strategy`: how many candidates were evaluated. `scores`: the kept rows, by candidate. `front`: the Pareto front
+    by what moves. `top`: the best rows by `ranking`. `proposals`: the plans made in this process, by candidate.
     """
 
     by_strategy: Mapping[str, int]
@@ -148,7 +148,7 @@ class SweepResult:
 
     @property
     def evaluated(self) -> int:
-        """How many candidates there were."""
+        """How many candidates were evaluated."""
         return sum(self.by_strategy.values())
 
     def kafka(self) -> pa.Table:
@@ -158,9 +158,9 @@ class SweepResult:
 
 
 def sampled(numbers: LongArray, count: int) -> BoolArray:
-    """(C,): True for the candidates of the sample of a sweep of `count`: all, or one of each so many neighbors.
+    """(C,): True for the sample of a sweep of `count` candidates: all of them, or one in each block of neighbors.
 
-    Which one is a hash of where the neighbors stand, so that the sample has no period in common with the candidates.
+    A hash of the block's number picks the candidate, so that the sample shares no period with the candidates.
     """
     stride = -(-count // ALL_ROWS)
     block, at = np.divmod(numbers, max(stride, 1))
@@ -168,9 +168,9 @@ def sampled(numbers: LongArray, count: int) -> BoolArray:
 
 
 def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray:
-    """Of a part (COLUMNS, C) the candidates that the result needs, in the same order.
+    """The candidates of a part (COLUMNS, C) that the result needs, in the same order.
 
-    keep(a + b) is keep(keep(a) + keep(b)) but for the order.
+    keep(a + b) equals keep(keep(a) + keep(b)), except for the order.
     """
     if len(candidates) <= ALL_ROWS:
         return part
@@ -187,19 +187,19 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
 
 
 def kept(problem: Problem, candidates: Candidates, parts: Iterable[LongArray]) -> LongArray:
-    """What is kept of all these parts (COLUMNS, C), put together as they come."""
+    """The candidates that are kept of all these parts (COLUMNS, C), merged as the parts arrive."""
     whole, waiting, size = _joined(problem, candidates, []), list[LongArray](), 0
     for part in parts:
         waiting.append(keep(problem, candidates, part))
         size += waiting[-1].shape[1]
-        # As much again as there is, so that what is kept for certain isn't copied again and again.
+        # Merge only when the size has doubled, so that rows that are kept for certain aren't copied many times.
         if size > max(_MERGE_AT, whole.shape[1]):
             whole, waiting, size = _joined(problem, candidates, [whole, *waiting]), [], 0
     return _joined(problem, candidates, [whole, *waiting])
 
 
 def _joined(problem: Problem, candidates: Candidates, parts: Sequence[LongArray]) -> LongArray:
-    """What is kept of parts of which each has been reduced already; of a single one, all of it."""
+    """Merges parts that have each been reduced already; a single part is kept whole."""
     some = [part for part in parts if part.shape[1]]
     if len(some) > 1:
         return keep(problem, candidates, np.concatenate(some, axis=1))
@@ -207,13 +207,13 @@ def _joined(problem: Problem, candidates: Candidates, parts: Sequence[LongArray]
 
 
 def most_rows(by_strategy: Mapping[str, int]) -> int:
-    """How many rows may be kept of a sweep of so many candidates: the best are far fewer than a sample."""
+    """The most rows that a sweep of so many candidates keeps: the best rows are far fewer than the sample."""
     solved = sum(by_strategy.get(name, 0) for name in _ALWAYS)
     return min(sum(by_strategy.values()), 2 * ALL_ROWS + solved)
 
 
 def rows(candidates: Candidates, part: LongArray) -> pa.Table:
-    """The candidates of a part (COLUMNS, C) as rows of SCORE_SCHEMA, by candidate."""
+    """The candidates of a part (COLUMNS, C) as rows of SCORE_SCHEMA, sorted by candidate."""
     if (np.diff(part[0]) < 0).any():
         part = part[:, np.argsort(part[0])]
     columns = [*candidates.rows(part[0]).columns, *(pa.array(column) for column in part[1:])]
@@ -226,7 +226,7 @@ def result(
     by_strategy: Mapping[str, int] | None = None,
     proposals: Mapping[int, Proposal] | None = None,
 ) -> SweepResult:
-    """The result of the rows that are kept, by candidate; without `by_strategy` they are all there were."""
+    """The result of the kept rows, sorted by candidate; without `by_strategy`, these rows were all there were."""
     order = ranking_of(problem)
     counts = by_strategy or {row["values"]: row["counts"] for row in scores["strategy"].value_counts().to_pylist()}
     return SweepResult(
@@ -235,16 +235,16 @@ def result(
 
 
 def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Table:
-    """The first `count` rows in the order of these columns."""
+    """The first `count` rows, sorted by these columns."""
     return scores.take(pa.array(first([_column(scores, name) for name in order], count)))
 
 
 def front(
     scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved", even: str = "imbalance_ppm"
 ) -> pa.Table:
-    """Valid rows that no other beats in both what is moved and imbalance, by those; of equal ones, the first in order.
+    """Valid rows that no other row beats in both `moved` and `even`, sorted by those; of equal rows, the first.
 
-    `moved` is `ranking.moved_column`, `even` one of `fronts`.
+    `moved` is `moved_column(problem)`; `even` is one of `fronts(problem)`.
     """
     columns = [_column(scores, name) for name in (moved, even, *order)]
     valid = np.flatnonzero(_column(scores, "violations") == 0)
