@@ -1,4 +1,4 @@
-"""From a plan to what people read: the terminal, report.md, report.html and its plots.
+"""Writes plans and other results for people: on the terminal, in report.md, and in report.html with its plots.
 
-Comes in: a plan document, or a view of something else. Goes out: text. Imports `plan`.
+Input: a plan document, or a view of another command's result. Output: text. Imports `plan`.
 """

@@ -1,4 +1,4 @@
-"""What was asked and chosen: tables of gates, windows, terms, the front, variants, alternatives; the proof in words."""
+"""Tables of what was asked and chosen: limits, windows, terms, front, variants, alternatives; the proof in words."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _LONGEST_NAME = 60
 
 
 def fullest_disk(plan: Plan) -> tuple[str, str]:
-    """How full the fullest disk is today; and after the plan, with the peak of all batches where that is above both."""
+    """How full the fullest disk is today, and after the plan, with the peak of all batches if it is above both."""
     disks = [(broker, broker.disk_bytes) for broker in plan.brokers if broker.disk_bytes]
     today = max(100 * broker.before.size_bytes / room for broker, room in disks)
     after = max(100 * broker.after.size_bytes / room for broker, room in disks)
@@ -36,19 +36,19 @@ def fullest_disk(plan: Plan) -> tuple[str, str]:
 
 
 def disk_of(plan: Plan, gate: LimitRow) -> int:
-    """Bytes of the disk of the broker that a limit is about; what it would hold where none is stated."""
+    """Bytes of the disk of a limit's broker; if no disk is stated, the bytes that the broker would hold."""
     return next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value or 1
 
 
 def disk_used(plan: Plan, gate: LimitRow) -> tuple[str, str]:
-    """How full the disk of the limit's broker gets, and what is allowed, in percent as limits.disk_used is written."""
+    """How full the disk of the limit's broker gets, and how full it may get, both in percent."""
     disk_bytes, written = disk_of(plan, gate), plan.spec.limits.disk_used_ppm
     most = 100 * gate.limit / disk_bytes if written is None else written / 10_000
     return formats.percent(100 * gate.value / disk_bytes), formats.percent(most)
 
 
 def limit_amounts(plan: Plan, gate: LimitRow) -> tuple[str, str]:
-    """What a limit's plan needs and what is allowed, as the limit is written."""
+    """The amount that the plan needs and the amount allowed, in the limit's own unit."""
     if gate.key == "limits.disk_used":
         return disk_used(plan, gate)
     return gate_cells(gate.key, gate.value, gate.limit, gate.broker)
@@ -80,7 +80,7 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
     def asked(row: RelaxedRow) -> str:
         return sentences.target(row.wanted, by_share=row.window.removeprefix("topic_") in by_capacity)
 
-    # Why a first step misses a target says nothing about the steps behind it.
+    # A first step's reason for missing a target says nothing about the later steps.
     why = column("Why", lambda row: row.why, numeric=False)
     columns = (
         column("Target", lambda row: headline.target_name(row.window), numeric=False),
@@ -98,7 +98,7 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
 
 
 def terms(plan: Plan) -> Table[TermRow]:
-    """Every term: today, if nothing moves, with the plan, and what it means."""
+    """Every term: its value today, if nothing moves, and with the plan; its limit and its meaning."""
     column = Column[TermRow]
 
     def reached(row: TermRow) -> Value:
@@ -123,7 +123,7 @@ def terms(plan: Plan) -> Table[TermRow]:
 
 
 def _figures(plan: Plan) -> tuple[Column[Any], ...]:
-    """What a candidate that could be chosen moves beside the least for it, and how even it is."""
+    """Columns for candidates that could be chosen: bytes moved, their proven least, and how even the cluster gets."""
     column = Column[FrontFigures]
 
     def stood(row: FrontFigures) -> str:
@@ -158,7 +158,7 @@ def _as_asked(plan: Plan) -> Column[Any]:
 
 
 def front(plan: Plan) -> Table[ParetoRow]:
-    """The Pareto front: bytes against evenness, each point with its gap to the least for its windows."""
+    """The Pareto front of bytes and balance; each point has its gap to the least for its windows."""
 
     def named(row: ParetoRow) -> str:
         return f"{sentences.origin(plan, row)}{f' ({THIS_PLAN})' if row.chosen else ''}"
@@ -189,7 +189,7 @@ def variants(plan: Plan) -> Table[VariantRow]:
         column("Asked for", lambda row: requested.changes(row.changes, 3), numeric=False, wide=True),
         column("\nBrokers", lambda row: row.brokers),
         *_figures(plan),
-        # Batches one after the other take longer, and aren't known but of this plan.
+        # Several batches take longer, but only this plan's batches are known.
         column("In one\nbatch", lambda row: Quantity(row.seconds_at_throttle, SECONDS)),
         column("", outcome, numeric=False, wide=True),
     )
@@ -221,7 +221,7 @@ def compared(plan: Plan) -> Table[ComparedRow]:
 
 
 def placed_new(plan: Plan) -> Table[PlacementRow]:
-    """How even the cluster is with the new partitions, beside Kafka's own placements of them."""
+    """How even the cluster is with the new partitions, compared with Kafka's own placements of them."""
     column = Column[PlacementRow]
     columns = (
         column("Placed by", lambda row: row.label, numeric=False, narrow="\nNew partitions"),
@@ -241,7 +241,7 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
 
 
 def proof(plan: Plan) -> str:
-    """Which plans cannot copy less, and how that is checked."""
+    """Which plans cannot copy less than the bound, or why there is no such proof."""
     bound = plan.bound
     if plan.cluster.sizes_known and not bound.bytes_moved:
         return ""
@@ -256,7 +256,7 @@ def proof(plan: Plan) -> str:
     less = f"less than {size(bound.least_bytes_moved)}"
     if not plan.cluster.sizes_known:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
-    # The bound is that of all leaders.
+    # The bound also covers plans that ignore `together`.
     less += ", with or without together" if plan.spec.together else ""
     split = bound_and_proof.of_split(plan)
     only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
@@ -264,7 +264,7 @@ def proof(plan: Plan) -> str:
 
 
 def proof_in_brokers(plan: Plan) -> str:
-    """Which plans cannot move less between log dirs; that nothing is copied where nothing moves between them either."""
+    """Which plans cannot move less between log dirs; if no log dir moves either, says that nothing is copied."""
     if not plan.log_dirs or not plan.log_dirs.moves:
         return "nothing is copied, so no plan copies less" if plan.partitions else ""
     least = size(plan.log_dirs.least_bytes_moved)
@@ -272,7 +272,7 @@ def proof_in_brokers(plan: Plan) -> str:
 
 
 def kafkas_tool(plan: Plan) -> str:
-    """What Kafka's own tool would do, the best of its placements that were tried."""
+    """What Kafka's own tool would do, by its best placement of those tried."""
     best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
     if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
         ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
@@ -281,9 +281,9 @@ def kafkas_tool(plan: Plan) -> str:
     if best is None or (plan.new_topics and not plan.partitions) or not best.replicas_moved:
         return ""
     copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")
-    # A budget pays for one step of what the tool does at once.
+    # The tool makes the whole change at once; a budget pays for only one step.
     whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
-    # It balances everything; beside a plan that moves only what it must, its balance says nothing.
+    # The tool balances everything, so its balance can't be compared with a plan that moves only what it must.
     falls_short = whole + ("" if best.moves_unforced else _less_or_more_even(plan, best))
     if plan.log_dirs and plan.log_dirs.moves:
         falls_short = f" between brokers{whole} and balance no log dirs"
@@ -299,7 +299,7 @@ def kafkas_tool(plan: Plan) -> str:
 
 
 def _less_or_more_even(plan: Plan, best: ComparedRow) -> str:
-    """How even another plan is beside this one: by the targets; by the worst broker where both miss some."""
+    """Whether another plan is more or less even than this one: by the targets, or by imbalance if both miss some."""
     this, own = "this step" if plan.unfinished else THIS_PLAN, plan.own_row
     if best.balance_kept:
         return "" if own.balance_kept else f" and be more even than {this}"

@@ -1,4 +1,4 @@
-"""The tables about the cluster: brokers, racks, log dirs, topics, partitions, hours, and what each batch copies."""
+"""The tables on the cluster: brokers, racks, log dirs, topics, partitions, hours, and what each batch copies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from planner.report.view import SECONDS, Change, Column, Joined, Name, Quantity,
 
 _LONGEST_RACK = 60
 _LONGEST_LISTS = 4_000
-# A name in a sentence on what is left out.
+# The longest name in a sentence on rows that are left out.
 _LONGEST_NAMED = 60
 _LISTS_SHOWN = 100
 
 
 def _loads(plan: Plan) -> tuple[Column[Any], ...]:
-    """What a broker or a rack holds, today → plan."""
+    """The load of a broker or rack, today → plan."""
     return (
         Column("\nReplicas", lambda row: Change(row.before.replicas, row.after.replicas)),
         Column("\nLeaders", lambda row: Change(row.before.leaders, row.after.leaders)),
@@ -33,7 +33,7 @@ def _loads(plan: Plan) -> tuple[Column[Any], ...]:
 
 
 def _traffic(plan: Plan) -> tuple[Column[Any], ...]:
-    """Traffic today → plan, where rates are known."""
+    """Traffic today → plan; no columns if rates are unknown."""
     if not sentences.states_traffic(plan):
         return ()
 
@@ -114,7 +114,7 @@ def batches(plan: Plan) -> Table[BatchRow]:
 
 
 def new_partitions(plan: Plan) -> Table[NewPartitionsRow]:
-    """The topics that are made or get partitions."""
+    """The topics that are created or get new partitions."""
     column = Column[NewPartitionsRow]
 
     def config(row: NewPartitionsRow) -> Value:
@@ -134,13 +134,13 @@ def _named_topics(rows: Sequence[NewPartitionsRow]) -> str:
 
 
 def _first_to_last(names: Sequence[str], row: str) -> str:
-    """`3 topics, a to c,`: how many rows, and the first and the last of them."""
+    """`3 topics, a to c,`: how many rows, with the first and the last name."""
     first, last = (printable(names[at], _LONGEST_NAMED) for at in (0, -1))
     return f"{counted(len(names), row)}{f', {first} to {last},' if len(names) > 1 else ''}"
 
 
 def new_lists(plan: Plan) -> Table[NewPartitionsRow]:
-    """The replicas of the new partitions, as `kafka-topics --replica-assignment` has them."""
+    """The replicas of the new partitions, in the format of `kafka-topics --replica-assignment`."""
     column = Column[NewPartitionsRow]
 
     def lists(row: NewPartitionsRow) -> Value:
@@ -159,7 +159,7 @@ _BrokersLogDir = tuple[int, LogDirRow]
 
 
 def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
-    """The log dirs that something comes to or goes from, and the fullest of the others."""
+    """The log dirs; if they don't all fit, those with replicas that arrive or leave, then the fullest of the rest."""
     column = Column[_BrokersLogDir]
 
     def allowed(row: LogDirRow) -> Value:
@@ -186,7 +186,7 @@ def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
 
 
 def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
-    """The replicas that go to another log dir of their broker."""
+    """The replicas that move to another log dir of their broker."""
     column = Column[LogDirMoveRow]
     columns = (
         column("Partition", lambda row: Name(row.name), numeric=False),
@@ -199,14 +199,14 @@ def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
 
 
 def largest_log_dir_moves(plan: Plan, at_most: int) -> list[Value]:
-    """The largest of those, as `orders-3 /d1 → /d2 on broker 4`."""
+    """The largest moves between log dirs, as `orders-3 /d1 → /d2 on broker 4`."""
     moves = sorted(plan.log_dirs.moves if plan.log_dirs else (), key=lambda row: -(row.size_bytes or 0))
     shown = ((row, Change(Name(row.log_dir_before, 60), Name(row.log_dir, 60))) for row in moves[:at_most])
     return [Joined((Name(row.name, 60), " ", path, f" on broker {row.broker}")) for row, path in shown]
 
 
 def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
-    """The topics, or those of them that change; first those that copy most."""
+    """All topics, or with `changed` only those that change, by bytes copied, most first."""
     column = Column[TopicRow]
 
     def factor(row: TopicRow) -> Value:
@@ -257,12 +257,12 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
 
 
 def _measured(plan: Plan, value: int) -> Quantity:
-    """An amount of a plot: bytes, or replicas where sizes are unknown."""
+    """A plot's amount: bytes, or replicas if sizes are unknown."""
     return Quantity(value, "bytes" if plan.cluster.sizes_known else "replicas")
 
 
 def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
-    """Who copies how much from whom, most first."""
+    """How much each pair of brokers copies, most first."""
     pair = Column[tuple[int, int, int]]
     columns = (
         pair("From broker", lambda row: str(row[0]), numeric=False),
@@ -274,7 +274,7 @@ def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
 
 
 def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
-    """What each broker copies in each batch, in the order of batches."""
+    """How much each broker copies in each batch, in the order of batches."""
     cell = Column[tuple[int, int]]
     columns = (
         cell("Batch", lambda at: str(at[0] + 1), numeric=False),
@@ -287,7 +287,7 @@ def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
 
 
 def held(plan: Plan, moved: Movement) -> Table[int]:
-    """What each broker holds today, at most, and afterwards."""
+    """How much each broker holds today, at its peak, and afterwards."""
     column = Column[int]
     key, _ = plot_movement.measure(plan)
     rows = {broker.id: broker for broker in plan.brokers}
@@ -310,7 +310,7 @@ def held(plan: Plan, moved: Movement) -> Table[int]:
 
 
 def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
-    """The worst hour in and out, today and with the plan, and whose topics make it."""
+    """The worst hour in and out, today and with the plan, and the topics with the most traffic in it."""
     of = plan.hours
     states = () if of is None else (("today", of.today), ("plan", of.plan))
     every = [(when, way, getattr(state, f"network_{way}")) for when, state in states for way in ("in", "out")]
@@ -330,7 +330,7 @@ def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
 
 
 def months_of_hours(plan: Plan) -> Table[MonthOfGrowthRow]:
-    """The worst hour and the hours above capacity now and in each coming month, today's assignment and the plan."""
+    """The worst hour and the hours above capacity, now and in each coming month, of today's assignment and the plan."""
     rows = plan.hours.months if plan.hours else ()
     column = Column[MonthOfGrowthRow]
     columns = [

@@ -1,7 +1,7 @@
-"""What people are shown on a page: report.html, one file that needs no network, and its plots as files of their own.
+"""Writes report.html, one file that needs no network, its plots as separate files, and other commands' pages.
 
-The templates write sections as they are, every text escaped; no name from the cluster gets into the script. Each plot
-has its numbers as a table beside it, and the long tables can be searched and sorted.
+The templates escape every text, and no name from the cluster gets into the script. Each plot is shown with a table of
+its numbers, and the long tables can be searched and sorted.
 """
 
 import re
@@ -26,24 +26,24 @@ from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
 from planner.report.view import Lines, Table, Value, View, Writer, left_out_here, sort_key, written
 
-# A page opens at once with that many rows; whoever needs all of them has their source.
+# A page with this many rows opens without delay. All rows are in the source that the page names.
 MOST_ROWS = 500
 _MOST_LINES = 100
 MOST_TOPICS, MOST_MOVES = 3_000, 10_000
 _INPUTS_SHOWN = 20
-# Of another command's page, which a cluster of many groups makes long.
+# The most sections on another command's page, which is long for a cluster with many consumer groups.
 SECTIONS_SHOWN = 60
 
 
 def _plain(value: str, longest: int) -> str:
-    """A name or text escaped, on one line and without control characters; no line ends before a unit."""
+    """A name or text, escaped, on one line, without control characters, and never broken before a unit."""
     return escape(_UNITS.sub("\u00a0", printable(value, longest)))
 
 
 _WRITER = Writer(_plain, _plain, lambda written: f"<b>{written}</b>")
-# What is to be typed is told from the sentence around it, whose full stop is no part of it.
+# A command is marked as code, so that readers don't type the full stop of the sentence around it.
 _TYPED = replace(_WRITER, name=lambda value, longest: f"<code>{_plain(value, longest)}</code>")
-# Where a line of running text may not break: between a number and its unit.
+# Running text must not break between a number and its unit.
 _UNITS = re.compile(r"(?<=\d) (?=(?:[kMGTPE]?B(?:/s)?|%)(?!\w))")
 
 
@@ -53,7 +53,7 @@ def line(value: Value, writer: Writer = _WRITER) -> Markup:
 
 
 def lines(block: Lines, source: str) -> list[Markup]:
-    """So many lines of a block as HTML, and a sentence on the rest."""
+    """The first lines of a block as HTML, at most 100, and a sentence on the rest."""
     writer = _TYPED if block.line == "command" else _WRITER
     shown = [line(each, writer) for each in block.lines[:_MOST_LINES]]
     rest = len(block.lines) - len(shown)
@@ -61,9 +61,9 @@ def lines(block: Lines, source: str) -> list[Markup]:
 
 
 def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
-    """`report.html` and `plots/*.svg` of a plan.json document, relative path → bytes; the same each time.
+    """`report.html` and `plots/*.svg` of a plan.json document, relative path → bytes; deterministic.
 
-    `pages` are those of other commands that the plan tells.
+    `pages` are the views of other commands that the report includes.
     """
     moved, script = plot_movement.movement(plan), _shipped("report.js")
     drawn = plots.draw(plan, moved)
@@ -72,7 +72,7 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
         moves = cluster_tables.partitions(plan)
         searched.insert(0, ("moves", "Every change, partition by partition", moves, MOST_MOVES))
     page = _template("report.html.j2").render(
-        # Everything above the first plot.
+        # The part above the first plot.
         cluster=printable(plan.cluster.name),
         first_step=headline.first_step(plan),
         headline=headline.headline(plan),
@@ -88,20 +88,20 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
         searched=searched,
         style=STYLE + _shipped("report.css"),
         script=script,
-        # No other script runs, whatever a name from the cluster might have smuggled in.
+        # The page allows only the script with this digest, so a name from the cluster can't smuggle one in.
         script_digest=b64encode(sha256(script.encode()).digest()).decode(),
     )
     return {"report.html": page.encode(), **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
 
 
 def view_page(view: View, drawn: Mapping[str, Plot]) -> bytes:
-    """A page of its own for another command's view, with its sections' plots and without a script."""
+    """A separate page for another command's view, with its sections' plots and without a script."""
     return _template("view.html.j2").render(view=view, drawn=drawn, style=STYLE + _shipped("report.css")).encode()
 
 
 @cache
 def _template(name: str) -> jinja2.Template:
-    # What the templates write values with, and how much of a page's tables and sections they show.
+    # The functions with which templates write values, and the most rows and sections that they show.
     html = environment().overlay(autoescape=True)
     html.globals = {**html.globals, "MOST_ROWS": MOST_ROWS, "SECTIONS_SHOWN": SECTIONS_SHOWN}
     html.globals |= {each.__name__: each for each in (line, lines, sort_key, counted, left_out_here)}
@@ -114,7 +114,7 @@ def _shipped(name: str) -> str:
 
 
 def _figures(plan: Plan) -> list[tuple[str, str]]:
-    """The few numbers that a reviewer asks for first."""
+    """The few numbers that a reviewer looks for first."""
     bound, known = plan.bound, plan.cluster.sizes_known
     some = bool(plan.cluster.partitions_without_size)
     seconds = plan.execution.seconds_at_throttle

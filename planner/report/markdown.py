@@ -1,7 +1,7 @@
-"""What people are shown in a pull request: any view, and report.md, in GitHub's and GitLab's Markdown.
+"""Writes any view, and report.md for pull requests, in GitHub's and GitLab's Markdown.
 
-No name is markup. GitHub refuses comments over 65,536 characters, so each section of report.md has its own allowance of
-bytes: what doesn't fit is counted and named, and the two long lists share what the rest has left.
+No name is read as markup. GitHub refuses comments over 65,536 characters, so each section of report.md has a maximum
+number of bytes. Rows that don't fit are counted and named, and the two long lists share the bytes that are left.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,14 +30,14 @@ from planner.report.view import (
     written_rows,
 )
 
-# A name is code, running text has no markup of its own.
+# Names are written as code. Markup in running text is escaped.
 _WRITER = Writer(code, text, lambda written: f"**{written}**")
 _LONGEST_REST = 600
 
 
 @dataclass(frozen=True)
 class Room:
-    """How many bytes and rows a table or a list may take, and whether it is folded."""
+    """How many bytes and rows a table or a list may take (None: any number), and whether it is folded."""
 
     most_bytes: int | None = None
     most_rows: int | None = None
@@ -50,7 +50,7 @@ def line(value: Value) -> str:
 
 
 def render(view: View) -> str:
-    """A page: the title, then every section under a heading of its own."""
+    """A page: the first steps, the title, then each section under its heading."""
     steps = (f"**{text(step, _LONGEST_REST)}**" for step in view.first_steps if step)
     title = [f"# {line(view.title)}"] if view.title else []
     return "\n\n".join([*steps, *title, *body(view.sections, view.source, heading="## {}")]) + "\n"
@@ -61,7 +61,7 @@ def body(
 ) -> Iterator[str]:
     """The sections as paragraphs, lists and tables.
 
-    With `rooms` only those tables and lists that have one, by the name of the table or of the list's section.
+    With `rooms`, only the tables and lists that have a room, by the name of the table or of the list's section.
     """
     for section in sections:
         blocks = list[str]()
@@ -75,7 +75,7 @@ def body(
             if blocks:
                 yield folded(line(section.title), "\n\n".join(blocks))
             continue
-        # A table that bears a title needs no heading above it.
+        # A table with a title needs no heading above it.
         if blocks and section.title and not (isinstance(section.blocks[0], Table) and section.blocks[0].title):
             yield heading.format(line(section.title))
         yield from blocks
@@ -99,7 +99,7 @@ def _rest(what: str, source: str) -> str:
 
 
 def fitting(lines: Iterable[str], most_bytes: int | None) -> Iterator[str]:
-    """The first lines that fit with their newlines; those behind are never made, there may be a million."""
+    """The first lines that fit with their newlines. Later lines, perhaps a million, are never generated."""
     for each in lines:
         if most_bytes is not None:
             most_bytes -= len(each.encode()) + 1
@@ -109,7 +109,7 @@ def fitting(lines: Iterable[str], most_bytes: int | None) -> Iterator[str]:
 
 
 def table(of: Table[Any], source: str, room: Room) -> str:
-    """A table under its title; folded where its room says so, with how many rows there are."""
+    """A table under its title; if `room` says so it is folded, and the title has the number of rows."""
     shown = of.shown(room.most_rows)
     written_cells = zip(shown, written_rows(shown, of.columns, _WRITER), strict=True)
     rows = (
@@ -130,13 +130,13 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def folded(summary: str, lines: str) -> str:
-    """Something to unfold; the blank lines make its content Markdown again."""
+    """A block that readers can unfold; the blank lines make its content Markdown again."""
     return f"<details>\n<summary>{summary}</summary>\n\n{lines}\n\n</details>"
 
 
-# Below GitHub's 65,536, for a bot that adds a line of its own. Counted in bytes: never fewer than characters.
+# Below GitHub's 65,536, so that a bot can add a line. Bytes are counted, because they are never fewer than characters.
 MOST_BYTES = 65_000
-# What a decision needs, of the sections in front of the folded ones.
+# The tables and lists of the unfolded sections, which reviewers need for a decision.
 _COMMENT = {
     "facts": Room(),
     "measures": Room(3_000),
@@ -167,15 +167,15 @@ _ROOMS = _COMMENT | {
     "compared": Room(3_000),
     "found": Room(),
 }
-# What a folded page's own lines and the sentence on what is left out take, and a little more; a list's names two names.
+# Bytes for a folded page's frame and its sentence on the rest, with a reserve; a list's sentence has two long names.
 _FRAME_BYTES = 400
 _LIST_FRAME_BYTES = 2_000
 
 
 def report(plan: Plan, pages: Sequence[View] = ()) -> str:
-    """The report of a plan.json document, under 65,536 bytes however large the plan; GitHub and GitLab read it alike.
+    """The report of a plan.json document, under 65,536 bytes for any plan; GitHub and GitLab show it alike.
 
-    Sizes are decimal, brokers are ids, a replica list names its preferred leader first. `pages` are folded in.
+    Sizes are decimal, brokers are ids, a replica list starts with its preferred leader. `pages` are folded in.
     """
     parts = list(body(plan_view.sections(plan), SOURCE, _ROOMS))
     parts += _folded_pages(pages, (MOST_BYTES - _bytes(_page(plan, parts))) // 2)
@@ -189,13 +189,13 @@ def report(plan: Plan, pages: Sequence[View] = ()) -> str:
 
 
 def comment(plan: Plan, folder: str | None = None) -> str:
-    """What report.md begins with, to be read by itself: a comment under a pull request, on the plan in `folder`."""
+    """The beginning of report.md, for a comment on a pull request about the plan in `folder`."""
     unfolded = [section for section in plan_view.sections(plan, folder=folder) if not section.folded]
     return _page(plan, list(body(unfolded, SOURCE, _COMMENT)))
 
 
 def refusal(lines: Sequence[str]) -> str:
-    """A comment on a plan that isn't shown: why it is refused, a line each below the first."""
+    """A comment on a plan that isn't shown: the first line is the heading, the others are the reasons."""
     heading, *reasons = lines
     return "\n".join([f"**Refused: {text(heading)}**", "", *(f"- {text(reason)}" for reason in reasons)]) + "\n"
 
@@ -205,7 +205,7 @@ def _bytes(page: str) -> int:
 
 
 def _page(plan: Plan, parts: Sequence[str]) -> str:
-    """The report with these sections. Of the files' digests it has the beginning; plan.json has all of them."""
+    """The report with these sections. It shows the first 12 digits of each input's SHA-256; plan.json has all."""
     files = [f"{text(file.path, 120)} (SHA-256 {code(file.sha256[:12])}…)" for file in plan.inputs]
     page = (
         environment()
@@ -229,7 +229,7 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
 
 
 def _folded_pages(pages: Sequence[View], most_bytes: int) -> Iterator[str]:
-    """Pages of other commands, with the same share of the bytes each; what a short one leaves is for those behind."""
+    """Pages of other commands, each with an equal share of the bytes; later pages get what a short page leaves."""
     for number, page in enumerate(pages):
         lines = "\n\n".join(body(page.sections, page.source)).splitlines()
         shown = list(fitting(lines, most_bytes // (len(pages) - number) - _FRAME_BYTES))

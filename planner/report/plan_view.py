@@ -1,4 +1,4 @@
-"""plan.json → the sections that report.md and report.html show; the terminal takes the same tables in its own order."""
+"""plan.json → the sections of report.md and report.html; the terminal shows the same tables in another order."""
 
 import shlex
 from pathlib import PurePath
@@ -11,7 +11,7 @@ from planner.report import choice_tables, cluster_tables, requested, sentences, 
 from planner.report.plot_movement import Movement
 from planner.report.view import Facts, Joined, Lines, Name, Sentence, Value, ViewSection, told
 
-# Where everything is that the plan's screens and reports leave out.
+# This file has everything that the plan's screens and reports leave out.
 SOURCE = "plan.json"
 _LONGEST_FACT = 1_000
 _COMPARED = "Compared with doing nothing and with Kafka's own placement"
@@ -22,21 +22,21 @@ _NEW_PARTITIONS = (
 
 
 def sections(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[ViewSection, ...]:
-    """Every section but topics and partitions, in reading order; none that has nothing to show.
+    """Every section with content, except topics and partitions, in reading order.
 
-    With `moved`, the numbers of plots, also who sends what to whom when. The page is in the plan's folder, or says
-    that the plan is in `folder`.
+    With `moved`, the numbers of the plots, also the movement sections. Without `folder`, the page itself is in the
+    plan's folder; else it names `folder`.
     """
     return (summary.section(plan), *details(plan, moved, folder))
 
 
 def details(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[ViewSection, ...]:
-    """The sections behind the summary. In Markdown those are folded that a decision doesn't need."""
+    """The sections after the summary. Markdown folds those that a decision doesn't need."""
     stay = Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False)
     made = (cluster_tables.new_partitions(plan), stay, choice_tables.placed_new(plan), cluster_tables.new_lists(plan))
     log_dirs = (cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan))
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
-    # Without a balance asked for, what isn't balanced is no matter for a decision.
+    # With `rebalance: none`, missed targets don't matter for the decision: they are shown among the folded terms.
     hours = (cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan))
     relaxed, kept = choice_tables.relaxed(plan), plan.changes.rebalance == "none"
     every = (
@@ -66,7 +66,7 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
     return tuple(section for section in every if section.blocks)
 
 
-# What Ansible can't do without, and a YAML may leave out.
+# Ansible needs the addresses, but the YAML may leave them out.
 NO_ADDRESSES = (
     "none in the YAML: set cluster.bootstrap_servers and plan again, or add "
     "-e kafka_reassign_bootstrap_servers=HOST:PORT to each ansible-playbook command"
@@ -74,12 +74,12 @@ NO_ADDRESSES = (
 
 
 def files(plan: Plan) -> str:
-    """What a plan's folder has for whom."""
+    """What to do with which file of a plan's folder."""
     return "read report.html, review plan.json" + (", run ansible/" if plan.has_something_to_do else "")
 
 
 def _commands(plan: Plan, folder: str | None) -> Lines:
-    """Where the files are, and what to type."""
+    """The place of the files, and the commands to type."""
     if plan.refused:
         told_next = verdict.refused_next(plan)
         return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
@@ -114,7 +114,7 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
 
 
 def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:
-    """The batches, and where anything is copied who sends what to whom when."""
+    """The batches; if data is copied, also what each pair of brokers copies, and disk use over time."""
     batches = told(cluster_tables.batches(plan))
     if moved is None or not moved.copied.any():
         return (ViewSection("Batches", batches, "batches", folded=True),)
@@ -126,7 +126,7 @@ def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:
 
 
 def _found(plan: Plan) -> Facts:
-    """How the plan was found and chosen, a label and a sentence each."""
+    """How the plan was found and chosen, as pairs of a label and a sentence."""
     derived = sentences.derived(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (

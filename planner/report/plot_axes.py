@@ -1,6 +1,6 @@
-"""Axes, bars, headings and legends that all plots have alike. Sizes are in points, 1/72 inch; a plot is 720 wide.
+"""Draws the axes, bars, headings and legends of all plots. Sizes are in points, 1/72 inch; a plot is 720 wide.
 
-Lines and labels are drawn as a handful of artists: the library's own ticks, five artists each, take most of the time.
+Lines and labels are a few artists in all. Matplotlib's own ticks, of five artists each, would take most of the time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ WIDTH = 720
 LEFT, RIGHT = 64, 12
 _ABOVE, _BELOW, _NAME = 24, 22, 13
 _CHARACTER = 5.0
-# Between the lines of texts at points.
+# The distance between lines of text at points.
 _LINES_APART = 9
-# Heading and legend stand side by side above a panel.
+# The heading and the legend need this width side by side above a panel.
 _NARROWEST = 240
 _SMALL = 7.5
 
@@ -38,10 +38,10 @@ def panels(
     left: float = LEFT,
     right: float = RIGHT,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels of `height` one above the other.
+    """A figure with `count` panels of `height`, one above the other.
 
-    `labels` stand under the lowest one at 0, 1, 2 …, each at most `widest` from the next, and `name` under them.
-    Without labels there is room for numbers and their name. `left` and `right` are the room beside the panels.
+    `labels` are written under the lowest panel at x = 0, 1, 2 …, at most `widest` apart, and `name` below them. Without
+    labels, room is left for numbers and their name. `left` and `right` are the room beside the panels.
     """
     from matplotlib.figure import Figure
 
@@ -71,32 +71,32 @@ def _size(axes: Axes) -> tuple[float, float]:
 
 
 def under_axis(axes: Axes, labels: Sequence[tuple[float, str]], **style: Any) -> None:
-    """A text under each (x, text)."""
+    """Writes each text of (x, text) below the panel at its x."""
     place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "color": COLOR["quiet"]}
     for at, text in labels:
         axes.text(at, -6 / _size(axes)[1], text, **{**place, **style})
 
 
 def beside_axis(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
-    """A text on the left of each (y, text)."""
+    """Writes each text of (y, text) left of the panel at its y."""
     place: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "color": COLOR["quiet"]}
     for at, text in labels:
         axes.text(-6 / _size(axes)[0], at, text, **place)
 
 
 def room(labels: Sequence[str]) -> float:
-    """The room that texts on the left of a panel take, at least that of numbers."""
+    """The room for texts on the left of a panel, at least as much as numbers need."""
     return max(LEFT, 8 + _CHARACTER * max(map(len, labels), default=0))
 
 
 def name_below(axes: Axes, name: str, under: float = _BELOW) -> None:
-    """What runs across, below the labels."""
+    """Writes the name of the x axis, below the labels."""
     place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "color": COLOR["quiet"]}
     axes.text(0.5, (4 - under) / _size(axes)[1], name, **place)
 
 
 def name_left(axes: Axes, name: str) -> None:
-    """What runs up, on the far left."""
+    """Writes the name of the y axis, on the far left."""
     place: Any = {"transform": axes.transAxes, "ha": "left", "va": "center", "color": COLOR["quiet"]}
     axes.text(-(LEFT - 2) / _size(axes)[0], 0.5, name, rotation=90, **place)
 
@@ -110,7 +110,7 @@ def bars(axes: Axes, gid: str, values: Sequence[float], offset: float, color: st
 def boxes(
     axes: Axes, gid: str, corners: Sequence[tuple[float, float, float, float]], color: str, alpha: Any = None
 ) -> None:
-    """Rectangles (left, right, bottom, top) as one artist; `alpha` has an opacity for each."""
+    """Rectangles (left, right, bottom, top) as one artist; `alpha` has the opacity of each."""
     from matplotlib.collections import PolyCollection
 
     outlines = [[(left, low), (left, high), (right, high), (right, low)] for left, right, low, high in corners]
@@ -120,7 +120,7 @@ def boxes(
 
 
 def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], color: str, alpha: float, points: float) -> None:
-    """Level strokes (y, left, right) of one look, so many points thick, as one path beneath all boxes."""
+    """Horizontal strokes (y, left, right) of one look, `points` thick, as one path beneath all boxes."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -133,7 +133,7 @@ def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], color: str, 
 
 
 def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArray], colors: Sequence[str]) -> None:
-    """Lines of (x, y) points (N, 2) as one artist, a color for each."""
+    """Lines through (x, y) points (N, 2) as one artist, each with its color."""
     from matplotlib.collections import LineCollection
 
     drawn = LineCollection(courses, colors=colors, linewidths=1.4, clip_on=False)
@@ -142,10 +142,10 @@ def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArr
 
 
 def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: float = 0, outside: bool = False) -> None:
-    """Texts at (x, y), those right of the middle on the left of their point; none is printed over another.
+    """Texts at (x, y) that don't overlap; a text right of 60 % of the width is on the left of its point.
 
-    `beside` is how far from its point a text begins. One that has no room is moved up, at most by three lines, and a
-    thin line leads to its point. With `outside` all texts are small, and on the right of their points.
+    `beside` is the distance between a text and its point. A text without room moves up by at most three lines, with a
+    thin line to its point, or is left out. With `outside`, all texts are small and on the right of their points.
     """
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     width, height = _size(axes)
@@ -176,14 +176,14 @@ def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: flo
 
 
 def level(axes: Axes, value: float, text: str) -> None:
-    """A dashed line across at a value, and what it is."""
+    """A dashed horizontal line at a value, and its text."""
     axes.axhline(value, color=COLOR["out"], linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     place: Any = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "color": COLOR["text"]}
     axes.text(0.01, value, text, fontsize=_SMALL, **place)
 
 
 def amounts(axes: Axes, side: Literal["x", "y"], written: Callable[[int], str]) -> None:
-    """At most five whole amounts with their units along the axis, and a line at each."""
+    """At most five whole amounts with their units along the axis, and a grid line at each."""
     from matplotlib.ticker import MaxNLocator
 
     least, most = axes.get_xlim() if side == "x" else axes.get_ylim()
@@ -206,10 +206,10 @@ def _grid(axes: Axes, side: Literal["x", "y"], values: Sequence[float]) -> None:
 
 
 def time(axes: Axes, seconds_known: bool) -> None:
-    """The axis of time, in seconds from 0, named and in round numbers of its largest unit; else of batches."""
+    """The time axis, from 0 seconds, named, with round numbers of its largest unit; of batches if times are unknown."""
     most = axes.get_xlim()[1]
     unit, name = next((each for each in _UNITS if most >= 2 * each[0]), _UNITS[-1]) if seconds_known else (1, "batches")
-    # The next of 1, 2, 5, 10, 20 …, so that there are at most six or seven.
+    # The step is one of 1, 2, 5, 10, 20 …, so that there are at most six or seven labels.
     round_steps = (step * 10**power for power in range(16) for step in (1, 2, 5))
     step = next(each for each in round_steps if each >= most / unit / 6)
     values = [at * step * unit for at in range(int(most / unit / step) + 1)]
@@ -222,12 +222,12 @@ _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 def heading(axes: Axes, text: str) -> None:
-    """What a panel shows, above its upper left corner."""
+    """Writes what a panel shows, above its upper left corner."""
     axes.text(0, 1 + 6 / _size(axes)[1], text, weight="bold", transform=axes.transAxes)
 
 
 def legend(axes: Axes, entries: Sequence[tuple[str, str]]) -> None:
-    """(role, text) in one line above the upper right corner: a square in the role's color before each text."""
+    """Writes (role, text) on one line above the upper right corner: a square in the role's color before each text."""
     width, height = _size(axes)
     at, up = 1.0, 1 + 6 / height
     for role, text in reversed(entries):

@@ -1,7 +1,7 @@
-"""Who sends how much to whom, when, and what brokers hold meanwhile: the numbers of a plan, and their plots.
+"""Computes and plots how much brokers send to each other in each batch, and how much they hold meanwhile.
 
-A cluster whose sizes are unknown is measured in replicas. Whatever there is too much of to be seen is summed up: many
-brokers into the largest ones and the others, many batches into runs of batches.
+Amounts are bytes, or replicas if sizes are unknown. To stay readable, plots of many brokers show the largest ones and
+the sum or mean of the others, and plots of many batches show runs of batches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from planner.report.plot_svg import COLOR, Drawing, Mark
 
 OTHERS = -1
 
-# The ids stand right of the lines, which would otherwise be drawn through them.
+# The ids are right of the lines, so that no line is drawn through them.
 _HELD_POINTS, _LINE_POINTS, _LONGEST_END, _ENDS_POINTS = 190, 9, 18, 140
-# A level further above the lines would press them flat.
+# A level above 4 times the highest line isn't drawn, because it would press the lines flat.
 _FARTHEST_LEVEL = 4
 _LINE = {"stays": "before", "added": "after", "removed": "out"}
 _ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
@@ -31,13 +31,13 @@ _ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
 
 @dataclass(frozen=True)
 class Movement:
-    """What is copied between B brokers in N batches, in bytes, or in replicas where sizes are unknown.
+    """The amounts copied between B brokers in N batches, in bytes, or in replicas if sizes are unknown.
 
     brokers    ids of the brokers, ascending
-    copied     (B, B) from the broker of the row, which leads, to that of the column
-    received   (N, B) what each broker copies in, in each batch
-    sent       (N, B) what each broker sends
-    held       (N + 1, B) what it holds: today, then while each batch runs, with both copies of what moves
+    copied     (B, B) from the row's broker, the leader, to the column's broker
+    received   (N, B) the amount that each broker copies in, in each batch
+    sent       (N, B) the amount that each broker sends
+    held       (N + 1, B) the amount it holds: today, then while each batch runs, with old and new replicas
     """
 
     brokers: tuple[int, ...]
@@ -48,12 +48,12 @@ class Movement:
 
 
 def measure(plan: Plan) -> tuple[str, Callable[[int], str]]:
-    """What loads are measured in, a key of `before` and `after`, and how an amount of it is written."""
+    """The measure of loads, as a key of `before` and `after`, and the function that writes an amount of it."""
     return ("size_bytes", formats.size) if plan.cluster.sizes_known else ("replicas", formats.number)
 
 
 def movement(plan: Plan) -> Movement:
-    """Every copy of every batch, added up. A replica is copied from the leader of today while that holds one."""
+    """The copies of all batches, added up. They come from today's leader, or the first replica if it holds none."""
     key, _ = measure(plan)
     copies, removals = _steps(plan, key == "size_bytes")
     ids = {broker.id for broker in plan.brokers}
@@ -66,14 +66,14 @@ def movement(plan: Plan) -> Movement:
     removed = sums_at((batches, count), (removals[:, 0], np.searchsorted(brokers, removals[:, 1])), removals[:, 2])
     before = {broker.id: getattr(broker.before, key) for broker in plan.brokers}
     today = np.array([before.get(broker, 0) for broker in brokers.tolist()], dtype=np.int64)
-    # What a batch removes goes when it is complete; until then both copies count.
+    # Old replicas are deleted when the batch is complete; until then old and new ones both count.
     done = np.vstack([np.zeros_like(today)[None], np.cumsum(received - removed, axis=0)])
     held = np.vstack([today[None], today + done[:-1] + received])
     return Movement(tuple(brokers.tolist()), copied, received, sent, held)
 
 
 def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
-    """Rows of (batch, sender, receiver, amount), and of (batch, broker, amount) for what is removed."""
+    """Rows of (batch, sender, receiver, amount) for copies, and of (batch, broker, amount) for removed replicas."""
     changed = {row.key: row for row in plan.partitions}
     copies: list[tuple[int, int, int, int]] = []
     removals: list[tuple[int, int, int]] = []
@@ -88,9 +88,9 @@ def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
 
 
 def largest(amounts: LongArray, at_most: int, first: Sequence[bool] = ()) -> list[int]:
-    """Indices of all, or of the `at_most` − 1 largest with OTHERS behind them; ascending, so in the order of ids.
+    """Indices of all amounts, or of the `at_most` − 1 largest followed by OTHERS; ascending, so in the order of ids.
 
-    What is to come `first` has half of the places before others are asked, the largest of it where it needs more.
+    Indices marked in `first` get up to half of the places before all others, the largest of them if there are more.
     """
     if len(amounts) <= at_most:
         return list(range(len(amounts)))
@@ -101,7 +101,7 @@ def largest(amounts: LongArray, at_most: int, first: Sequence[bool] = ()) -> lis
 
 
 def summed(values: LongArray, kept: Sequence[int]) -> LongArray:
-    """(N, K) the columns of `values` (N, B) that are kept, OTHERS as the sum of all that aren't."""
+    """(N, K) the kept columns of `values` (N, B); OTHERS is the sum of all columns that aren't kept."""
     shown = [at for at in kept if at != OTHERS]
     rest = values.sum(axis=1) - values[:, shown].sum(axis=1)
     columns = [rest if at == OTHERS else values[:, at] for at in kept]
@@ -110,9 +110,9 @@ def summed(values: LongArray, kept: Sequence[int]) -> LongArray:
 
 @dataclass(frozen=True)
 class BatchRun:
-    """Consecutive batches shown as one: indices from `first` up to `end`, and when they run.
+    """Consecutive batches shown as one: indices from `first` up to, not including, `end`, and when they run.
 
-    `start` and `seconds` are at the throttle; where nobody knows how long batches take each counts as one.
+    `start` and `seconds` are at the throttle; if the batches' times are unknown, each batch counts as 1.
     """
 
     first: int
@@ -127,13 +127,13 @@ class BatchRun:
 
 
 def _times_known(plan: Plan) -> bool:
-    """True where every batch says how long it takes at the throttle, and any of them takes time."""
+    """True if every batch has its time at the throttle, and at least one takes time."""
     seconds = [batch.seconds_at_throttle for batch in plan.batches]
     return plan.cluster.sizes_known and None not in seconds and any(seconds)
 
 
 def runs(plan: Plan, at_most: int) -> list[BatchRun]:
-    """All batches in order, as at most `at_most` runs of about equally many."""
+    """All batches in order, as at most `at_most` runs with about equally many batches."""
     times = [batch.seconds_at_throttle if _times_known(plan) else 1 for batch in plan.batches]
     count = min(at_most, len(times))
     bounds = [round(at * len(times) / count) for at in range(count + 1)] if count else [0]
@@ -142,7 +142,7 @@ def runs(plan: Plan, at_most: int) -> list[BatchRun]:
 
 
 def copied_pairs(moved: Movement) -> Iterator[tuple[int, int, int]]:
-    """(sender, receiver, amount) of every pair that copies anything, the largest amounts first."""
+    """(sender, receiver, amount) of every pair that copies data, the largest amounts first."""
     rows, columns = np.nonzero(moved.copied)
     amounts = moved.copied[rows, columns]
     for at in np.argsort(-amounts, kind="stable").tolist():
@@ -158,12 +158,12 @@ _RUNS_SHOWN = 24
 _LINES_SHOWN = 60
 _WIDEST_CELL = 64
 _ROOM_FOR_TEXT = 46
-# Of the opacity: the least is still to be seen, the most leaves text on it readable.
+# Opacities: the faintest cell is still visible, and text on the strongest is still readable.
 _FAINTEST, _STRONGEST = 0.14, 0.7
 
 
 def pairs(plan: Plan, moved: Movement) -> Drawing:
-    """A cell for each pair of brokers that copies anything: the sender's row, the receiver's column."""
+    """A cell for each pair of brokers that copies data: in the sender's row and the receiver's column."""
     _, written = measure(plan)
     rows, columns = (_busy(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
     amounts = summed(summed(moved.copied, columns).T, rows).T
@@ -197,7 +197,7 @@ _MAP_IN_WORDS = (
 
 
 def _busy(amounts: LongArray, at_most: int) -> list[int]:
-    """Indices of what has anything, the largest ones and OTHERS where they are too many."""
+    """Indices of the amounts above 0; if they are too many, of the largest ones, and OTHERS."""
     has = np.flatnonzero(amounts)
     return [OTHERS if at == OTHERS else int(has[at]) for at in largest(amounts[has], at_most)]
 
@@ -211,7 +211,7 @@ def _name(moved: Movement, at: int) -> str:
 
 
 def _most(amounts: LongArray, columns: Sequence[int]) -> int:
-    """The largest amount of a broker that is shown by itself: what others have together may be far more."""
+    """The largest amount of a broker shown by itself. The others are left out: their sum may be far larger."""
     return int(amounts[:, : len(columns) - (OTHERS in columns)].max(initial=1))
 
 
@@ -220,7 +220,7 @@ def _opacity(amount: int, most: int) -> float:
 
 
 def batches(plan: Plan, moved: Movement) -> Drawing:
-    """Batches along time; for each what brokers copy in (upper half of their row) and out (lower half)."""
+    """Batches over time; for each, how much brokers copy in (upper half of their row) and out (lower half)."""
     _, written = measure(plan)
     parts = runs(plan, _RUNS_SHOWN)
     rows = _busy((moved.received + moved.sent).sum(axis=0), _ROWS_SHOWN)
@@ -232,7 +232,7 @@ def batches(plan: Plan, moved: Movement) -> Drawing:
         if OTHERS in rows:
             halves[gid][:, -1] //= _others(side, rows)
     most = max(_most(half, rows) for half in halves.values())
-    # Rows along time, with one more row above for the batches.
+    # Each broker has a row along time; one more row above is for the batches.
     figure, (axes,) = plot_axes.panels(1, _row_points(names) * (len(names) + 1))
     axes.set_ylim(len(names) - 0.5, -1.5)
     plot_axes.beside_axis(axes, list(enumerate(names)))
@@ -261,7 +261,7 @@ _BATCHES_IN_WORDS = (
 
 
 def _others(side: LongArray, rows: Sequence[int]) -> int:
-    """How many brokers that do anything are not shown by themselves."""
+    """How many brokers with amounts above 0 are not shown by themselves."""
     return max(1, int(np.count_nonzero(side.sum(axis=0))) - len(rows) + 1)
 
 
@@ -270,14 +270,14 @@ def _end(parts: Sequence[BatchRun]) -> float:
 
 
 def _span(parts: Sequence[BatchRun], at: int) -> tuple[float, float]:
-    """Left and right of a run: a gap of a hair before the next, and never too narrow to be seen."""
+    """Left and right of a run, with a thin gap before the next run, and wide enough to be seen."""
     hair = _end(parts) / 400
     part = parts[at]
     return part.start, part.start + max(part.seconds - hair, hair)
 
 
 def _strip(axes: Axes, plan: Plan, parts: Sequence[BatchRun]) -> list[Mark]:
-    """The batches as a row of boxes, numbered where there is room."""
+    """The batches as a row of boxes, with a number if there is room."""
     plot_axes.boxes(axes, "batch", [(*_span(parts, at), -1.4, -0.66) for at in range(len(parts))], COLOR["line"])
     for part in parts:
         text = str(part.first + 1)
@@ -287,7 +287,7 @@ def _strip(axes: Axes, plan: Plan, parts: Sequence[BatchRun]) -> list[Mark]:
 
 
 def _in_words(plan: Plan, part: BatchRun) -> str:
-    """What a run of batches copies and elects, and how long it takes, as far as that is known."""
+    """How much a run of batches copies and elects, and how long it takes, if that is known."""
     own = plan.batches[part.first : part.end]
     parts = [formats.counted(sum(batch.replicas_moved for batch in own), "replica")]
     if plan.cluster.sizes_known:
@@ -299,7 +299,7 @@ def _in_words(plan: Plan, part: BatchRun) -> str:
 
 
 def held(plan: Plan, moved: Movement) -> Drawing:
-    """A line for each broker: what it holds today, at most in each batch, and afterwards."""
+    """A line for each broker: how much it holds today, at most in each batch, and afterwards."""
     _, written = measure(plan)
     parts = runs(plan, 2 * _RUNS_SHOWN)
     comes_or_leaves = [role != "stays" for role in _roles(plan, moved, range(len(moved.brokers)))]
@@ -337,7 +337,7 @@ _HELD_IN_WORDS = (
 
 
 def _ends(moved: Movement, rows: Sequence[int], after: LongArray, axes: Axes) -> Iterator[tuple[float, str]]:
-    """Where lines end, and whose they are: `1–6` where they end too near to each other for a text each."""
+    """The ends of lines and their brokers' ids: `1–6` for lines that end too near to each other for separate texts."""
     apart = axes.get_ylim()[1] * _LINE_POINTS / _HELD_POINTS
     groups: list[list[tuple[int, int]]] = []
     for value, at in sorted(zip(after.tolist(), rows, strict=True)):
@@ -353,7 +353,7 @@ def _ends(moved: Movement, rows: Sequence[int], after: LongArray, axes: Axes) ->
 
 
 def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
-    """The room of the disks, where all are alike, and the limit on how full they may be."""
+    """The size of the disks and the limit on how full they may be; nothing if disks differ or sizes are unknown."""
     disks = {broker.disk_bytes for broker in plan.brokers}
     disk = disks.pop() if len(disks) == 1 else None
     if disk is None or not plan.cluster.sizes_known:
@@ -365,7 +365,7 @@ def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
 
 
 def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[BatchRun], rows: Sequence[int]) -> LongArray:
-    """(runs + 2, rows): today, the most in each run, afterwards; OTHERS as their mean."""
+    """(runs + 2, rows): today, the most in each run, afterwards; OTHERS is the mean of the other brokers."""
     key, _ = measure(plan)
     after = {broker.id: getattr(broker.after, key) for broker in plan.brokers}
     then = np.array([after.get(broker, 0) for broker in moved.brokers], dtype=np.int64)

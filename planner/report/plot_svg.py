@@ -1,7 +1,7 @@
-"""Figures as SVG for people: named for screen readers, marks that can be pointed at, colors of light and dark pages.
+"""Writes figures as SVG, with names for screen readers, tooltips on marks, and colors for light and dark pages.
 
-The same figure gives the same bytes. Colors are roles: each is drawn in the light theme's color, which a style sheet
-then exchanges; without one the light colors stay.
+The same figure gives the same bytes. Each color has a role. It is drawn in the light theme's color, and a style sheet
+replaces it; without the style sheet the light colors stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SVG = "http://www.w3.org/2000/svg"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 
-# Role → its color on a light page, and on a dark one. Text has a contrast of at least 4.5, marks of 3.
+# Role → its color on a light page and on a dark page. Text has a contrast of at least 4.5, marks have at least 3.
 ROLES: Mapping[str, tuple[str, str]] = {
     "page": ("#ffffff", "#0d1117"),
     "text": ("#1f2328", "#e6edf3"),
@@ -42,7 +42,7 @@ _SETTINGS: Any = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",
     "font.size": FONT_SIZE,
-    # A topic may be called $x$.
+    # Names aren't formulas, because a topic may be called $x$.
     "text.parse_math": False,
     "text.color": COLOR["text"],
 }
@@ -50,7 +50,7 @@ _SETTINGS: Any = {
 
 @dataclass(frozen=True)
 class Mark:
-    """One thing drawn: its id within the plot, and what a pointer on it is told."""
+    """One drawn element: its id within the plot, and the text that is shown when the mouse points at it."""
 
     id: str
     title: str
@@ -58,7 +58,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it shows in words, and the marks of each of its artists by the artist's gid."""
+    """A figure, its title and description, and the marks of each of its artists by the artist's gid."""
 
     figure: Figure
     title: str
@@ -68,7 +68,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot as an SVG element for a page, which brings `STYLE` with it; `marks` counts what it shows."""
+    """A plot as an SVG element for a page; the page contains `STYLE`. `marks` is the number of marks."""
 
     name: str
     title: str
@@ -78,19 +78,19 @@ class Plot:
 
     @property
     def file(self) -> bytes:
-        """The plot as a file of its own, with its style sheet."""
+        """The plot as a separate file, with its style sheet."""
         opening, rest = self.svg.split(">", 1)
         return f"{opening}><style>{STYLE}</style>{rest}\n".encode()
 
 
 def _style() -> str:
-    """Custom properties for each role, dark where the reader's system is and never on paper; rules that use them."""
+    """CSS custom properties of each role and rules that use them; dark if the reader's system is, never on paper."""
     light, dark = (";".join(f"--{role}:{colors[at]}" for role, colors in ROLES.items()) for at in (0, 1))
     rules = (f".{key}-{role}{{{key}:var(--{role})}}" for role in ROLES for key in ("fill", "stroke"))
     return (
         f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{''.join(rules)}"
         f".mark:hover{{stroke:var(--text);stroke-width:1.5}}"
-        # A name that lies on a line or a point stays readable.
+        # A name stays readable on a line or a point.
         "#plot-held text,#plot-front text{paint-order:stroke;stroke:var(--page);stroke-width:3px}"
     )
 
@@ -100,8 +100,8 @@ STYLE = _style()
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """The library's own defaults and ours, whatever the user's matplotlibrc says; silent about fonts and caches."""
-    # Not at the top: who doesn't draw needs no matplotlib.
+    """Applies matplotlib's defaults and ours, and ignores the user's matplotlibrc and warnings on fonts and caches."""
+    # Imported here, because matplotlib is slow to import and most commands draw nothing.
     import logging
     import warnings
 
@@ -121,7 +121,7 @@ def settings() -> Iterator[None]:
 
 
 def finished(name: str, drawing: Drawing) -> Plot:
-    """A drawing as SVG; to be called within `settings`. ValueError where an artist didn't draw what its marks say."""
+    """A drawing as SVG; call it within `settings`. ValueError if an artist drew another number of marks than stated."""
     import matplotlib
 
     matplotlib.rcParams["svg.hashsalt"] = name
@@ -145,7 +145,7 @@ def _tag(name: str) -> str:
 
 
 def _strip(root: ET.Element) -> None:
-    """Metadata, and the style that only the file's own reset is."""
+    """Removes the metadata, and the style that only resets the file's own defaults."""
     for child in list(root):
         if child.tag == _tag("metadata"):
             root.remove(child)
@@ -160,7 +160,7 @@ def _strip(root: ET.Element) -> None:
 
 
 def _drawn(element: ET.Element) -> Iterator[ET.Element]:
-    """What is to be seen of an artist, in the order in which it was drawn."""
+    """The visible elements of an artist, in the order in which they were drawn."""
     for child in element:
         if child.tag in (_tag("path"), _tag("use")):
             yield child
@@ -180,7 +180,7 @@ def _mark(root: ET.Element, name: str, gid: str, marks: Sequence[Mark]) -> None:
 
 
 def _drop_ids(root: ET.Element, name: str) -> None:
-    """Ids that nothing needs would be there twice on a page with two plots."""
+    """Removes ids that nothing refers to, because a page with two plots would have them twice."""
     used = {element.get(_LINK, "")[1:] for element in root.iter()}
     used |= {clip[5:-1] for element in root.iter() if (clip := element.get("clip-path"))}
     for element in root.iter():
@@ -189,7 +189,7 @@ def _drop_ids(root: ET.Element, name: str) -> None:
 
 
 def _color(root: ET.Element) -> None:
-    """Style attributes as presentation attributes, which a style sheet overrides, and a class for each role."""
+    """Turns style attributes into presentation attributes, which a style sheet can override, and adds role classes."""
     for element in root.iter():
         pairs = (each.split(":", 1) for each in element.attrib.pop("style", "").split(";") if ":" in each)
         declared = {key.strip(): value.strip() for key, value in pairs}
@@ -205,7 +205,7 @@ def _color(root: ET.Element) -> None:
 
 
 def _describe(root: ET.Element, name: str, drawing: Drawing) -> None:
-    """An image with a name and a description, as wide as its place allows."""
+    """Gives the image its size, a name and a description for screen readers, and the page's background."""
     width, height = (root.get(key, "").removesuffix("pt") for key in ("width", "height"))
     root.attrib |= {"width": width, "height": height, "role": "img", "id": f"plot-{name}", "font-family": _FONT}
     root.attrib |= {"aria-labelledby": f"plot-{name}-title", "aria-describedby": f"plot-{name}-description"}

@@ -1,6 +1,6 @@
-"""plan.json → the plots of report.html and `plots/*.svg`: the front, loads before and after, who sends to whom, when.
+"""Draws the plots of report.html and `plots/*.svg` from plan.json: the front, loads before and after, and movement.
 
-Every plot has a bounded number of marks however large the plan, and the same plan gives the same bytes.
+The number of marks in a plot is bounded for plans of any size, and the same plan gives the same bytes.
 """
 
 import re
@@ -30,9 +30,9 @@ _MANY_BROKERS = 50
 _COLUMNS_SHOWN = 240
 _IDS_SHOWN = 12
 _ROW_POINTS = 15
-# The faintest is still to be told from an empty cell.
+# The faintest cell still differs visibly from an empty one.
 _FAINTEST, _STRONGEST = 0.1, 0.9
-# A balanced cluster would otherwise show the last replica of difference as strongly as another one shows its half.
+# The scale has a minimum, so that a balanced cluster doesn't show one replica of difference in the strongest color.
 _LEAST_SCALE, _MOST_SCALE = 0.05, 1.0
 _SIDES = (("before", "today"), ("after", "plan"))
 _LONGEST_NAME = 16
@@ -48,7 +48,7 @@ _WORDS = {
 
 
 def draw(plan: Plan, moved: Movement) -> tuple[Plot, ...]:
-    """Every plot that says anything about a plan.json document: without racks none of them, without moves no map."""
+    """Every plot that has content for a plan.json document: without racks no plot of racks, without moves no map."""
     with plot_svg.settings():
         return tuple(plot_svg.finished(name, drawing) for name, drawing in _drawings(plan, moved))
 
@@ -76,7 +76,7 @@ _SIGNS = {"stays": "", "added": "+", "removed": "−"}
 
 @dataclass(frozen=True)
 class _PlotPoint:
-    """A point of the front, or an alternative that is none; both axes' values, and how it is named and marked."""
+    """A point of the front, or an alternative outside it: its values on both axes, its name and its marker."""
 
     across: int
     up: float
@@ -88,7 +88,7 @@ class _PlotPoint:
 
 
 def _front(plan: Plan) -> Drawing:
-    """What is copied against how far the broker furthest above its share is above it; lower left is better."""
+    """The amount copied (x) and how far the broker furthest above its share is above it (y); lower left is better."""
     key, shown = ("bytes_moved", formats.size) if plan.cluster.sizes_known else ("replicas_moved", formats.number)
     drawn = list(_points(plan, key))
     figure, (axes,) = plot_axes.panels(1, 190)
@@ -120,7 +120,7 @@ _FRONT_IN_WORDS = (
 
 
 def _points(plan: Plan, key: str) -> Iterator[_PlotPoint]:
-    """Kafka's own placements, which are on no front; then the front's."""
+    """Kafka's own placements, which aren't on the front; then the points of the front."""
     for seed in plan.compared:
         if seed.label not in (THIS_PLAN, DO_NOTHING):
             name = formats.printable(seed.label, 40)
@@ -136,7 +136,7 @@ def _points(plan: Plan, key: str) -> Iterator[_PlotPoint]:
 def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Drawing:
     """A panel for each measure with two bars for each broker or rack: before, and after."""
     keys = _measures(plan)
-    # All, or brokers that come or leave and the largest before or after, and OTHERS.
+    # Shows all rows; if they are too many, added and removed brokers, the rows largest before or after, and OTHERS.
     most = [max(getattr(row.before, keys[0]), getattr(row.after, keys[0])) for row in rows]
     comes_or_leaves = [isinstance(row, BrokerRow) and row.role != "stays" for row in rows]
     kept = plot_movement.largest(np.array(most, dtype=np.int64), _BARS_SHOWN, comes_or_leaves)
@@ -145,7 +145,7 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Dr
     marks = {}
 
     def heights(side: str, key: str) -> list[int]:
-        """What each kept row has; of the others the mean, since their sum would dwarf the largest."""
+        """The amount of each kept row, and the mean of the others, because their sum would dwarf the largest row."""
         every = [getattr(getattr(row, side), key) for row in rows]
         rest = [every[at] for at in sorted(set(range(len(rows))) - set(kept))]
         return [round(sum(rest) / len(rest)) if at == OTHERS else every[at] for at in kept]
@@ -171,7 +171,7 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Dr
 
 
 def _written(key: str) -> Callable[[int], str]:
-    """How an amount of a measure is written."""
+    """The function that writes an amount of a measure."""
     if key in _TRAFFIC:
         return partial(formats.amount, unit="bytes/s")
     return formats.size if key == "size_bytes" else formats.number
@@ -183,7 +183,7 @@ def _measures(plan: Plan) -> list[str]:
 
 
 def _heat_map(plan: Plan) -> Drawing:
-    """For many brokers two rows a measure, today and plan, and a cell a broker: how far it is from the mean."""
+    """The plot for many brokers: two rows a measure, today and plan; a broker's cell is its distance from the mean."""
     columns, measures = _columns(plan.brokers), _measures(plan)
     figure, (axes,) = plot_axes.panels(1, _ROW_POINTS * 2 * len(measures))
     axes.set_xlim(-0.5, len(columns) - 0.5)
@@ -228,7 +228,7 @@ _HEAT_IN_WORDS = (
 
 
 def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow]]]:
-    """(name, brokers) of each column: one broker each, those that come or leave first; the rest is the last one."""
+    """(name, brokers) of each column: one broker each, with preference for added and removed ones; last, the rest."""
     held = np.array([max(row.before.replicas, row.after.replicas) for row in brokers], dtype=np.int64)
     kept = plot_movement.largest(held, _COLUMNS_SHOWN, [row.role != "stays" for row in brokers])
     columns: list[tuple[str, Sequence[BrokerRow]]] = [
@@ -239,7 +239,7 @@ def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow
 
 
 def _means(columns: Sequence[tuple[str, Sequence[BrokerRow]]], side: str, key: str) -> FloatArray:
-    """(columns,) what each holds on average; NaN where it is not in the cluster then."""
+    """(columns,) the mean amount of each column's brokers; NaN if none of them is in the cluster at that time."""
     absent = "added" if side == "before" else "removed"
     there = [[getattr(getattr(row, side), key) for row in rows if row.role != absent] for _, rows in columns]
     return np.array([np.mean(each) if each else np.nan for each in there])
@@ -258,14 +258,14 @@ def _signed(away: float) -> str:
 
 
 def hours(of: HoursSection) -> Drawing:
-    """A row for each broker and a column for each hour of the week, today and below it with the plan."""
+    """A panel for today, and below it one for the plan: a row for each broker, a column for each hour of the week."""
     most = np.array([max(map(int, row.today + row.plan)) for row in of.brokers], dtype=np.int64)
     rows = [of.brokers[at] for at in plot_movement.largest(most, _WEEKS_SHOWN) if at != OTHERS]
     figure, panels = plot_axes.panels(2, _WEEK_POINTS * len(rows))
     marks = {}
 
     def peak(week: str) -> str:
-        """The first of a broker's highest hours, and the most that it has then."""
+        """The first of a broker's highest hours, and its traffic then, at most."""
         level = max(map(int, week))
         most = formats.amount(of.highest * level // 9, "bytes/s")
         return f"at most {most}, first on {hour_name(week.index(str(level)), of.time_zone)}" if level else "no traffic"
@@ -275,13 +275,13 @@ def hours(of: HoursSection) -> Drawing:
         axes.set_xlim(0, HOURS_OF_WEEK)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for level in range(1, 10):
-            # Neighboring hours of the same level are one stroke.
+            # Consecutive hours of the same level are one stroke.
             runs = [(at, *found.span()) for at, week in enumerate(weeks) for found in re.finditer(f"{level}+", week)]
             strength = _FAINTEST + (_STRONGEST - _FAINTEST) * (level - 1) / 8
             plot_axes.strokes(axes, runs, COLOR["heat"], round(strength, 3), _WEEK_POINTS - 2)
-        # What a pointer is told is about a broker's whole week.
+        # A tooltip is about a broker's whole week.
         corners = [(0.0, float(HOURS_OF_WEEK), at - 0.5, at + 0.5) for at in range(len(rows))]
-        # Without any fill a box isn't found by a pointer.
+        # A box without any fill shows no tooltip.
         plot_axes.boxes(axes, side, corners, COLOR["heat"], [0.001] * len(rows))
         marks[side] = [
             Mark(f"{side}-{at + 1}", f"broker {row.id}, {side}: {peak(week)}")
@@ -296,7 +296,7 @@ def hours(of: HoursSection) -> Drawing:
     return Drawing(figure, "The week, hour by hour, of each broker", _HOURS_IN_WORDS + rest, marks)
 
 
-# Brokers with a row, and how high a row is.
+# The most brokers with a row, and the height of a row.
 _WEEKS_SHOWN, _WEEK_POINTS = 24, 11
 _HOURS_IN_WORDS = (
     "One row per broker, one column per hour of the week: traffic in or out, whichever is more. The strongest color is "

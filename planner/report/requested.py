@@ -1,6 +1,6 @@
-"""What a plan was asked for, as sentences of every output.
+"""Sentences on what a plan was asked for, which every output shares.
 
-Also what it means for a Terraform configuration that declares the topics. Plain text; whoever prints it escapes it.
+Also sentences for a Terraform configuration that declares the topics. Plain text: the code that prints it escapes it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from planner.report.view import Sentence
 
 
 def changes(section: ChangesSection, at_most: int = 12) -> str:
-    """The changes asked for, as one sentence without its full stop; those beyond `at_most` are counted."""
+    """The changes asked for, as one sentence without a full stop; changes beyond `at_most` are only counted."""
     new_by_rack: dict[str | None, list[int]] = {}
     replacing = set(section.replace_brokers.values())
     for broker in (row for row in section.add_brokers if row.id not in replacing):
@@ -43,7 +43,7 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
 
 
 def asked_for(plan: Plan, at_most: int) -> str:
-    """The changes, and what replicas may move for: without a target for the balance, only caps and rules."""
+    """The changes asked for; without a balance target, they end with `keep the caps` or `keep the rules`."""
     asked = changes(plan.changes, at_most)
     if plan.changes.rebalance != "all" or bound_and_proof.asks_for_balance(plan):
         return asked
@@ -52,7 +52,7 @@ def asked_for(plan: Plan, at_most: int) -> str:
 
 
 def rules(plan: Plan, longest: int) -> Iterator[tuple[str, Sentence]]:
-    """What the plan keeps besides the balance, a label and a sentence each; of a sentence so many characters."""
+    """The rules and caps that the plan keeps, as pairs of a label and a sentence of at most `longest` characters."""
     of = plan.spec
     for label, stated, told in (
         ("Placement", of.placement, placement),
@@ -66,7 +66,7 @@ def rules(plan: Plan, longest: int) -> Iterator[tuple[str, Sentence]]:
 
 
 def caps(plan: Plan) -> str:
-    """What brokers may hold and lead at the most: `1,500 replicas on each broker`; empty where none states any."""
+    """The caps of brokers: `at most 1,500 replicas on each broker`; empty if no broker states one."""
     by_caps = dict[str, list[int]]()
     stays = [broker for broker in plan.brokers if broker.role != "removed"]
     for broker in stays:
@@ -94,7 +94,7 @@ def placement(plan: Plan) -> str:
 
 
 def leader_racks(plan: Plan) -> str:
-    """The racks that topics are led in: `* in a, else b`."""
+    """The racks that topics prefer for their leaders: `* in a, else b`."""
     rules = [f"{rule.topics} in {', else '.join(rule.prefer)}" for rule in plan.spec.leader_racks or ()]
     return "; ".join(printable(text, 120) for text in rules)
 
@@ -103,11 +103,11 @@ _HAVE: Mapping[ApartBy, str] = {"broker": "on", "rack": "in", "broker_leaders": 
 
 
 def apart(plan: Plan) -> str:
-    """Topics that share no broker, or no rack, with what each has: `orders on brokers 1, 2; payments on brokers 3, 4`;
-    what the choice of these is worth, and how far a first step is from it.
+    """Topics that are apart, with their brokers or racks: `orders on brokers 1, 2; payments on brokers 3, 4`. Also says
+    if other splits may copy less, and what a first step leaves.
     """
     racks = {row.id: row.rack or "" for row in plan.brokers}
-    # No split of who leads copies less than the least of all plans.
+    # If the plan copies the proven minimum of all plans, no other split of the leaders copies less.
     least = plan.bound.bytes_moved <= plan.bound.least_bytes_moved and plan.bound.method != "none"
 
     def held(by: ApartBy, ids: Sequence[int]) -> str:
@@ -125,7 +125,7 @@ def apart(plan: Plan) -> str:
 
 
 def together(plan: Plan) -> str:
-    """Topics that are led together, and what a first step leaves: `orders, clicks: one leader for each number`."""
+    """Topics that are led together, and what a first step leaves: `orders, clicks: one leader for each partition …`."""
     groups = [f"{', '.join(topics)}: one leader for each partition number" for topics in plan.spec.together or ()]
     return _groups(plan, groups)
 
@@ -142,7 +142,7 @@ def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def terraform_news(plan: Plan) -> str:
-    """What the folder's tfvars say that Terraform doesn't know yet, and what they leave out; empty without news."""
+    """The changes to topics in the tfvars that are new to Terraform, and the topics left out; empty if no changes."""
     grown, told = {topic.topic for topic in plan.new_topics}, plan.declared_topics
     sized = {topic.name for topic in plan.topics if _resized(topic)}
     if told.keys().isdisjoint(sized | grown):
@@ -163,9 +163,9 @@ def terraform_news(plan: Plan) -> str:
 
 
 def old_tfvars(plan: Plan) -> str:
-    """What an apply with the old tfvars would do after the plan: `undo the new replication factors`; may be empty.
+    """What terraform apply with the old tfvars would do after the plan: `undo the new replication factors`, or nothing.
 
-    A provider has no other way to fewer partitions than a new topic (kafka_topic of Mongey/kafka: ForceNew).
+    A provider can lower the number of partitions only by a new topic (kafka_topic of Mongey/kafka: ForceNew).
     """
     grown = {topic.topic for topic in plan.new_topics if topic.partitions_before}
     factors = any(topic.replication_factor_before and _resized(topic) for topic in plan.topics)

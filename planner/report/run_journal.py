@@ -1,4 +1,4 @@
-"""The journal of a run of the playbooks, which the role writes on the admin host, and what is shown of it."""
+"""Reads and shows the journal of a run of the playbooks; the role writes it on the admin host."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -9,7 +9,7 @@ from planner.model.file_reading import FileKind, json_value
 from planner.model.formats import counted
 from planner.report.view import SECONDS, Column, Lines, Name, Quantity, Sentence, Table, View, ViewSection, told
 
-# A line a minute for a month makes 10 MB.
+# The limit is generous: one line a minute makes 10 MB in a month.
 JOURNAL = FileKind("a journal of the playbooks", 64 * 2**20)
 
 _ALLOWED = "allowed: a line of a journal that the playbooks wrote"
@@ -18,7 +18,7 @@ _LONGEST = 2_000
 
 @dataclass(frozen=True)
 class Figures:
-    """What a batch took and copied, beside what the plan says; 0 planned, and None copied, are unknown."""
+    """A batch's time and bytes, measured and planned. A planned 0 and a `copied_bytes` of None mean unknown."""
 
     batch: str
     seconds: int
@@ -29,9 +29,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line: when in UTC, as ISO 8601 to the second; what kind of event; and the sentence that was printed.
+    """One line: the UTC time as ISO 8601 to the second, the kind of event, and the sentence that was printed.
 
-    The end of a batch has figures.
+    Only the end of a batch has figures.
     """
 
     time: str
@@ -41,9 +41,9 @@ class Entry:
 
 
 def entries(journal: bytes, name: str) -> tuple[Entry, ...]:
-    """The entries of a journal that is called so, in its order. SpecError names each line that is none.
+    """The entries of the journal `name`, in order. SpecError names each line that isn't an entry.
 
-    A run that is killed may leave its last line unfinished, so one without a line break is passed over.
+    A killed run may leave an unfinished last line, so a last line without a line break is skipped.
     """
     lines = journal.split(b"\n")[:-1]
     found = [_entry(line, Place(name, number, 1)) for number, line in enumerate(lines, start=1)]
@@ -57,14 +57,14 @@ def entries(journal: bytes, name: str) -> tuple[Entry, ...]:
 
 
 def document(told_by: Sequence[Entry]) -> dict[str, Any]:
-    """The entries as JSON, each with the keys that its line has."""
+    """The entries as JSON values; only entries with figures have that key."""
     return {
         "entries": [{k: v for k, v in asdict(entry).items() if v is not None or k != "figures"} for entry in told_by]
     }
 
 
 def view(name: str, told_by: Sequence[Entry]) -> View:
-    """How the run ended; every entry, its time first; then the figures of the batches, their sum last."""
+    """The view: how the run ended, a table of all entries, and the figures of the batches, with their sum last."""
     columns = (
         Column[Entry]("Time (UTC)", lambda entry: Name(entry.time), numeric=False),
         Column[Entry]("What happened", lambda entry: Sentence(entry.said, _LONGEST), numeric=False),
@@ -96,7 +96,7 @@ def _figures(rows: Sequence[Figures]) -> Table[Figures]:
 
 
 def _sum(rows: Sequence[Figures]) -> Figures:
-    """All batches; what is unknown of one of them is unknown of all."""
+    """The sum of all batches; a figure that is unknown for one batch is unknown for the sum."""
     known = [each.copied_bytes for each in rows if each.copied_bytes is not None]
     return Figures(
         "all",
@@ -117,7 +117,7 @@ def _entry(line: bytes, place: Place) -> Entry | Finding:
     for key in ("time", "event", "said"):
         if not isinstance(value.get(key), str):
             return Finding(place, key, f"{str(value.get(key))[:40]!r} isn't a text; {_ALLOWED}")
-    # What Kafka's tools say may have lines; here it is a cell.
+    # Messages of Kafka's tools may have several lines; a table's cell has one.
     figures, said = value.get("figures"), " ".join(value["said"].split())
     if figures is None:
         return Entry(value["time"], value["event"], said)

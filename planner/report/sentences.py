@@ -1,6 +1,6 @@
 """Sentences and cells about a plan that the terminal, report.md and report.html share.
 
-Nothing here knows Markdown or a terminal; whoever prints a text from the cluster escapes it for where it lands.
+This module knows neither Markdown nor terminals: the code that prints a text escapes it for its output.
 """
 
 from collections import Counter
@@ -30,26 +30,26 @@ from planner.scoring.missed_windows import RelaxedRow
 
 
 def log_dirs(plan: Plan) -> list[tuple[int, LogDirRow]]:
-    """Planned log dirs behind their broker's id, those that something comes to or goes from first, then the fullest."""
+    """(broker id, log dir) of planned log dirs: first those that replicas move to or from, then the fullest."""
     brokers = plan.log_dirs.brokers if plan.log_dirs else ()
     rows = [(broker.id, log_dir) for broker in brokers for log_dir in broker.log_dirs]
     return sorted(rows, key=lambda row: (not (row[1].bytes_in or row[1].bytes_out), -row[1].after.size_bytes))
 
 
 def known_size(plan: Plan, size_bytes: int | None) -> str:
-    """A size; unknown where the plan counts replicas."""
+    """A size as text; unknown if the plan counts replicas."""
     return size(size_bytes) if plan.cluster.sizes_known else UNKNOWN
 
 
 def plan_size(plan: Plan, size_bytes: int | None) -> Quantity:
-    """A size as a value; unknown where the plan counts replicas."""
+    """A size as a value; unknown if the plan counts replicas."""
     return Quantity(size_bytes if plan.cluster.sizes_known else None, "bytes")
 
 
 def completes(plan: Plan, row: CandidateFigures) -> str:
     """Whether a row does all that is asked: `yes`, `20 left`, `not even`, `moves more`.
 
-    `nearest` is as even as can be where nothing is as even as asked.
+    `nearest` is as even as possible, if no plan tried meets the targets.
     """
     left = row.left_to_change
     if row.moves_unforced:
@@ -58,7 +58,7 @@ def completes(plan: Plan, row: CandidateFigures) -> str:
         return f"{number(left)} left"
     if not row.balance_kept:
         return "not even"
-    # Of the changes that the plan makes, not of another variant's; windows of log dirs are each of one broker.
+    # The plan's missed targets say nothing about other variants. Windows of log dirs don't count: each is one broker's.
     planned = plan.choice.variant
     variant = row.variant if isinstance(row, ParetoRow) else row.name if isinstance(row, VariantRow) else planned
     relaxed = any(each.window != "log_dirs" for each in plan.balance.relaxed)
@@ -72,7 +72,7 @@ def above(row: CandidateFigures) -> str:
 
 
 def searched(plan: Plan) -> str:
-    """How many plans were looked at, and of which kinds: `5,000 candidates (22 solved, 4,978 Kafka's placements)`."""
+    """How many candidates were tried, by kind: `5,000 candidates (22 solved, 4,978 of Kafka's placements)`."""
     counts = plan.candidates.by_strategy
     solved = counts.get("optimum", 0)
     drawn = sum(rows for name, rows in counts.items() if name.startswith("kafka"))
@@ -82,7 +82,7 @@ def searched(plan: Plan) -> str:
 
 
 def scenario(row: ScenarioRow) -> str:
-    """Whether the plan stands a scenario, or the first brokers that don't."""
+    """Whether the plan meets its targets in a scenario; if not, the first brokers outside of their targets."""
     if row.feasible:
         return f"{printable(row.name, 60)}: all targets for bytes and traffic are met, and no disk is too full"
     shown = list[str]()
@@ -96,7 +96,7 @@ def scenario(row: ScenarioRow) -> str:
 
 
 def hours(plan: Plan) -> tuple[str, ...]:
-    """The hours that were planned for; the worst of all 168, today and with the plan; and the plan for the mean."""
+    """The hours planned for, the worst of all 168 hours today and with the plan, and a plan for the mean alone."""
     if plan.hours is None:
         return ()
     of = plan.hours
@@ -121,13 +121,13 @@ def hours(plan: Plan) -> tuple[str, ...]:
 
 
 def _worst_hour(row: WorstHourRow, other: tuple[int, str] | None = None) -> str:
-    """`44.8 MB/s (broker 53, Saturday 21:00 UTC)`; without what is the same in the `other` one."""
+    """`44.8 MB/s (broker 53, Saturday 21:00 UTC)`; without the parenthesis if `other` has the same broker and hour."""
     where = "" if other == (row.broker, row.name) else f" (broker {row.broker}, {row.name})"
     return f"{amount(row.bytes_per_sec, 'bytes/s')}{where}"
 
 
 def _first_months(of: HoursSection) -> tuple[str, ...]:
-    """When the first hour is above a capacity as topics grow; empty where none grows, or no broker states one."""
+    """When the first hour is above a capacity as topics grow; empty if none grows or no broker states a capacity."""
     if not of.months or of.plan.above_capacity is None:
         return ()
     first, then = (
@@ -139,22 +139,22 @@ def _first_months(of: HoursSection) -> tuple[str, ...]:
 
 
 def disk(size_bytes: int, disk_bytes: int | None) -> str:
-    """Bytes held, and where the disk is known how much of it they are: `3.20 TB, 72.8 %`."""
+    """Bytes held and, if the disk's size is known, how full the disk is: `3.20 TB, 72.8 %`."""
     return size(size_bytes) if disk_bytes is None else f"{size(size_bytes)}, {percent(100 * size_bytes / disk_bytes)}"
 
 
 def states_disks(plan: Plan) -> bool:
-    """True where bytes can be compared with room: sizes are known, and some broker's disk is."""
+    """True if sizes are known, and the disk size of at least one broker."""
     return plan.cluster.sizes_known and any(broker.disk_bytes for broker in plan.brokers)
 
 
 def states_traffic(plan: Plan) -> bool:
-    """True where rates are known, so that brokers have traffic."""
+    """True if rates are known, so that brokers have traffic."""
     return any(broker.before.network_in is not None for broker in plan.brokers)
 
 
 def target(asked: str, *, by_share: bool = False, shares: str = "") -> str:
-    """What a target allows. `by_share`: around the share of each broker. `shares`: `shares of 31 to 72`, if unlike."""
+    """What a target allows. `by_share`: around each broker's share. `shares`: `shares of 31 to 72`, if they differ."""
     if asked == "none":
         return "no target"
     if asked.endswith("%"):
@@ -165,7 +165,7 @@ def target(asked: str, *, by_share: bool = False, shares: str = "") -> str:
 
 
 def of_unlike_capacity(plan: Plan) -> set[str]:
-    """Windows of counts that are around the shares of brokers with unlike disks or networks, whether met or missed."""
+    """The windows of counts with different shares because brokers differ in disk or network, whether met or missed."""
     stay = [broker for broker in plan.brokers if broker.role != "removed"]
     stated = {
         "replicas": {broker.disk_bytes for broker in stay},
@@ -175,13 +175,13 @@ def of_unlike_capacity(plan: Plan) -> set[str]:
 
 
 def reached(row: RelaxedRow) -> str:
-    """What a relaxed window reached: `differ by 3`; for bytes, how far the worst broker is off: `12.5 % off share`."""
+    """What a missed window reached: `differ by 3`; for bytes and traffic, the worst broker: `12.5 % off share`."""
     around_share = row.window in (*BYTE_WINDOWS, "log_dirs")
     return f"{percent(row.reached)} off share" if around_share else f"differ by {number(row.reached)}"
 
 
 def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
-    """`missed: 20.2 % off share on Monday 09:00 UTC`, of one window's rows; empty where the mean rates miss it too."""
+    """`missed: 20.2 % off share on Monday 09:00 UTC`, of one window's rows; empty if the mean rates miss it too."""
     if not rows or any(row.hour is None for row in rows):
         return ""
     worst = max(rows, key=lambda row: row.reached)
@@ -191,8 +191,8 @@ def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
 def not_met(plan: Plan) -> tuple[str, ...]:
     """The balance targets that aren't met, by reason: `replicas, topic replicas of 6 topics (racks differ …)`.
 
-    Nothing of a first step, of which the verdict names them: why this step misses them says nothing about the steps
-    behind it. Nothing with `rebalance: none`, which asks for no balance.
+    Empty for a first step: the verdict names its missed targets, and their reasons say nothing about later steps. Empty
+    with `rebalance: none`, which asks for no balance.
     """
     if plan.unfinished or plan.changes.rebalance == "none":
         return ()
@@ -215,7 +215,7 @@ def _targets(rows: Sequence[RelaxedRow]) -> str:
 
 
 def broker_peak(broker: BrokerRow) -> str:
-    """The most that a broker holds, of its disk; `–` where no disk is stated."""
+    """A broker's peak in bytes and in percent of its disk; `–` if no disk is stated."""
     room = broker.disk_bytes
     return UNKNOWN if room is None else disk(broker.peak_size_bytes, room)
 
@@ -227,10 +227,10 @@ def peak_disk(batch: BatchRow) -> str:
 
 
 def origin(plan: Plan, point: ParetoRow) -> str:
-    """Where a point of the front comes from: in which windows it differs from the plan, `disk 5%`, or its strategy.
+    """Where a point of the front comes from: the windows that differ from the plan's, `disk 5%`, or its strategy.
 
-    Only the solver reads windows: a seed of Kafka's own strategies is even by chance. Where there are variants the
-    point's is named before.
+    Only the solver reads windows; Kafka's own strategies are even by chance. If there are variants, the point's variant
+    comes first.
     """
     of = f"{point.variant}: " if plan.variants else ""
     if point.strategy != "optimum":
@@ -243,12 +243,12 @@ def origin(plan: Plan, point: ParetoRow) -> str:
 
 
 def placed_new(plan: Plan) -> Sequence[PlacementRow]:
-    """How even new partitions make the cluster, here and by Kafka's own rules; empty where none are made."""
+    """How even the cluster is with new partitions, placed by this plan and by Kafka's own rules; empty without any."""
     return plan.new_partitions.compared if plan.new_partitions else ()
 
 
 def fullest_and_emptiest(brokers: Sequence[BrokerRow], at_most: int) -> list[BrokerRow]:
-    """At most `at_most` brokers, by id: those that come or leave, then in turn the fullest and the emptiest after."""
+    """At most `at_most` brokers, sorted by id: added and removed ones, then in turn the fullest and the emptiest."""
     by_load = sorted(brokers, key=lambda b: (-b.after.size_bytes, -b.after.replicas, b.id))
     comes_or_leaves = [broker for broker in by_load if broker.role != "stays"][: at_most // 2]
     ends = [broker for pair in zip(by_load, reversed(by_load), strict=True) for broker in pair]
@@ -269,7 +269,7 @@ def spread_out(points: Sequence[ParetoRow], at_most: int) -> list[ParetoRow]:
 
 
 def pace(plan: Plan) -> str:
-    """How many batches, and the least time they take at the throttle."""
+    """The number of batches, and the least time that they take at the throttle."""
     batches, throttle = plan.batches, plan.execution.throttle_bytes_per_sec
     waiting = sum(batch.leaderless for batch in batches)
     last = "the last is" if waiting == 1 else f"the last {number(waiting)} are"
@@ -290,7 +290,7 @@ def pace(plan: Plan) -> str:
 
 
 def derived(plan: Plan) -> str:
-    """The settings that the YAML leaves out, as it takes them, and why: `execution.throttle: 50MB/s (…); …`."""
+    """Defaults of settings that the YAML leaves out, with the reasons: `execution.throttle: 50MB/s (…); …`."""
     return "; ".join(f"{row.key}: {row.value} ({row.why})" for row in plan.execution.derived)
 
 

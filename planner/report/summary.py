@@ -1,6 +1,6 @@
-"""What a reader decides on: the verdict, what is asked for, what moves and why that is the least, and the measures.
+"""The facts for a decision: what is asked for, what moves, why that is the least, and the measures.
 
-Every output of a plan begins with it. Plain values; a renderer writes them.
+Every output of a plan begins with them, after the verdict. They are plain values; a renderer writes them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -55,7 +55,7 @@ _MOVED = {
     "replicas_moved": "replicas copied",
     "leaders_changed": "leaders changed",
 }
-# Name in the YAML, what it is called, what a broker holds of it, and the unit.
+# The name in the YAML, the name in the table, a broker's amount, and the unit.
 _LOADS: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
     ("replicas", "replicas per broker", lambda held: held.replicas, "replicas"),
     ("leaders", "leaders per broker", lambda held: held.leaders, "leaders"),
@@ -67,13 +67,13 @@ _LOADS: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
 
 @dataclass(frozen=True)
 class Measure:
-    """One thing that a plan is judged by: today, with the plan, and what is asked for or allowed."""
+    """One measure that a plan is judged by: today, with the plan, and its target or limit."""
 
     name: str
     today: Value
     plan: Value
     allowed: Value
-    but: str = ""  # that a target is missed, a limit exceeded, or something waits
+    but: str = ""  # `missed`, `exceeded`, or what waits
 
 
 def section(plan: Plan) -> ViewSection:
@@ -82,13 +82,13 @@ def section(plan: Plan) -> ViewSection:
 
 
 def facts(plan: Plan) -> Facts:
-    """A label and a sentence each; a fact that a plan has nothing of is left out."""
+    """Pairs of a label and a sentence; empty ones are left out."""
     does = bool(plan.partitions)
-    # More to choose from than the balance asked for.
+    # The rule had more candidates to choose from than those at the balance asked for.
     had_a_choice = bool(plan.variants) or (does and plan.choice.rule != "asked")
     chosen = headline.chosen(plan)
     if plan.unfinished and plan.choice.rule == "within_budget":
-        # Without the figures, which the headline has.
+        # The figures are left out, because the headline has them.
         chosen = chosen.partition(": copies ")[0] if does else ""
     duration = sentences.pace(plan)
     if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
@@ -120,7 +120,7 @@ def facts(plan: Plan) -> Facts:
 
 
 def _cluster(plan: Plan) -> Value:
-    """The cluster as it is today, how many brokers and racks it has afterwards where that differs, and its age."""
+    """The cluster today, how many brokers and racks it has afterwards if that differs, and when it was captured."""
 
     def brokers_and_racks(absent: str) -> tuple[int, int]:
         there = [broker for broker in plan.brokers if broker.role != absent]
@@ -130,7 +130,7 @@ def _cluster(plan: Plan) -> Value:
     brokers_after, racks_after = brokers_and_racks("removed")
     then = ""
     if (brokers, racks) != (brokers_after, racks_after):
-        # Racks are named again only where their number changes.
+        # The racks are counted again only if their number changes.
         in_racks = f" in {counted(racks_after, 'rack')}" if racks_after != racks else ""
         then = f" ({number(brokers_after)}{in_racks} afterwards)"
     added = sum(topic.partitions - topic.partitions_before for topic in plan.new_topics)
@@ -155,7 +155,7 @@ def _adopted(plan: Plan) -> Value:
 
 
 def _needed(plan: Plan) -> str:
-    """What a plan that is as even copies, where the adopted one copies more."""
+    """How much less a plan that is as even copies; empty if the adopted plan copies no more."""
     given, above = plan.adopted, headline.more_than_needed(plan)
     if not given or given.enough_bytes_moved is None or given.enough_replicas_moved is None or not above:
         return ""
@@ -167,7 +167,7 @@ def _needed(plan: Plan) -> str:
 
 
 def _changes(plan: Plan) -> Value:
-    """How many partitions change for which reason, and examples: those that copy most, else new leaders."""
+    """How many partitions change for which reason, and examples: those that copy most, or else new leaders."""
 
     def copied(row: PartitionRow) -> int:
         return len(row.added) * (row.size_bytes or 1)
@@ -176,7 +176,7 @@ def _changes(plan: Plan) -> Value:
         return Joined((Name(row.name, 60), " ", Change(before, after)))
 
     if not plan.partitions:
-        # Where new partitions are placed, of each topic the first one.
+        # The brokers of the first new partition of each topic.
         new = tuple(
             Joined((Name(f"{topic.topic}-{topic.partitions_before}", 60), f" on {replica_list(topic.replicas[0])}"))
             for topic in plan.new_topics[:_MOVES_NAMED]
@@ -197,7 +197,7 @@ def _changes(plan: Plan) -> Value:
 
 
 def measures(plan: Plan) -> Table[Measure]:
-    """How even the cluster is, and what that takes, each beside what is asked for or allowed."""
+    """How even the cluster is and how much moves, each with its target or limit."""
     column = Column[Measure]
 
     def allowed(row: Measure) -> Value:
@@ -211,7 +211,7 @@ def measures(plan: Plan) -> Table[Measure]:
     )
     balance = [*_balance(plan), *_of_log_dirs(plan)]
     if plan.changes.rebalance == "none":
-        # Nothing is asked to be even then: what stays as it is is no news, and no target is missed.
+        # Then no balance is asked for: no target is missed, and measures that don't change are left out.
         balance = [replace(row, allowed="not asked", but="") for row in balance if row.today != row.plan]
     rows = [*balance, *_changed(plan), *_movement(plan)]
     today = {term.name: Quantity(term.today, term.unit) for term in plan.terms if term.name in _LIMITED}
@@ -236,9 +236,9 @@ def measures(plan: Plan) -> Table[Measure]:
 
 
 def _balance(plan: Plan) -> Iterator[Measure]:
-    """The loads asked to be even, from the lowest broker to the highest; leaders' alone where only these may change."""
+    """The range of each load over the brokers; only leaders and network out if only leaders may change."""
     asked = plan.balance.asked
-    # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
+    # If the plan was made for other windows, its `relaxed` rows are about those; only the windows asked for count here.
     relaxed = () if bound_and_proof.looser(plan) else plan.balance.relaxed
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
     only_leaders = plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan)
@@ -250,7 +250,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         today = [of(broker.before) for broker in plan.brokers if broker.role != "added"]
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
-            # Shares are unlike by rules of placement or caps, those of leaders also by rules on who leads.
+            # Shares differ because of placement rules or caps, and shares of leaders also because of rules on leaders.
             ruled = bool(plan.spec.placement or plan.spec.apart or capped or ("leaders" in window and ranked))
             unlike = next((row for row in plan.balance.shares or () if row.window == window), None)
             shares = f"shares of {_range([unlike.least, unlike.most], unit)}" if unlike else ""
@@ -259,7 +259,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             but = sentences.missed_in_hours([row for row in relaxed if row.window == window])
             but = but or (_MISSED if window in missed else "")
             if but and shares and not by_share and not getattr(asked, window).endswith("%"):
-                # A spread that fair shares don't allow.
+                # Brokers with different shares can't all be within the spread.
                 but = f"missed, with {shares}"
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, but)
         if window == "leaders" and not only_leaders:
@@ -267,7 +267,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
 
 
 def _of_topics(plan: Plan, missed: Collection[str], *, by_share: bool) -> Iterator[Measure]:
-    """How evenly each topic's replicas are spread, where that is asked for."""
+    """How evenly each topic's replicas are spread; nothing if no target asks for that."""
     spread, asked = plan.terms_by_name.get("topic_replica_spread"), plan.balance.asked.topic_replicas
     if spread is None or asked == "none":
         return
@@ -279,10 +279,10 @@ def _of_topics(plan: Plan, missed: Collection[str], *, by_share: bool) -> Iterat
 
 
 def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
-    """How many log dirs hold more or less than the target allows, where one is asked for."""
+    """How many log dirs are outside their target, and the fullest one; nothing if log dirs aren't planned."""
     if plan.log_dirs is None:
         return
-    # A log dir with an error has no target, and nothing is known of what it holds.
+    # A log dir with an error has no target, and its contents are unknown.
     rows = [log_dir for _, log_dir in sentences.log_dirs(plan) if log_dir.error is None]
     targets = [(row, row.least_bytes or 0, row.most_bytes or 0) for row in rows]
     before = sum(not least <= row.before.size_bytes <= most for row, least, most in targets)
@@ -303,13 +303,13 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
     least, most = (formats.amount(end, unit) for end in (min(known), max(known)))
     if least == most:
         return most
-    # One unit is enough where both have it.
+    # The unit is written once if both ends have the same.
     value, _, of = least.partition(" ")
     return f"{value if of and most.endswith(f' {of}') else least} to {most}"
 
 
 def _changed(plan: Plan) -> Iterator[Measure]:
-    """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
+    """Partitions that aren't as asked, and partitions that a failure takes offline, if the plan changes the number."""
     names = {
         "left_to_change": "partitions still to change",
         "rack_spread_broken": "breaking the rack rule",
@@ -318,7 +318,7 @@ def _changed(plan: Plan) -> Iterator[Measure]:
     terms = plan.terms_by_name
     rule, asked = terms.get("rack_spread_broken"), terms.get("left_to_change")
     if rule and asked and not rule.plan and asked.today:
-        # Those partitions aren't as asked either: two counts of one thing are a riddle.
+        # These partitions also count as still to change, and two counts of the same partitions would confuse.
         del names["rack_spread_broken"]
     limited = {row.key.removeprefix("limits.") for row in plan.limits}
     for term in plan.terms:
@@ -339,5 +339,5 @@ def _movement(plan: Plan) -> Iterator[Measure]:
 
 
 def _limit(term: TermRow) -> Value:
-    """In the unit that it was written in; empty without one, which isn't an unknown one."""
+    """The limit in the unit in which it was written; empty if there is none, because None would mean unknown."""
     return "" if term.limit is None else Quantity(term.limit, STATED if term.unit == "bytes" else term.unit)

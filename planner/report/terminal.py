@@ -1,6 +1,6 @@
-"""What people are shown on a terminal: any view, and a plan, of which one screen is enough to decide on.
+"""Prints any view on a terminal, and a plan on one screen, which is enough for a decision.
 
-Printed by rich, which leaves the colors out by itself where there is no terminal.
+The library rich prints it, and leaves out the colors if the output isn't a terminal.
 """
 
 import shlex
@@ -35,11 +35,11 @@ from planner.report.view import (
     written_rows,
 )
 
-# Columns of text are at least as wide as they need, up to this; the first one holds names.
+# Text columns don't wrap up to this width. The first column has another, because it holds names.
 _NEVER_WRAPPED, _NAMES = 16, 24
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
-# Of a plan, unless all is asked for.
+# The most notes of a kind on a plan's screen, and the longest note, unless everything is asked for.
 _NOTES_SHOWN, _LONGEST_NOTE = 4, 160
 _ROWS_SHOWN = 30
 _MORE = "planner show --verbose lists them"
@@ -48,25 +48,25 @@ Detail = Literal["verdict", "summary", "everything"]
 
 
 def plain(value: str, at_most: int = _LONGEST_TEXT) -> str:
-    """A text as rich takes it: printable, not too long, and no markup."""
+    """A text for rich: printable, at most `at_most` characters, with markup escaped."""
     shown = escape(printable(value, at_most))
-    # rich doubles a backslash at the end, and takes one away where markup follows alone.
+    # rich doubles a backslash at the end, and removes one if markup follows it.
     return f"[none]{shown}[/]" if shown.endswith("\\") else shown
 
 
-# No name is read as markup, and no control character is obeyed.
+# Names and texts are printed without markup and control characters.
 _WRITER = Writer(plain, plain, lambda written: f"[bold]{written}[/]")
-# Worse after the plan, these are told on the screen too.
+# The screen shows these terms only if the plan makes one of them worse.
 _FAILURES = ("broker_offline", "broker_refused", "rack_offline", "rack_refused")
 
 
 def line(value: Value) -> str:
-    """A value as rich takes it."""
+    """A value as rich's markup."""
     return written(value, _WRITER)
 
 
 def show(view: View, console: Console) -> None:
-    """Print a view; a table that has more rows than are worth showing says where they are."""
+    """Print a view; a table that leaves out rows says where they are."""
     for step in view.first_steps:
         first_step(step, console)
     if view.title:
@@ -75,7 +75,7 @@ def show(view: View, console: Console) -> None:
 
 
 def sections(shown: Sequence[ViewSection], source: str, console: Console, *, most_rows: int | None = None) -> None:
-    """Print sections with a blank line between two; tables of at most so many rows."""
+    """Print sections with a blank line between them; tables have at most `most_rows` rows."""
     for at, section in enumerate(shown):
         if at:
             console.print()
@@ -95,18 +95,18 @@ def sections(shown: Sequence[ViewSection], source: str, console: Console, *, mos
 
 
 def first_step(sentence: str, console: Console) -> None:
-    """What is left to do, on one line wherever it is read: it must not be cut off."""
+    """Print what is left to do, always on one line, so that programs don't cut it off."""
     if sentence:
         console.print(f"[bold red]{plain(sentence)}[/]", highlight=False, soft_wrap=True)
 
 
 def say(markup: str, console: Console) -> None:
-    """A line, which only a terminal wraps: programs read lines as they are."""
+    """Print a line. Only a terminal wraps it, so that programs read whole lines."""
     console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
 
 
 def _print(drawn: RichTable, console: Console) -> None:
-    """A table, off a terminal without the blanks that fill its lines up."""
+    """Print a table; if the output isn't a terminal, without trailing blanks."""
     if console.is_terminal:
         console.print(drawn, highlight=False)
         return
@@ -116,7 +116,7 @@ def _print(drawn: RichTable, console: Console) -> None:
 
 
 def _facts(facts: Sequence[tuple[str, Value]], console: Console) -> None:
-    """Labels in a column, and beside each what it is of, which only a terminal wraps."""
+    """Print labels in one column and their values in another; only a terminal wraps the values."""
     drawn = RichTable.grid(padding=(0, 2, 0, 0))
     drawn.add_column(style="dim", no_wrap=True)
     drawn.add_column(overflow="fold", no_wrap=not console.is_terminal)
@@ -126,9 +126,9 @@ def _facts(facts: Sequence[tuple[str, Value]], console: Console) -> None:
 
 
 def table(of: Table[Any], console: Console, *, source: str, most_rows: int | None = None) -> None:
-    """Print a table without borders, and what it leaves out; nothing where it has no rows.
+    """Print a table without borders, and what it leaves out; nothing if it has no rows.
 
-    Columns that a terminal has no room for are left out, those on the right first: no number is ever cut.
+    If the terminal is too narrow, columns are left out from the right, so that no number is cut.
     """
     if not of.rows:
         return
@@ -154,15 +154,15 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
     if left_out:
         console.print(f"[dim]{plain(left_out_here(left_out, source))}[/]", highlight=False)
     if fitting < len(columns):
-        # By their whole headings: a narrow one may need the one on its left.
+        # Names the columns by their full headings: a short heading may be unclear without its left neighbor's.
         names = ", ".join(column.heading.lower() or column.on_terminal.strip() for column in columns[fitting:])
         console.print(f"[dim]Columns that need a wider terminal: {plain(names)}[/]", highlight=False)
 
 
 def _widths(columns: Sequence[Column[Any]], whole: Sequence[int], room: int) -> list[int]:
-    """The widths of the columns that fit into `room`, at least two of them; `whole` is what each needs not to wrap.
+    """The widths of the columns that fit into `room`, at least two; `whole` is the width that each needs not to wrap.
 
-    Numbers never wrap. Names and sentences may; columns on the left get the room that is left over first.
+    Numbers never wrap. Names and sentences may wrap; spare room goes to the columns from left to right.
     """
     least = [
         width if column.numeric else min(width, _NEVER_WRAPPED if at else _NAMES)
@@ -182,9 +182,9 @@ def _widths(columns: Sequence[Column[Any]], whole: Sequence[int], room: int) -> 
 def show_plan(
     plan: Plan, console: Console, folder: str | None = None, files: int = 0, detail: Detail = "summary"
 ) -> None:
-    """Print a plan.json document: its verdict alone, some 25 lines of 80 columns, or everything but single partitions.
+    """Print a plan.json document: only the verdict, about 25 lines of 80 columns, or all but single partitions.
 
-    `folder` is where the plan is, if it is in one, and `files` how many were written there just now. Sizes are decimal.
+    `folder` is the plan's folder, if it has one; `files` is the number of files just written there. Sizes are decimal.
     """
     first_step(headline.first_step(plan), console)
     style = "bold red" if plan.refused else "bold green" if headline.calm(plan) else "bold yellow"
@@ -197,14 +197,14 @@ def show_plan(
     writes = [("Writes", verdict.writes(plan))] if plan.partitions else []
     if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
         writes += [("Failures", " ".join(verdict.failures(plan)))]
-    # What stands first needs no title.
+    # The first section needs no title.
     untitled = (ViewSection("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
     console.print()
     sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
 
 
 def _notes(plan: Plan) -> ViewSection:
-    """Targets that are not met, scenarios, risks and warnings; the first few of each, the rest counted."""
+    """Missed targets, hours, traffic, scenarios, refused variants and warnings; of most, the rest is only counted."""
     notes = (
         *_listed("not met", sentences.not_met(plan)),
         *(f"hours: {line}" for line in sentences.hours(plan)),
@@ -217,7 +217,7 @@ def _notes(plan: Plan) -> ViewSection:
 
 
 def _listed(kind: str, notes: Sequence[str]) -> list[str]:
-    # One more takes no more room than the line that counts it.
+    # One more note takes no more room than the line that would count it.
     most = len(notes) if len(notes) == _NOTES_SHOWN + 1 else _NOTES_SHOWN
     shown = [f"{kind}: {formats.printable(note, _LONGEST_NOTE)}" for note in notes[:most]]
     rest = len(notes) - len(shown)
@@ -225,7 +225,7 @@ def _listed(kind: str, notes: Sequence[str]) -> list[str]:
 
 
 def _next(plan: Plan, folder: str | None, files: int) -> ViewSection:
-    """Where the files are, and what to type now."""
+    """The place of the files, and the commands to type next."""
     if plan.refused:
         return ViewSection("", (Facts((("Next", verdict.refused_next(plan)),)),))
     if folder is None:

@@ -1,6 +1,6 @@
-"""What a reviewer decides on, as sentences: the verdict, how even it gets, the risks, traffic between racks.
+"""Sentences for a reviewer's decision: the verdict, the fullest and busiest brokers, the risks, traffic between racks.
 
-Plain text; whoever prints it escapes what comes from the cluster.
+Plain text: the code that prints it escapes names from the cluster.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ _DOMAINS = ("broker", "rack")
 
 
 def verdict(plan: Plan) -> str:
-    """Whether it can be applied, and what asks for a second look; the first thing to read."""
+    """Whether the plan can be applied, and what needs a second look; the first sentence of every output."""
     lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
     if down := plan.brokers_down:
         lead += f" once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live and in sync again"
@@ -49,7 +49,7 @@ def verdict(plan: Plan) -> str:
         counted(len(plan.warnings), "warning") if plan.warnings else "no warnings",
         *([f"valid until {plan.valid_until}"] if plan.valid_until and not plan.refused else []),
     ]
-    # What a plan leaves as it is gets a sentence of its own: it is no reason not to apply the plan.
+    # Missed targets and the like get separate sentences, because they are no reason not to apply the plan.
     missed = [headline.balance_missed(plan), *headline.racks(plan), headline.dearer(plan)]
     return " ".join(
         [
@@ -60,7 +60,7 @@ def verdict(plan: Plan) -> str:
 
 
 def _limits(plan: Plan) -> Iterator[str]:
-    """Whether the limits are kept; nothing where none are set."""
+    """Whether the limits are kept; nothing if there are none."""
     gates = plan.limits
     crossed = [gate for gate in gates if gate.crossed]
     if crossed:
@@ -72,13 +72,13 @@ def _limits(plan: Plan) -> Iterator[str]:
         kept = {1: "within the limit", 2: "within both limits"}
         yield kept.get(len(asked), f"within all {len(asked)} limits")
     elif gates:
-        # Nobody set it: a disk can't hold more than its size. One that is over it today may stay so.
+        # The default limit is a disk's size. A disk that is above its limit today may stay so.
         over = any(row.disk_bytes is not None and row.after.size_bytes > row.disk_bytes for row in plan.brokers)
         yield "no disk gets fuller than it may" if over else "every disk has room"
 
 
 def risks(plan: Plan) -> Iterator[str]:
-    """A sentence for each thing that may hurt while the plan runs or after it, good news included."""
+    """A sentence for each risk while the plan runs or after it, even if it is harmless."""
     if plan.partitions:
         yield f"Writes: {writes(plan)}."
         crossing, moved = plan.terms_by_name.get("cross_rack_bytes"), plan.bound.bytes_moved
@@ -100,7 +100,7 @@ def writes(plan: Plan) -> str:
     found = plan.risks
     unknown = "" if found.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
     refused = [(batch, count) for batch, count in zip(plan.batches, found.under_min_isr, strict=False) if count]
-    # Partitions without a leader refuse all writes before the plan too; those that change are in batches of their own.
+    # Partitions without a leader refuse all writes even before the plan; those that change are in separate batches.
     waiting = sum(count for batch, count in refused if batch.leaderless)
     without = plan.terms_by_name.get("without_leader")
     already = max(waiting, round(without.plan or 0) if without else 0)
@@ -122,7 +122,7 @@ def writes(plan: Plan) -> str:
 
 
 def failures(plan: Plan) -> Iterator[str]:
-    """A sentence on the failure of the worst broker, and one on that of the worst rack, after the plan."""
+    """A sentence on the worst failure of a broker, and one on the worst failure of a rack, after the plan."""
     terms = plan.terms_by_name
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
     after = "After the plan," if plan.has_something_to_do else "Today,"
@@ -138,7 +138,7 @@ def failures(plan: Plan) -> Iterator[str]:
 
 
 def _failed(found: Sequence[TermRow]) -> str:
-    """`1 partition offline, 2 refusing acks=all writes, as today`; where the plan changes a number, both of them."""
+    """`1 partition offline, 2 refusing acks=all writes, as today`; with today's numbers if the plan changes one."""
     words = {"offline": "offline", "refused": "refusing acks=all writes"}
     unchanged = all(term.plan == term.today for term in found)
     told = [
@@ -155,7 +155,7 @@ def replicas_copied(plan: Plan) -> int:
 
 
 def refused_next(plan: Plan) -> str:
-    """What to do about limits that are exceeded; a budget helps only where it is of the same amounts."""
+    """What to do about exceeded limits; a budget is suggested only if it limits the same amounts."""
     crossed = {gate.key for gate in plan.limits if gate.crossed}
     lifted = "do what is allowed (see Unsafe)" if plan.unsafe else ""
     if not crossed:
@@ -163,7 +163,7 @@ def refused_next(plan: Plan) -> str:
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
     faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
-    # A limit on disks is at most 100 %.
+    # A disk limit can't be above 100 %, so raising it doesn't help a disk that would be overfull.
     over = [
         gate
         for gate in plan.limits
@@ -182,21 +182,21 @@ def refused_next(plan: Plan) -> str:
 
 
 def _enough(plan: Plan, gate: LimitRow) -> str:
-    """The limit that this plan would keep, rounded up; and that today's cluster is beyond it too, if it is."""
+    """The limit that this plan would keep, rounded up; says if today's cluster exceeds the limit already."""
     if gate.key == "limits.disk_used":
         return f"{-(-1000 * gate.value // choice_tables.disk_of(plan, gate)) / 10:g} %"
     unit = 60 if gate.key == "limits.eta" else 1
     if gate.key in (*GATES_ON_BYTES, *GATES_ON_RATES):
         unit = 10 ** max(0, len(str(gate.value)) - 3)
     today = next((term.today for term in plan.terms if f"limits.{term.name}" == gate.key), None)
-    # No smaller change helps then.
+    # If today's value exceeds the limit, a smaller change doesn't help.
     exceeded = gate.key.endswith(("_offline", "_refused")) and today is not None and today > gate.limit
     already = f" ({amount(today, '')} today already)" if exceeded else ""
     return gate_amount(gate.key, -(-gate.value // unit) * unit) + already
 
 
 def copied_back(plan: Plan) -> str:
-    """What a rollback of the whole plan copies at most: `2.12 TB (112 replicas) at most`, or `nothing`."""
+    """The most that a rollback of the whole plan copies: `2.12 TB (112 replicas) at most`, or `nothing`."""
     gone = [(len(row.dropped), row.size_bytes) for row in plan.partitions]
     told = list[str]()
     if replicas := sum(count for count, _ in gone):
@@ -239,7 +239,7 @@ def leaving(plan: Plan) -> str:
 
 
 def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
-    """The broker with most replicas or leaders, today and afterwards; of replicas also in any batch."""
+    """The broker with most replicas or leaders, today and afterwards; for replicas also during the batches."""
     told = list[str]()
     for side in ("before", "after"):
         held = {broker.id: getattr(getattr(broker, side), what) for broker in plan.brokers}
@@ -267,12 +267,12 @@ def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
 
 
 def by_disk(plan: Plan) -> bool:
-    """True where every broker states a disk: the fullest one is that with the smallest part of its disk left."""
+    """True if every broker states a disk; then brokers are ranked by percent of the disk, else by bytes."""
     return all(broker.disk_bytes for broker in plan.brokers)
 
 
 def fullest(plan: Plan) -> str:
-    """The broker that holds most today, in any batch, and afterwards: of its disk where all of them are stated."""
+    """The fullest broker today, in any batch, and afterwards: by percent of its disk if all disks are stated."""
     if not plan.cluster.sizes_known:
         return holds_most(plan, "replicas")
     of_disks = by_disk(plan)
@@ -294,7 +294,7 @@ def fullest(plan: Plan) -> str:
 
     today, after = held_most("before"), held_most("after")
     during, batch = _peak(plan)
-    # New partitions are empty when they are made, and count with the size that the YAML states for them, if any.
+    # New partitions are empty when they are created, and count with the size that the YAML states, if any.
     sized = [bool(row.size) for row in plan.changes.create_topics]
     sized += [bool(row.size) for row in plan.changes.add_partitions]
     how = "with their stated sizes" if any(sized) else "counted as empty"
@@ -304,14 +304,14 @@ def fullest(plan: Plan) -> str:
     times = {today: ["today"]}
     times.setdefault(during, []).append("during the plan" if during in (today, after) else f"in batch {batch}")
     times.setdefault(after, []).append(filled)
-    # Nothing changes in between.
+    # The fullest broker and its bytes are the same at all times.
     if len(times) == 1:
         return f"{today} today{', during the plan' if plan.partitions else ''} and after{unknown}"
     return "; ".join(f"{which} {' and '.join(when)}" for which, when in times.items()) + unknown
 
 
 def _peak(plan: Plan) -> tuple[str, int]:
-    """The fullest broker of any batch, by its disk where one is stated, and the batch; empty where it is unknown."""
+    """The fullest broker of any batch, by percent of its disk if stated, and the batch's number; empty if unknown."""
     rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
 
     def fullness(row: FullestBroker) -> tuple[bool, float]:
@@ -325,19 +325,19 @@ def _peak(plan: Plan) -> tuple[str, int]:
 
 
 def _held(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
-    """Bytes, and where the disk is known how much of it they are; that first where brokers are ranked by it."""
+    """Bytes and, if the disk is known, how full it is; the percentage comes first if brokers are ranked by it."""
     if disk_bytes and by_disk(plan):
         return f"{percent(100 * size_bytes / disk_bytes)} full, {size(size_bytes)}"
     return sentences.disk(size_bytes, disk_bytes) + (" of its disk" if disk_bytes is not None else "")
 
 
 def busiest(plan: Plan) -> str:
-    """The broker that receives or sends most, which the duration depends on, as it does on what producers write."""
+    """The broker that receives or sends most. The duration depends on it and, if rates are known, on producers."""
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
     of = max(plan.brokers, key=lambda broker: broker.bytes_out)
-    # KIP-73: what producers write to moving partitions has its part of the throttle.
+    # KIP-73: the throttle also counts what producers write to moving partitions.
     rated = plan.execution.throttle_bytes_per_sec and any(row.before.network_in for row in plan.brokers)
     written = " and, within the throttle, what producers write meanwhile" if rated else ""
     if of.bytes_out > to.bytes_in:
@@ -346,10 +346,10 @@ def busiest(plan: Plan) -> str:
 
 
 def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
-    """What goes from rack to rack, today and with the plan, and what it costs; and where else consumers' reads count
-    as they are sent, if that isn't at the leader.
+    """The traffic between racks, today and with the plan, and its cost. If consumers don't read at the leader, also
+    says which other figures count their reads at the leader.
 
-    With `stated`, only where the YAML says something about it: a price, or where consumers are.
+    With `stated`, empty unless the YAML states a price or where consumers are.
     """
     of = plan.cross_rack
     if of is None or (stated and of.plan.consumers is None and of.plan.money_per_month is None):

@@ -1,7 +1,7 @@
-"""What people are shown, as values: sections of lines, facts, tables and plots; nothing here is text yet.
+"""The content of outputs as values: sections of lines, facts, tables and plots, not yet as text.
 
 A value keeps its unit, and a name from the cluster stays a name, until a renderer (`terminal`, `markdown`, `html`)
-writes it. A table names each column once, with how its value is read off a row.
+writes it. A table defines each column once, with the function that takes the column's value from a row.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from planner.model.formats import UNKNOWN, amount, arrow, counted, duration, gap
 
 T = TypeVar("T")
 
-# Units of a quantity beside those of `formats.amount`: a gap is rounded up, a limit is in the unit it was written in.
+# Units besides those of `formats.amount`: a gap is rounded up, a limit is in the unit in which it was written.
 GAP, SECONDS, STATED = "% gap", "seconds", "stated bytes"
 
 
 @dataclass(frozen=True)
 class Name:
-    """A name from the cluster, of which at most `longest` characters are shown."""
+    """A name from the cluster; at most `longest` characters are shown."""
 
     value: str
     longest: int = 250
@@ -30,7 +30,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A text that may be longer than a cell's."""
+    """A text that may be longer than other texts: at most `longest` characters."""
 
     value: str
     longest: int
@@ -46,7 +46,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Change:
-    """A value today and with the plan, shown once where both read alike."""
+    """A value today and with the plan, shown once if both are written alike."""
 
     before: Value
     after: Value
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Joined:
-    """Values in a row."""
+    """Values one after the other, with the text `between` them."""
 
     parts: tuple[Value, ...]
     between: str = ""
@@ -67,17 +67,17 @@ class Strong:
     value: Value
 
 
-# A text, a count, or one of the above; None is unknown.
+# A text, a count, or one of the types above; None is unknown.
 Value = str | int | None | Name | Sentence | Quantity | Change | Joined | Strong
 
 
 @dataclass(frozen=True)
 class Writer:
-    """How a renderer makes texts safe, each of at most so many characters, and how it makes them stand out.
+    """A renderer's functions that escape texts, shorten them to a number of characters, and highlight them.
 
-    name    a name from the cluster
-    text    running text, which may repeat names
-    strong  what either gave, standing out
+    name    for a name from the cluster
+    text    for running text, which may contain names
+    strong  highlights a text that one of these returned
     """
 
     name: Callable[[str, int], str]
@@ -89,7 +89,7 @@ _LONGEST_TEXT = 300
 
 
 def written(value: Value, writer: Writer) -> str:
-    """A value as a renderer's text."""
+    """A value as the text of a renderer."""
     match value:
         case Name(name, longest):
             return writer.name(name, longest)
@@ -119,7 +119,7 @@ _OF_UNIT: dict[str, Callable[[float], str]] = {
 
 
 def sort_key(value: Value) -> str | float:
-    """What a column is sorted by: amounts as numbers whatever their unit, texts as they are, changes by the outcome."""
+    """The key by which a column is sorted: amounts as numbers of any unit, texts as they are, changes by `after`."""
     match value:
         case Name(name) | Sentence(name):
             return name
@@ -137,13 +137,13 @@ def sort_key(value: Value) -> str | float:
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A heading, and the value that a row has under it.
+    """A heading, and the function for a row's value under it.
 
-    name     the heading; only a terminal breaks its line there, and writes one of two lines in small letters
-    numeric  flush right
-    narrow   the heading on a terminal where it is another one
-    wide     left out on a terminal, which has no room for it
-    grouped  shown once for consecutive rows that have the same
+    name     the heading; only a terminal keeps its line break, and then writes it in lowercase
+    numeric  aligned right
+    narrow   the heading on a terminal, if it is another one
+    wide     left out on a terminal, because there is no room
+    grouped  shown once for consecutive rows with the same value
     """
 
     name: str
@@ -155,12 +155,12 @@ class Column(Generic[T]):
 
     @property
     def heading(self) -> str:
-        """On one line."""
+        """The heading on one line."""
         return " ".join(self.name.split())
 
     @property
     def on_terminal(self) -> str:
-        """On one line or two."""
+        """The heading on a terminal, on one or two lines."""
         return self.narrow if self.narrow is not None else self.name.lower() if "\n" in self.name else self.name
 
 
@@ -168,14 +168,14 @@ class Column(Generic[T]):
 class Table(Generic[T]):
     """Rows of one kind under columns; a renderer shows as many rows as it has room for, and says what it leaves out.
 
-    row       what one row is, in the singular
-    name      what a page calls it; empty where nothing refers to it
-    title     empty where the section's is enough
-    strong    whether a row stands out
-    few       at most so many rows, in order, where not all are shown; the first where it is None
-    rest      what is said of rows that are left out; their count where it is None
-    most      rows that are worth showing anywhere; None where all are
-    sortable  whether a page's reader may sort it
+    row       the noun for a row, in the singular
+    name      the table's id on a page; empty if nothing refers to it
+    title     empty if the section's title is enough
+    strong    whether a row is highlighted
+    few       picks at most that many rows, in order, if not all are shown; None: the first rows
+    rest      the text on rows that are left out; None: their count
+    most      the most rows that any renderer shows; None: all
+    sortable  whether readers of a page can sort the table
     """
 
     row: str
@@ -190,14 +190,14 @@ class Table(Generic[T]):
     sortable: bool = False
 
     def shown(self, at_most: int | None) -> Sequence[T]:
-        """The rows to show where there is room for so many."""
+        """The rows to show if there is room for `at_most`; None is any number."""
         room = min((each for each in (at_most, self.most) if each is not None), default=len(self.rows))
         if len(self.rows) <= room:
             return self.rows
         return self.few(self.rows, room) if self.few else self.rows[:room]
 
     def left_out(self, shown: Sequence[T], at_most: int | None = None) -> str:
-        """What isn't shown, as the beginning of a sentence; empty where all is, the count where that is too long."""
+        """The beginning of a sentence on rows that aren't shown; empty if all are, only the count if it is too long."""
         if len(shown) == len(self.rows):
             return ""
         kept = set(map(id, shown)) if self.few else set()
@@ -208,12 +208,12 @@ class Table(Generic[T]):
 
 
 def left_out_here(what: str, source: str) -> str:
-    """The sentence on what isn't shown."""
+    """The sentence on content that isn't shown."""
     return f"{what} left out here: see {source}."
 
 
 def written_rows(rows: Sequence[T], columns: Sequence[Column[T]], writer: Writer) -> Iterator[list[str]]:
-    """The cells of rows under columns; what a grouped column repeats is left empty."""
+    """The cells of rows under columns; a grouped column's cell is empty if it repeats the cell above."""
     above: list[str | None] = [None] * len(columns)
     for row in rows:
         cells = [written(column.value(row), writer) for column in columns]
@@ -223,7 +223,7 @@ def written_rows(rows: Sequence[T], columns: Sequence[Column[T]], writer: Writer
 
 @dataclass(frozen=True)
 class Lines:
-    """Sentences, each an item of a list or a paragraph; what one is, in the singular; `quiet` where they are notes."""
+    """Sentences, as items of a list or as paragraphs. `line` is the noun for one; `quiet` is True for notes."""
 
     lines: Sequence[Value]
     line: str = "line"
@@ -233,7 +233,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Facts:
-    """Labels and what they are of."""
+    """Pairs of a label and a value."""
 
     facts: tuple[tuple[str, Value], ...]
 
@@ -243,9 +243,9 @@ Block = Lines | Facts | Table[Any]
 
 @dataclass(frozen=True)
 class ViewSection:
-    """A part with a title (empty for none), what a page calls it, and the plot whose numbers it has.
+    """A part with a title (empty for none), its id on a page, and the name of the plot whose numbers it has.
 
-    In Markdown it is `folded` where only some readers want it.
+    Markdown folds it if `folded`, because only some readers want it.
     """
 
     title: Value
@@ -257,9 +257,9 @@ class ViewSection:
 
 @dataclass(frozen=True)
 class View:
-    """All that a command shows: a title, sections, and what must be read first (empty texts are none).
+    """The whole output of a command: a title, sections, and `first_steps`, which are shown first (empty ones aren't).
 
-    `source` is where everything is that is left out.
+    `source` says where to find the rows that are left out.
     """
 
     title: Value
@@ -269,7 +269,7 @@ class View:
 
 
 def told(*blocks: Block) -> tuple[Block, ...]:
-    """The blocks that have something to show: tables with rows, lists with lines, and all facts."""
+    """The blocks with content: tables with rows, lists with lines, and all facts."""
     return tuple(
         block
         for block in blocks
