@@ -1,7 +1,7 @@
-"""Who owns which partition in a consumer group: Kafka's assignors, and a user's own.
+"""Who owns which partition in a consumer group: Kafka's assignors, and a user's own function.
 
-The door is `assign`. Topics are names with their partition counts, members are their ids. Which rack a member reads in
-doesn't count here: Kafka's assignors look at racks only to choose among equally even assignments (KIP-881).
+The entry point is `assign`. Topics are given as names with partition counts, members as ids. A member's rack doesn't
+matter here, because Kafka's assignors use racks only to choose among equally even assignments (KIP-881).
 """
 
 import importlib
@@ -27,7 +27,7 @@ Owned = Mapping[str, Sequence[PartitionKey]]
 Ownership = dict[str, list[PartitionKey]]
 Assignor = Callable[[dict[str, int], dict[str, list[str]], dict[str, list[PartitionKey]]], Owned]
 
-# In the clients (group.protocol=classic), and in the broker (group.protocol=consumer), whose `range` has a name here.
+# Those in the broker (group.protocol=consumer; its `range` is renamed here), then those in clients (classic) too.
 SERVER_ASSIGNORS = ("uniform", "server-range")
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", *SERVER_ASSIGNORS)
 # The assignor of share groups, whose members may own the same partition.
@@ -46,15 +46,15 @@ def assign(
 ) -> Ownership:
     """Each member's partitions, (topic, partition), under one of ASSIGNORS, `simple`, or a user's `module:function`.
 
-    `topics` are partition counts, `subscriptions` the topics of each member; topics that nobody subscribes to, or that
-    have no count, are nobody's. `owned` is what members own now, which the sticky assignors keep where they can: a
-    partition that two members claim counts for neither. `cooperative-sticky` gives the owners at its end: in the first
-    of its two rounds, what moves between members is nobody's. A user's own function gets the three mappings and gives
-    one as this does. PlannerError for an assignor that there isn't, and for what it gives where that can't be.
+    `topics` are partition counts, `subscriptions` the topics of each member. Topics without a subscriber or without a
+    count are left out. `owned` is what members own now; the sticky assignors keep it if they can, but a partition that
+    two members claim counts for neither. `cooperative-sticky` gives the owners at its end: in the first of its two
+    rounds, nobody owns what moves between members. A user's own function gets the three mappings and returns one like
+    this function's. PlannerError for an unknown assignor, and for an invalid result of a user's own.
 
-    `topic_ids` (`kafka-topics --describe`) and `instances`, the `group.instance.id` of static members, count in the
-    broker's assignors alone. Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54,
-    KIP-429); for the broker's, Kafka 4.3 (KIP-848, KIP-932).
+    Only the broker's assignors use `topic_ids` (`kafka-topics --describe`) and `instances`, the `group.instance.id` of
+    static members. Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429); for
+    the broker's, Kafka 4.3 (KIP-848, KIP-932).
     """
     wanted = {topic for listed in subscriptions.values() for topic in listed}
     counts = {topic: count for topic, count in topics.items() if topic in wanted}
@@ -76,7 +76,7 @@ def assign(
 
 
 def load(assignor: str) -> Assignor:
-    """The function that `module:function` names; PlannerError where there is none."""
+    """The function that `module:function` names; PlannerError if there is none."""
     module, _, name = assignor.partition(":")
     allowed = f"allowed: {', '.join(ASSIGNORS)}, {SHARE_ASSIGNOR}, or module:function of your own"
     if not _OWN.fullmatch(assignor):
@@ -90,16 +90,16 @@ def load(assignor: str) -> Assignor:
 
 
 def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], static: Mapping[str, str]) -> Ownership:
-    """Each topic in ranges of neighbors; where members don't divide its partitions, the first ones get one more.
+    """Each topic in ranges of neighbors; if the partitions can't be divided evenly, the first members get one more.
 
-    Members go by id, those that are `static` before the others, by what it gives them.
+    Members are sorted by id; `static` members come before the others, sorted by their group.instance.id.
     """
     subscribers: defaultdict[str, list[str]] = defaultdict(list)
     for member in sorted(members, key=lambda each: (each not in static, utf16_key(static.get(each, each)))):
         for topic in members[member]:
             subscribers[topic].append(member)
     owners: Ownership = {member: [] for member in members}
-    # Kafka goes through its hash map of topics, which shows only in the order of each member's list.
+    # Kafka iterates over its hash map of topics, which affects only the order of each member's list.
     for read in hash_map_order(list(counts)):
         assert read is not None
         first, readers = 0, subscribers[read]
@@ -111,7 +111,7 @@ def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], stat
 
 
 def _round_robin(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> Ownership:
-    """All partitions, topic by topic, to the members in turn; members that don't subscribe to a topic are skipped."""
+    """All partitions, topic by topic, to the members in turn; skips members that don't subscribe to the topic."""
     owners: Ownership = {member: [] for member in members}
     turns = cycle(sorted(members, key=utf16_key))
     for topic in sorted(counts, key=utf16_key):
@@ -124,7 +124,7 @@ def _round_robin(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]
 def _own(
     function: Assignor, counts: dict[str, int], members: dict[str, list[str]], owned: Owned, assignor: str
 ) -> Ownership:
-    """What a user's own assignor gives, checked: each partition has one owner, who subscribes to its topic."""
+    """The checked result of a user's own assignor: each partition has one owner, who subscribes to its topic."""
     try:
         given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
         pairs = [(member, topic, partition) for member, held in given.items() for topic, partition in held]
@@ -148,10 +148,10 @@ def _own(
 
 @contextmanager
 def importable(folder: Path, groups: Iterable[ConsumerGroup]) -> Iterator[None]:
-    """The modules that the groups' assignors name (`module:function`) can be imported from `folder` meanwhile.
+    """Makes the modules of the groups' assignors (`module:function`) importable from `folder` within the context.
 
-    What is installed has precedence. The folder isn't on `sys.path`: a library that looks for an optional package of
-    its own, as pandas does for numexpr, would run whatever lies there under that name.
+    Installed modules have precedence. The folder isn't on `sys.path`, because a library that looks for an optional
+    package (as pandas does for numexpr) would run any file of this name there.
     """
     finder = _Named(folder, tuple(group.assignor.partition(":")[0] for group in groups if ":" in group.assignor))
     sys.meta_path.append(finder)
@@ -159,13 +159,13 @@ def importable(folder: Path, groups: Iterable[ConsumerGroup]) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        # Another spec of the same run may have a module of the same name.
+        # Another spec of the same run may have a module with the same name.
         for name in [name for name in sys.modules if name.partition(".")[0] in finder.found]:
             del sys.modules[name]
 
 
 class _Named:
-    """Finds the top packages of the named modules in one folder, and remembers which it found."""
+    """Finds the top-level packages of the named modules in one folder, and remembers which it found."""
 
     def __init__(self, folder: Path, modules: Sequence[str]) -> None:
         self.folder = folder
@@ -175,7 +175,7 @@ class _Named:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What `sys.meta_path` asks for; modules within a package are found by the package."""
+        """Called by `sys.meta_path`; a package finds its own modules."""
         if name not in self.names:
             return None
         spec = PathFinder.find_spec(name, [str(self.folder)], target)
@@ -185,7 +185,7 @@ class _Named:
 
 
 def _undisputed(members: Iterable[str], owned: Owned) -> dict[str, set[PartitionKey]]:
-    """What the members own, without what two of them claim."""
+    """What each member owns, without the partitions that two members claim."""
     claims = Counter(partition for member in members for partition in set(owned.get(member, ())))
     return {member: {each for each in owned.get(member, ()) if claims[each] == 1} for member in members}
 
@@ -193,9 +193,9 @@ def _undisputed(members: Iterable[str], owned: Owned) -> dict[str, set[Partition
 def _sticky(
     counts: Mapping[str, int], members: Mapping[str, Sequence[str]], owned: Mapping[str, Iterable[PartitionKey]]
 ) -> Ownership:
-    """As even as the subscriptions allow, with as much as possible where it is; each member's partitions are sorted.
+    """As even as the subscriptions allow, with as few moves as possible; each member's partitions are sorted.
 
-    What is `owned` today counts only where member and partition are still there and the member subscribes to the topic.
+    What is `owned` today counts only if member and partition still exist and the member subscribes to the topic.
     Source: Kafka 4.1, AbstractStickyAssignor (KIP-54, KIP-341).
     """
     kept = dict[str, list[PartitionKey]]()
@@ -215,7 +215,7 @@ def _key(partition: PartitionKey) -> tuple[bytes, int]:
 def _alike(counts: Mapping[str, int], kept: Mapping[str, Sequence[PartitionKey]]) -> Ownership:
     """The sticky assignment of members that all subscribe to the same topics.
 
-    Shares differ by one at most; the larger ones go to members that already own so many. The rest is dealt out in turn.
+    Shares differ by at most one; members that own enough get the larger ones first. The rest is dealt out in turn.
     """
     partitions = [(topic, number) for topic in sorted(counts, key=utf16_key) for number in range(counts[topic])]
     least, larger = divmod(len(partitions), max(len(kept), 1))
@@ -238,7 +238,7 @@ def _alike(counts: Mapping[str, int], kept: Mapping[str, Sequence[PartitionKey]]
 class _General:
     """The sticky assignment of members with different subscriptions, changed one move at a time.
 
-    Partitions move from members with more to members with fewer as long as a move makes two members more alike.
+    Partitions move from members with more to members with fewer, as long as a move makes two members more equal.
     """
 
     def __init__(
@@ -249,19 +249,19 @@ class _General:
         for member in kept:
             for topic in members[member]:
                 self.subscribers[topic].append(member)
-        # Topics that few can read come first.
+        # Topics with few subscribers come first.
         topics = sorted(counts, key=lambda topic: (len(self.subscribers[topic]), utf16_key(topic)))
         self.partitions = [(topic, number) for topic in topics for number in range(counts[topic])]
         self.owners = {member: {each for each in held if each[0] in members[member]} for member, held in kept.items()}
         self.members = members
-        # A subscription that ended takes its partitions with it: then all may move at once.
+        # If a member lost partitions with an ended subscription, all partitions may move at once.
         self.revoking = any(len(self.owners[member]) < len(held) for member, held in kept.items())
         self.owner = {each: member for member, held in self.owners.items() for each in held}
         self.moved: dict[PartitionKey, tuple[str, str]] = {}
         self.moves: defaultdict[tuple[str, str, str], dict[PartitionKey, None]] = defaultdict(dict)
 
     def balance(self) -> None:
-        """Assign what nobody owns, then even out; moves that make the group no more even are undone."""
+        """Assigns partitions without an owner, then evens out; undoes moves that don't make the group more even."""
         fresh = not any(self.owners.values())
         unowned = [each for each in self.partitions if each not in self.owner and self.subscribers[each[0]]]
         for partition in unowned:
@@ -276,17 +276,17 @@ class _General:
             self.owners, self.owner = before, owner_before
 
     def _least(self, topic: str, members: Collection[str]) -> str:
-        """The subscriber with the fewest partitions; of several the first by id."""
+        """The subscriber with the fewest partitions; of several, the first by id."""
         return min((m for m in self.subscribers[topic] if m in members), key=lambda member: len(self.owners[member]))
 
     def _takes_part(self, member: str) -> bool:
-        """Whether a member may give or get anything."""
+        """True if a member can give or get a partition."""
         if len(self.owners[member]) < sum(self.counts[topic] for topic in self.members[member]):
             return True
         return any(len(self.subscribers[topic]) > 1 for topic, _ in self.owners[member])
 
     def _even(self, partitions: Sequence[PartitionKey], members: Collection[str]) -> bool:
-        """Move partitions to members with at least two fewer until there are none; whether any moved."""
+        """Moves partitions to members with at least two fewer until there are none; True if any moved."""
         moved_any, again = False, bool(partitions)
         while again:
             again = False
@@ -299,7 +299,7 @@ class _General:
         return moved_any
 
     def _move(self, partition: PartitionKey, target: str) -> None:
-        """Move a partition of the topic from its owner to the target: rather one that moved the other way before."""
+        """Moves a partition of the topic from its owner to the target; prefers one that moved the other way before."""
         topic, source = partition[0], self.owner[partition]
         origin = self.moved[partition][0] if partition in self.moved else source
         back = self.moves.get((topic, target, origin))
@@ -310,7 +310,7 @@ class _General:
         self._give(actual, target)
 
     def _record(self, partition: PartitionKey, source: str, target: str) -> None:
-        """Remember where a partition came from; one that came back has not moved."""
+        """Remembers where a partition came from; a partition that came back has not moved."""
         if partition in self.moved:
             origin, last = self.moved.pop(partition)
             del self.moves[partition[0], origin, last][partition]
@@ -325,5 +325,5 @@ class _General:
 
 
 def _unevenness(owners: Mapping[str, Collection[PartitionKey]], members: Collection[str]) -> int:
-    """The differences in the number of partitions of every two members, added up."""
+    """The sum, over all pairs of members, of the difference in their numbers of partitions."""
     return sum(abs(len(owners[one]) - len(owners[other])) for one, other in combinations(members, 2))

@@ -1,9 +1,9 @@
 """Every partition at each stage of a plan: today, while each batch runs, and afterwards.
 
-While Kafka moves a partition its replicas are the new list and, behind it, those that it will drop (KIP-455,
-`PartitionReassignmentReplicas`); the ones it adds are not in sync before the copy is complete. Partitions of a batch
-complete one by one, so each is in one of two conditions, copying or complete, and a batch is judged by the worse of
-them, partition by partition: no mix that can be met is worse.
+While Kafka moves a partition, its replicas are the new list followed by the replicas to be removed (KIP-455,
+`PartitionReassignmentReplicas`). New replicas are not in sync before the copy is complete. Partitions of a batch
+complete one by one, so each partition is in one of two conditions: copying or complete. A batch is judged by the worse
+condition of each partition; no possible mix is worse.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ class PartitionStates:
     """N partitions in one condition; brokers are indices of the problem, -1 means none.
 
     replicas    (N, W)  in the order in which Kafka elects leaders, padded with -1
-    in_sync     (N, W)  True for the live in-sync replicas; none where the partition has no leader
-    holding     (N, W)  True where the broker has the data, be it behind; not while it copies
-    leaders     (N,)    who leads
+    in_sync     (N, W)  True for the live in-sync replicas; all False if the partition has no leader
+    holding     (N, W)  True if the broker has the data, even if it lags; False while it copies
+    leaders     (N,)    the leader
     min_insync, size_bytes, bytes_in, bytes_out (N,); unclean (N,) True with `unclean.leader.election.enable`
     """
 
@@ -44,14 +44,14 @@ class PartitionStates:
     bytes_out: LongArray
 
     def take(self, rows: LongArray) -> Self:
-        """Some of the partitions, with no more columns than they need."""
+        """Some of the partitions, with only as many columns as they need."""
         taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         width = max(int((taken["replicas"] >= 0).sum(axis=1).max(initial=1)), 1)
         return replace(self, **{name: each[:, :width] if each.ndim == 2 else each for name, each in taken.items()})
 
     @classmethod
     def today(cls, spec: Spec, problem: Problem, width: int) -> Self:
-        """Today's partitions: where the ISR is known, replicas outside it don't count as live ones."""
+        """Today's partitions: if the ISR is known, replicas outside of it don't count as live."""
         partitions = [
             part for topic in sorted(spec.cluster.topics, key=lambda each: each.name) for part in topic.partitions
         ]
@@ -79,11 +79,10 @@ class PartitionStates:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A moment of the plan. `batch` is 0 today, then the batch that runs, None once all is done.
+    """A moment of the plan. `batch` is 0 today, then the batch that runs, None after the last one.
 
-    `rows` are the partitions (n,) that aren't as at the stage before, all of them at the first. `first` and `second`
-    are all P partitions in the two conditions that may be met at this stage: copying and complete in a batch, else the
-    same.
+    `rows` (n,): the partitions that differ from the stage before; all of them at the first stage. `first` and `second`:
+    all P partitions in the two conditions that are possible at this stage: copying and complete in a batch, else equal.
     """
 
     name: str
@@ -94,9 +93,9 @@ class Stage:
 
 
 def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterator[Stage]:
-    """Today, every batch, and the plan carried out; today alone where there is no batch.
+    """Today, every batch, and the completed plan; only today if there is no batch.
 
-    StalePlanError where a batch doesn't begin with what the one before it has left.
+    StalePlanError if a batch doesn't begin with the replica lists that the batch before it left.
     """
     every = np.arange(problem.rows, dtype=np.int64)
     # The most replicas that a partition ever has, old and new ones together.
@@ -106,7 +105,7 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
     if not batches:
         return
     at = _Finder(problem)
-    # apply.yml starts once all replicas are in sync but those on brokers that leave.
+    # apply.yml starts once all replicas are in sync, except those on removed brokers.
     back = settled.holding & (settled.leaders >= 0)[:, None] & problem.targets[settled.replicas]
     last: LongArray = np.flatnonzero((back & ~settled.in_sync).any(axis=1))
     settled = replace(settled, in_sync=settled.in_sync | back)
@@ -140,7 +139,7 @@ class _Finder:
 def _batch(
     settled: PartitionStates, at: _Finder, batch: BatchRow
 ) -> tuple[LongArray, PartitionStates, PartitionStates]:
-    """The partitions that a batch changes, (n,) ascending; and all of them while those are copied, and afterwards."""
+    """(n,) the partitions that a batch changes, ascending; and all partitions, first while it copies, then after it."""
     steps = {at.row(step): step for step in batch.partitions}
     elected = {at.row(item) for item in batch.elect}
     changed = sorted(steps.keys() | elected)
@@ -149,14 +148,14 @@ def _batch(
         if row in steps:
             before, after = (at.brokers(of) for of in (steps[row].replicas_before, steps[row].replicas))
             _move(copying, complete, row, before, after, steps[row])
-        # Nothing happens in a preferred election where the preferred leader isn't in sync.
+        # A preferred election does nothing if the preferred leader isn't in sync.
         if row in elected and complete.in_sync[row, 0]:
             complete.leaders[row] = complete.replicas[row, 0]
     return np.array(changed, dtype=np.int64), copying, complete
 
 
 def _copied(rows: PartitionStates) -> PartitionStates:
-    """The same partitions, where replicas and leaders can be written over."""
+    """A copy of the partitions whose replicas and leaders can be overwritten."""
     moving = ("replicas", "in_sync", "holding", "leaders")
     return replace(rows, **{name: getattr(rows, name).copy() for name in moving})
 
@@ -164,7 +163,7 @@ def _copied(rows: PartitionStates) -> PartitionStates:
 def _move(
     copying: PartitionStates, complete: PartitionStates, row: int, before: list[int], after: list[int], step: StepRow
 ) -> None:
-    """One step of a reassignment in both conditions."""
+    """Applies one step of a reassignment to both conditions."""
     if [broker for broker in copying.replicas[row].tolist() if broker >= 0] != before:
         raise StalePlanError(
             f"{step.name}: the plan takes it from replicas {list(step.replicas_before)}, which "
@@ -175,7 +174,7 @@ def _move(
     _place(copying, row, [*after, *(broker for broker in before if broker not in after)], old, before)
     _place(complete, row, after, {*old, *adding} if old else set(), after)
     if complete.leaders[row] >= 0 and complete.leaders[row] not in after:
-        # Kafka elects the first in-sync replica where the leader isn't kept.
+        # Kafka elects the first in-sync replica if the leader isn't kept.
         first = complete.replicas[row][complete.in_sync[row]]
         complete.leaders[row] = first[0] if len(first) else -1
 
@@ -187,17 +186,17 @@ def _place(rows: PartitionStates, row: int, brokers: list[int], in_sync: set[int
     rows.holding[row] = [broker in holding for broker in brokers] + [False] * len(pad)
 
 
-# offline: no leader. unclean: led by a replica that was behind. writes_refused: fewer live in-sync replicas than
-# min.insync.replicas, so that acks=all is refused (offline ones among them). at_risk: exactly one live in-sync replica.
-# lost: every broker that has the data failed: it is gone if their disks are; lost_bytes is the size of one copy.
-# leaders_moved: another broker leads.
+# offline: no leader. unclean: led by a replica that was not in sync. writes_refused: fewer live in-sync replicas than
+# min.insync.replicas, so that acks=all is refused (includes offline partitions). at_risk: exactly one live in-sync
+# replica. lost: every broker with the data failed, so the data is gone if their disks are; lost_bytes: the size of one
+# copy. leaders_moved: another broker leads.
 FACTS = ("offline", "unclean", "writes_refused", "at_risk", "lost", "lost_bytes", "leaders_moved")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """`facts` (N, len(FACTS)); `leaders` (N,) who leads then, -1 nobody; `written` and `sent` (N,) are the bytes/s that
-    each live replica is written and that the leader sends.
+    """`facts` (N, len(FACTS)); `leaders` (N,): the new leader, -1 if none; `written` and `sent` (N,): bytes/s written
+    to each live replica, and sent by the leader.
     """
 
     facts: LongArray
@@ -207,7 +206,7 @@ class Outcome:
 
 
 def outcome(rows: PartitionStates, failed: BoolArray) -> Outcome:
-    """What becomes of the partitions when the brokers of these replicas (N, W) fail."""
+    """The partitions' outcome if the brokers of these replicas (N, W) fail."""
     leaders, live = _elected(rows, failed)
     online = leaders >= 0
     lost: BoolArray = ~np.any(rows.holding & ~failed, axis=1)
@@ -230,14 +229,14 @@ def outcome(rows: PartitionStates, failed: BoolArray) -> Outcome:
 
 
 def worse(one: LongArray, other: LongArray) -> LongArray:
-    """The worse of two facts (N, F) of the same partitions, each by itself; what is offline in one isn't at risk."""
+    """The worse of two facts (N, F) of the same partitions, fact by fact; a partition that is offline isn't at risk."""
     both = np.maximum(one, other)
     both[:, FACTS.index("at_risk")] *= 1 - both[:, FACTS.index("offline")]
     return both
 
 
 def _elected(rows: PartitionStates, failed: BoolArray) -> tuple[IntArray, LongArray]:
-    """Who leads then, and how many in-sync replicas live, both (N,)."""
+    """The new leaders and the number of live in-sync replicas, both (N,)."""
     serving = rows.in_sync & ~failed
     live = serving.sum(axis=1)
     kept = (serving & (rows.replicas == rows.leaders[:, None])).any(axis=1)
@@ -250,7 +249,7 @@ def _elected(rows: PartitionStates, failed: BoolArray) -> tuple[IntArray, LongAr
 
 
 def _first(replicas: IntArray, among: BoolArray) -> IntArray:
-    """The first of each row (N,), -1 where there is none."""
+    """The first replica of each row that is among these, (N,); -1 if there is none."""
     slots = among.argmax(axis=1)
     every = np.arange(len(replicas))
     return np.where(among[every, slots], replicas[every, slots], -1)

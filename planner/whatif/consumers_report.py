@@ -1,4 +1,4 @@
-"""What `planner consumers` says: one document, and that document as people are shown it."""
+"""The output of `planner consumers`: one document, and its view for people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,9 +40,9 @@ _LONGEST_SENTENCE = 1_000
 
 @dataclass(frozen=True)
 class ConsumersQuestion:
-    """What is asked: the spec, its groups, more partition counts than its changes have, keys to follow, and the plan.
+    """The question: the spec, its groups, partition counts beyond those of its changes, keys to follow, and the plan.
 
-    `replicas_after` are those that the plan changes, as (topic, partition) to brokers.
+    `replicas_after`: the replicas that the plan changes, (topic, partition) to brokers.
     """
 
     spec: Spec
@@ -53,13 +53,13 @@ class ConsumersQuestion:
 
 
 def replicas_of(plan: Plan) -> dict[PartitionKey, tuple[int, ...]]:
-    """The replicas that a plan.json gives, of the partitions that it changes."""
+    """The replica lists of the partitions that a plan.json changes."""
     return {row.key: row.replicas for row in plan.partitions}
 
 
 @dataclass(frozen=True)
 class _GroupFacts:
-    """What all groups are reckoned against."""
+    """The facts against which all groups are evaluated."""
 
     loads: PartitionLoads
     unit: LoadUnit
@@ -93,9 +93,9 @@ class ConsumersDocument(ConsumersSection, frozen=True, kw_only=True):
 
 
 def document(question: ConsumersQuestion, first_step: str | None = None) -> ConsumersDocument:
-    """Everything that is shown: the section of a plan, and where the keys go that are asked about."""
+    """The whole document: the section of a plan, and where the keys that were asked about go."""
     found = section(question)
-    # What a shell passes on needn't be text.
+    # A shell may pass bytes that aren't text.
     data = {key: key.encode("utf-8", "surrogateescape") for key in question.keys}
     with_keys = (
         GrownTopicRow(
@@ -121,10 +121,9 @@ def document(question: ConsumersQuestion, first_step: str | None = None) -> Cons
 
 
 def section(question: ConsumersQuestion) -> ConsumersSection:
-    """What a plan says of consumer groups. Loads are whole numbers of `unit`: bytes/s, bytes, or partitions where none
-    is known.
+    """A plan's section on consumer groups. Loads are whole numbers of `unit`: bytes/s, else bytes, else partitions.
 
-    Partitions to be made weigh what the spec's changes say of them, else nothing.
+    New partitions have the load that the spec's changes state for them, else none.
     """
     spec = question.spec
     unit = group_events.measure(spec.cluster)
@@ -183,7 +182,7 @@ def _member(group: Group, member: str, load: int, facts: _GroupFacts) -> MemberR
 
 
 def _assignor(group: Group, name: str, loads: PartitionLoads) -> AssignorRow:
-    """The group under another assignor, from its beginning: how even, and what its worst event moves."""
+    """The group under another assignor, from the start: how even it is, and what its worst event moves."""
     owners = group_events.assigned(group, name, None)
     other = replace(group, assignor=name, owners=owners, observed=False)
     happened = group_events.of_members(other, loads)
@@ -197,7 +196,7 @@ def _assignor(group: Group, name: str, loads: PartitionLoads) -> AssignorRow:
 
 
 def _rebalances(group: Group, facts: _GroupFacts) -> RebalancesSection:
-    """Whether the spec's changes make the group assign anew, and why."""
+    """Whether the spec's changes make the group rebalance, and why."""
     seen = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
     moving = sorted(each for each in seen if each[0] in group.counts)
     more = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
@@ -211,7 +210,7 @@ def _rebalances(group: Group, facts: _GroupFacts) -> RebalancesSection:
 
 
 def _partition_counts(spec: Spec, grown: Mapping[str, int]) -> Iterator[PartitionCountRow]:
-    """What more partitions do to the partitions of keys, topic by topic."""
+    """How more partitions change the partitions of keys, topic by topic."""
     counts = {topic.name: len(topic.partitions) for topic in spec.cluster.topics}
     for topic in sorted(topic for topic, count in grown.items() if count != counts.get(topic, count)):
         before, after = counts[topic], grown[topic]
@@ -220,7 +219,7 @@ def _partition_counts(spec: Spec, grown: Mapping[str, int]) -> Iterator[Partitio
 
 
 def view(document: ConsumersDocument, *, planned: bool = True) -> View:
-    """What a plan says of the groups and keys, then the sweep of members; `planned` as in `shown_of`."""
+    """A view of a plan's groups and keys, then of the sweep of members; `planned` as in `shown_of`."""
     swept = document.sweep
     sections = shown_of(document, planned=planned)
     sections += tuple(_swept(found, swept.scenarios, document.unit) for found in swept.groups) if swept else ()
@@ -228,9 +227,9 @@ def view(document: ConsumersDocument, *, planned: bool = True) -> View:
 
 
 def shown_of(found: ConsumersSection, *, planned: bool = True) -> tuple[ViewSection, ...]:
-    """Each group with its members, what may happen to it, and other assignors; then keys.
+    """Each group with its members, its events, and other assignors; then keys.
 
-    `planned` is whether it is known which partitions change racks.
+    `planned`: True if it is known which partitions change racks.
     """
     unit = found.unit
     sections = []
@@ -252,7 +251,7 @@ def _sentences(lines: Sequence[str]) -> Lines:
 
 
 def _state(group: GroupRow, unit: str) -> Iterator[str]:
-    """How even the group is, and what is odd about it."""
+    """How even the group is, and anything unusual about it."""
     spread = group.spread
     load = "neither rates nor sizes are known, so partitions are counted"
     if unit != "partitions":
@@ -269,7 +268,7 @@ def _state(group: GroupRow, unit: str) -> Iterator[str]:
 
 
 def _rebalance(group: GroupRow, planned: bool) -> str:
-    """Whether the spec's changes make the group rebalance, why, and what pauses; unplanned ones as far as known."""
+    """Whether the spec's changes make the group rebalance, why, and what pauses; without a plan, as far as known."""
     found, in_broker = group.rebalances, group.assignor in _IN_BROKER
     moving, more = found.partitions_in_other_racks, found.topics_with_more_partitions
     reasons = []
@@ -320,7 +319,7 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
 
 
 def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
-    """What if, the costliest first among the many members that may leave."""
+    """The events, the costliest first among the many members that may leave."""
     column = Column[GroupEventRow]
     columns = (
         column("What if", attrgetter("what"), numeric=False),

@@ -1,7 +1,7 @@
-"""How many consumers, and which assignor: each combination tried for a group, weighed today and in each scenario.
+"""How many consumers, and which assignor: evaluates each combination for a group, today and in each scenario.
 
-A row is a group, an assignor and a number of members, all of whom read all of the group's topics. It is the same
-wherever it is worked out: in this process or on a Spark worker.
+A row is a group, an assignor and a number of members that all read all of the group's topics. It has the same values
+wherever it is computed: in this process or on a Spark worker.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,21 +20,21 @@ from planner.whatif.assignors import ASSIGNORS, SHARE_ASSIGNOR
 from planner.whatif.group_events import Group, spread
 
 TODAY = "today"
-# The assignors by how little they move once members come and go.
+# The assignors, sorted by how little they move when members come and go; those that move least come first.
 _MOVING_LEAST = ("cooperative-sticky", "uniform", "sticky", "roundrobin", "server-range", "range")
-# Among members that begin together, they give what cooperative-sticky and range give.
+# For members that start together, these give the same as cooperative-sticky and range.
 _ALIKE = ("sticky", "server-range")
 
-# A combination: the number of the `group`, the `assignor`, and how many `members`; with its score what
-# `SweptCombination` has besides.
+# A combination: the number of the `group`, the `assignor`, and the number of `members`; with its score also the other
+# fields of `SweptCombination`.
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ConsumersStudy:
-    """What the rows are worked out against: each group's partition counts, and what partitions weigh in each scenario.
+    """The inputs of the rows: each group's partition counts, and the partitions' loads in each scenario.
 
-    `scenarios[0]` is today's; `loads` has one mapping a scenario.
+    `scenarios[0]` is today; `loads` has one mapping per scenario.
     """
 
     groups: tuple[tuple[str, Mapping[str, int]], ...]
@@ -43,7 +43,7 @@ class ConsumersStudy:
 
 
 def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Sequence[Growth]) -> ConsumersStudy:
-    """The study of some groups; each scenario multiplies the load of the topics that its pattern matches, rounded."""
+    """The study of some groups; each scenario multiplies the loads of topics that match its pattern, rounded."""
     weighed = [dict(loads)]
     for each in growth:
         factor = Fraction(each.factor)
@@ -55,9 +55,9 @@ def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Se
 
 
 def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[Row]:
-    """Every combination, by group: by default from two members to twice as many as there are.
+    """Every combination, by group: by default from two members to twice the current number.
 
-    Never more than there are partitions: the others would have nothing to read.
+    At most as many members as partitions, because more would have nothing to read.
     """
     wanted = list[Row]()
     for number, group in enumerate(groups):
@@ -72,7 +72,7 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
 
 
 def evaluate(study: ConsumersStudy, row: Row) -> Row:
-    """A combination with its score."""
+    """The combination with its score."""
     topics, count = study.groups[row["group"]][1], row["members"]
     members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
     owners = assignors.assign(row["assignor"], topics, members)
@@ -114,7 +114,7 @@ class SweptGroup(Section, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, name: str, tried: Sequence[SweptCombination]) -> Self:
-        """The combinations of one group in order: least spread, then fewest members, then least moved later on."""
+        """One group's combinations, sorted by spread, then by members, then by how little the assignor moves later."""
 
         def order(found: SweptCombination) -> tuple[int, int, int, str]:
             rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)

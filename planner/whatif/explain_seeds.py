@@ -1,8 +1,8 @@
-"""Which start index and shift explain an assignment: the placement of `kafka_classic`, read backwards.
+"""Finds the start index and shift that explain an assignment: the placement of `kafka_classic`, read backwards.
 
-A partition's leader fixes the start index (its position in the broker list, less the partition's id), its second
-replica fixes the shift; so each partition says which pairs it agrees with, and the pair that most agree with is found
-by counting, not by trying. Source: Kafka 3.9, AdminUtils.assignReplicasToBrokers and AdminZkClient.addPartitions.
+A partition's leader determines the start index (its position in the broker list minus the partition's id), and its
+second replica determines the shift. So each partition votes for the pairs it agrees with, and counting finds the pair
+with most votes. Source: Kafka 3.9, AdminUtils.assignReplicasToBrokers and AdminZkClient.addPartitions.
 """
 
 from collections import Counter
@@ -21,11 +21,11 @@ from planner.whatif import placement_origins
 
 Verdict = Literal["exact", "nearest", "round_robin", "striped", "none"]
 
-# Rows of partitions that are compared with every shift at once.
+# Rows of partitions that are compared with all shifts at once.
 _CHUNK = 20_000
-# A topic that differs in one partition at its end was rather edited than grown.
+# A topic that differs only in its last partition was more likely edited than grown.
 _LEAST_ADDED = 2
-# Lists that explained one topic and are tried on the others.
+# How many lists that explain one topic are tried on the others.
 _SHARED_LISTS = 8
 
 
@@ -33,8 +33,8 @@ _SHARED_LISTS = 8
 class BrokerList:
     """The brokers that a placement may have started from.
 
-    `order` is Kafka's order (by id, alternated by rack where `racks` differ), `racks` a number for each position, all
-    alike where the placement didn't look at racks.
+    `order`: Kafka's order (by id, alternated by rack if `racks` differ). `racks`: a number for each position, all equal
+    if the placement ignored racks.
     """
 
     name: str
@@ -43,13 +43,13 @@ class BrokerList:
 
     @property
     def rack_aware(self) -> bool:
-        """True where the placement looks at racks."""
+        """True if the placement uses racks."""
         return NO_RACK not in self.racks
 
 
 @dataclass(frozen=True)
 class PlacementDifference:
-    """A partition that isn't where the pair would have put it; broker ids, preferred leader first."""
+    """A partition that isn't where the pair would place it; broker ids, preferred leader first."""
 
     partition: int
     replicas: tuple[int, ...]
@@ -58,15 +58,14 @@ class PlacementDifference:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What explains a topic's assignment.
+    """The explanation of a topic's assignment.
 
     `exact`: every one of `shifts` (with `start_index`, on `brokers`) gives the assignment. `nearest`: they give all but
     `differences`, and no other pair gives more partitions. `round_robin`: the plain round robin from `start_index` on,
-    which has no shift. `striped`: KRaft's placement, which knows no such pair, can
-    have given it on `brokers`. `none`: none of that, and no pair gives even half of the partitions.
-    `grown_from` is the number of partitions that the topic was created with, where the later ones follow Kafka's rule
-    for added partitions instead; None where none were added. `brokers` is None for `none`; `start_index` is -1 where
-    there is no pair.
+    which has no shift. `striped`: KRaft's placement, which has no such pair, can give the assignment on `brokers`.
+    `none`: none of these, and no pair gives even half of the partitions. `grown_from`: the number of partitions that
+    the topic was created with, if the later ones follow Kafka's rule for added partitions; None if none were added.
+    `brokers` is None for `none`; `start_index` is -1 if there is no pair.
     """
 
     topic: str
@@ -81,16 +80,16 @@ class Explanation:
 
     @property
     def agreeing(self) -> int:
-        """Partitions that are where the pair puts them."""
+        """Number of partitions that are where the pair places them."""
         return self.partitions - len(self.differences) if self.shifts else 0
 
 
 def explain(topics: Sequence[Topic], brokers: Brokers = (), *, rack_aware: bool = True) -> tuple[Explanation, ...]:
-    """What explains each topic, in the order given.
+    """The explanation of each topic, in the order given.
 
-    `brokers` are today's, (id, rack); without any, those that hold replicas. Tried are, until one explains all of the
-    topic: today's brokers; those without looking at racks; the lists that explain other topics; those up to the
-    highest id that the topic uses (brokers with higher ids came later); and those that the topic uses.
+    `brokers` are today's, (id, rack); if empty, those that hold replicas. Lists are tried until one explains the whole
+    topic: today's brokers; the same without racks; those up to the highest id that the topic uses (brokers with higher
+    ids came later); those that the topic uses; the lists that explain other topics.
     """
     today = sorted(brokers) if brokers else [(broker, None) for broker in sorted(brokers_holding(topics))]
     lists = _lists(today, "today's brokers" if brokers else "the brokers with replicas", rack_aware)
@@ -119,7 +118,7 @@ def placed(found: Explanation, partitions: Iterable[int]) -> list[tuple[int, ...
 
 
 class _Pair(NamedTuple):
-    """A start index and a shift; `rounds_before` are the turns of the shift that are over when placing begins."""
+    """A start index and a shift; `rounds_before`: the turns of the shift that are over when placing begins."""
 
     start: int
     shift: int
@@ -129,7 +128,7 @@ class _Pair(NamedTuple):
 class _Observed(NamedTuple):
     """A topic's partition ids (P,) and replicas (P, R) as positions in a broker list.
 
-    A row that no pair can give, of another length or on a broker that isn't in the list, is -1 throughout.
+    A row that no pair can give (another length, or a broker that isn't in the list) is all -1.
     """
 
     ids: IntArray
@@ -137,7 +136,7 @@ class _Observed(NamedTuple):
 
 
 def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
-    """The brokers in Kafka's order: rack-aware where each has a rack, and without looking at racks."""
+    """The brokers in Kafka's order: by racks if each broker has one, and without racks."""
     ids = tuple(broker for broker, _ in brokers)
     plain = BrokerList(name, ids, (NO_RACK,) * len(ids))
     racked = [(broker, rack) for broker, rack in brokers if rack is not None]
@@ -148,13 +147,13 @@ def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
 
 
 def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[BrokerList]:
-    """Lists that the topic itself suggests: a cluster may have had other brokers when it was created."""
+    """Lists that the topic itself suggests, because the cluster may have had other brokers when it was created."""
     used = brokers_holding([topic])
     racks = dict(today)
     up_to = [(broker, rack) for broker, rack in today if broker <= max(used)]
     if used <= racks.keys() and len(up_to) < len(today):
         yield from _lists(up_to, f"brokers up to {max(used)}", rack_aware)
-    # Any few replicas agree with a list that is made of nothing but them.
+    # Any few replicas agree with a list that consists only of their brokers.
     telling = sum(len(partition.replicas) for partition in topic.partitions) >= 2 * len(used)
     if telling and used not in ({broker for broker, _ in up_to}, racks.keys()):
         theirs = [(broker, racks.get(broker)) for broker in sorted(used)]
@@ -162,7 +161,7 @@ def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[Broke
 
 
 def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) -> Explanation | None:
-    """The topic as a plain round robin over one of the lists, None where it isn't one."""
+    """The topic as a plain round robin over one of the lists; None if it isn't one."""
     for brokers in lists:
         start = placement_origins.start_of(brokers.order, topic.partitions)
         if start is not None:
@@ -172,7 +171,7 @@ def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) 
 
 
 def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Explanation:
-    """The topic as KRaft's placement where that can have given it, else what was found."""
+    """The topic as KRaft's placement if this can give the assignment, else `found`."""
     lists = [partition.replicas for partition in topic.partitions]
     used, racks = brokers_holding([topic]), dict(today)
     up_to = [each for each in racks if each <= max(used)]
@@ -189,7 +188,7 @@ def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Exp
 
 
 def _shared(found: Sequence[Explanation], tried: Sequence[BrokerList]) -> list[BrokerList]:
-    """The lists that explain topics exactly, most topics first, without those that every topic has been tried on."""
+    """The lists that explain topics exactly, most topics first, without the lists that every topic was tried on."""
     name = "the brokers of other topics"
     known = {replace(each, name=name) for each in tried}
     counts = Counter(replace(each.brokers, name=name) for each in found if each.verdict == "exact" and each.brokers)
@@ -198,16 +197,16 @@ def _shared(found: Sequence[Explanation], tried: Sequence[BrokerList]) -> list[B
 
 
 def _better(one: Explanation, other: Explanation) -> Explanation:
-    """The one that more partitions agree with; on a tie the first."""
+    """The explanation that more partitions agree with; the first if they tie."""
     return other if (other.verdict == "exact", other.agreeing) > (one.verdict == "exact", one.agreeing) else one
 
 
 def _best(topic: Topic, lists: Iterable[BrokerList]) -> Explanation:
-    """The first list that explains all of the topic, else the one that explains most of it."""
+    """The first list that explains the whole topic, else the list that explains most of it."""
     lengths = Counter(len(partition.replicas) for partition in topic.partitions)
     factor = max(lengths, key=lambda length: (lengths[length], length))
     best = nothing = Explanation(topic.name, len(topic.partitions), factor, "none")
-    # A list of another length, which no pair can give, becomes a row of -1.
+    # A replica list of another length, which no pair can give, becomes a row of -1.
     rows = [each.replicas if len(each.replicas) == factor else (-1,) * factor for each in topic.partitions]
     replicas = np.array(rows, dtype=np.int64).reshape(-1, factor)
     for brokers in lists:
@@ -219,7 +218,7 @@ def _best(topic: Topic, lists: Iterable[BrokerList]) -> Explanation:
 
 
 def _explained(topic: Topic, nothing: Explanation, replicas: IntArray, brokers: BrokerList) -> Explanation:
-    """What explains a topic, its replicas (P, R), on one list; `nothing` where that doesn't."""
+    """The explanation of a topic with replicas (P, R) on one list; `nothing` if this list has none."""
     by_id = np.argsort(brokers.order)
     ids = np.array(brokers.order, dtype=np.int64)[by_id]
     at = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
@@ -240,9 +239,9 @@ def _explained(topic: Topic, nothing: Explanation, replicas: IntArray, brokers: 
 
 
 def _nearest(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation:
-    """The pair that the most partitions agree with; `nothing` where it is less than half of them."""
+    """The pair that the most partitions agree with; `nothing` if that is less than half of them."""
     n, firsts = len(brokers.order), seen.replicas[:, 0]
-    # Start indices that fewer than half of the leaders ask for can't give half of the partitions.
+    # A start index that fewer than half of the leaders vote for can't give half of the partitions.
     votes = np.bincount((firsts - seen.ids)[firsts >= 0] % n, minlength=n)
     starts = np.flatnonzero((2 * votes >= len(seen.ids)) & (votes > 0))
     if not len(starts):
@@ -258,7 +257,7 @@ def _nearest(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Expl
 
 
 def _agreeing(seen: _Observed, starts: IntArray, brokers: BrokerList, factor: int) -> IntArray:
-    """(starts, n): how many partitions each of these start indices with each shift gives."""
+    """(starts, n): the number of partitions that each of these start indices gives with each shift."""
     n = len(brokers.order)
     counts = np.zeros((len(starts), n), dtype=np.int64)
     for begin in range(0, len(seen.ids), _CHUNK):
@@ -271,13 +270,13 @@ def _agreeing(seen: _Observed, starts: IntArray, brokers: BrokerList, factor: in
 
 
 def _agrees(ids: IntArray, replicas: IntArray, brokers: BrokerList, factor: int) -> BoolArray:
-    """(P, n): whether a shift (with the start index that the leader asks for) gives the partition's replicas."""
+    """(P, n): True if a shift (with the start index that the leader votes for) gives the partition's replicas."""
     n, firsts = len(brokers.order), replicas[:, 0]
     table = _table(brokers.racks, factor)
     turns = (ids[:, None] // n + np.arange(n)) % table.shape[1]
     if factor == 1:
         return np.repeat(firsts[:, None] >= 0, n, axis=1)
-    # The second replica decides which turn it was, and so all that follow.
+    # The second replica determines the turn, and so all later replicas.
     same_second = table[firsts, :, 1] == replicas[:, 1, None]
     turn = same_second.argmax(axis=1)
     sound = (table[firsts, turn] == replicas).all(axis=1) & (firsts >= 0)
@@ -286,13 +285,13 @@ def _agrees(ids: IntArray, replicas: IntArray, brokers: BrokerList, factor: int)
 
 @lru_cache(maxsize=16)
 def _table(racks: tuple[int, ...], factor: int) -> IntArray:
-    """Kafka's replica lists by the leader's position and the shift, which takes a turn for each rack."""
+    """Kafka's replica lists by the leader's position and the shift, which takes one turn per rack."""
     lists = replica_lists(racks, factor)
     return lists[:, np.arange(lists.shape[1]) * len(set(racks)) % lists.shape[1]]
 
 
 def _rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_from: int | None) -> IntArray:
-    """The broker ids (P, factor) that a pair gives to partitions; those from `grown_from` on as Kafka adds them."""
+    """The broker ids (P, factor) that a pair gives to partitions; from `grown_from` on, as Kafka adds partitions."""
     n = len(brokers.order)
     table = _table(brokers.racks, factor)
     order = np.array(brokers.order, dtype=np.int64)
@@ -306,13 +305,13 @@ def _rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_fr
 
 
 def _added_pair(brokers: BrokerList, leader: int, grown_from: int) -> _Pair:
-    """What Kafka adds partitions with: partition 0's leader, its place among all ids, is both start and shift."""
+    """Kafka's pair for added partitions: the place of partition 0's leader among all ids is both start and shift."""
     place = sorted(brokers.order).index(leader)
     return _Pair(place, place, (grown_from - 1) // len(brokers.order))
 
 
 def _may_have_grown(seen: _Observed, brokers: BrokerList) -> bool:
-    """Whether the leaders of the last partitions are those that the rule for added ones gives: a quick look."""
+    """A quick check: True if the leaders of the last partitions follow the rule for added partitions."""
     last = slice(-_LEAST_ADDED, None)
     if len(seen.ids) <= _LEAST_ADDED or seen.replicas[0, 0] < 0:
         return False
@@ -321,7 +320,7 @@ def _may_have_grown(seen: _Observed, brokers: BrokerList) -> bool:
 
 
 def _grown(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation | None:
-    """The explanation of a topic that got partitions later, None where it isn't one."""
+    """The explanation of a topic that got partitions later; None if it isn't one."""
     factor, start = nothing.replication_factor, int(seen.replicas[0, 0])
     created = _agrees(seen.ids, seen.replicas, brokers, factor)
     created &= ((seen.replicas[:, 0] - seen.ids) % len(brokers.order) == start)[:, None]
@@ -334,13 +333,13 @@ def _grown(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explan
 
 
 def _growth(longest: int, seen: _Observed, brokers: BrokerList, factor: int) -> int | None:
-    """With how many partitions, at most `longest`, the topic began, if all others follow the rule; None if not.
+    """The number of partitions (at most `longest`) at creation, if all later ones follow the rule; None if not.
 
-    With n brokers, the rule for the added ones depends only on how many rounds of n were full before.
+    With n brokers, the rule for added partitions depends only on how many rounds of n were full before.
     """
     n, observed = len(brokers.order), np.array([*brokers.order, -1])[seen.replicas]
     most = min(longest, len(seen.ids) - _LEAST_ADDED)
-    # The last number of partitions in each round, from the highest on.
+    # One count per round is enough: the highest possible one, then the last count of each earlier round.
     for at in [most, *range((most - 1) // n * n, 0, -n)] if most > 0 else []:
         pair = _added_pair(brokers, int(observed[0, 0]), at)
         if (_rows(brokers, factor, pair, seen.ids[at:], None) == observed[at:]).all():

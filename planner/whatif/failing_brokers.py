@@ -1,11 +1,11 @@
-"""Which brokers fail together (each, a rack, pairs, or any K, drawn where those are too many), and what then fails.
+"""Which brokers fail together (each, a rack, pairs, or any K, drawn at random if those are too many), and what fails.
 
-Many sets are judged without looking at every partition for each. A partition only cares which of its own few replicas
-fail. So any sum over partitions, as a function of the set F that fails, is Σ d(S) over the subsets S of F, where d(S)
-collects, by inclusion and exclusion (a Möbius transform), what partitions with replicas on all of S add when just those
-fail. d is zero for sets larger than a partition's replicas: a table of it is small, made once, and a pair of brokers
-costs three look-ups, however many partitions there are. What fails together is a domain: a broker by itself, or all
-brokers of a rack.
+Many sets are evaluated without looking at every partition for each. A partition depends only on which of its own few
+replicas fail. So any sum over partitions, as a function of the failing set F, is Σ d(S) over the subsets S of F. d(S)
+collects, by inclusion and exclusion (a Möbius transform), what partitions with replicas on all of S add if exactly
+those fail. d is zero for sets larger than a partition's replicas, so its table is small and made once, and a pair of
+brokers takes three look-ups, however many partitions there are. Brokers that fail together are a domain: a single
+broker, or all brokers of a rack.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,20 +15,20 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its parts are imported where they are first used: most commands use none
+import scipy  # its parts are imported when they are first used, because most commands use none
 
 from planner.model.errors import SetupError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, drawn
 from planner.whatif.cluster_states import FACTS, Outcome, PartitionStates, outcome, worse
 
-# On each broker that lives: leaders, bytes/s written to it, bytes/s that it sends.
+# On each live broker: leaders, bytes/s written to it, bytes/s that it sends.
 LOADS = ("leaders", "network_in", "network_out")
 _BLOCK = 65_536
 
 
 @dataclass(frozen=True, eq=False)
 class OutcomeSums:
-    """d(S) of sets S of domains, each written as one number, ascending.
+    """d(S) of sets S of domains; each set is one number, ascending.
 
     sets (K,), facts (K, len(FACTS)); load_sets (L,) ascending, load_brokers (L,), loads (L, M): the first M of LOADS.
     `base` is one more than the number of domains.
@@ -44,7 +44,7 @@ class OutcomeSums:
 
 
 class SignedRows(NamedTuple):
-    """Partitions in two conditions (the same ones where there is one), counted `sign` times."""
+    """Partitions in two conditions (the same one twice if there is only one), counted `sign` times."""
 
     sign: int
     first: PartitionStates
@@ -53,7 +53,7 @@ class SignedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Domains:
-    """`of` (B,): the domain of each broker, -1 where none takes it along; `count` of them."""
+    """`of` (B,): the domain of each broker, -1 if it is in none; `count`: the number of domains."""
 
     of: IntArray
     count: int
@@ -80,7 +80,7 @@ def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: i
 
 
 def add(table: OutcomeSums, sets: IntArray, facts: LongArray, loads: LongArray) -> None:
-    """Add what fails with each set (C, k) of domains, ascending, to facts (C, len(FACTS)) and loads (C, B, M)."""
+    """Adds what fails with each set (C, k) of domains, ascending, to facts (C, len(FACTS)) and loads (C, B, M)."""
     for size in range(min(table.order, sets.shape[1]) + 1):
         for columns in combinations(range(sets.shape[1]), size):
             codes = _codes(sets[:, list(columns)], table.base)
@@ -97,7 +97,7 @@ def add(table: OutcomeSums, sets: IntArray, facts: LongArray, loads: LongArray) 
 
 
 def failed_slots(replicas: IntArray, domains: Domains, failed: IntArray | Sequence[int]) -> BoolArray:
-    """(N, W): True where a replica is on a broker of one of the failed domains."""
+    """(N, W): True if a replica is on a broker of one of the failed domains."""
     return np.isin(_domains_of(replicas, domains), failed)
 
 
@@ -109,12 +109,12 @@ class _KeyedValues(NamedTuple):
 
 
 class _OutcomeBlock:
-    """Some partitions with their outcomes under every set of up to `order` of their own domains."""
+    """Some partitions with their outcomes for every set of up to `order` of their own domains."""
 
     def __init__(self, part: SignedRows, domains: Domains, order: int) -> None:
         self.part, self.domains = part, domains
         self.here = _domains_of(part.first.replicas, domains)
-        # Two replicas of one domain fail together: the domain counts once, at the first of them.
+        # Two replicas in one domain fail together, so the domain counts once, at the first of them.
         self.slots = self.here.copy()
         for column in range(1, self.slots.shape[1]):
             again = (self.here[:, :column] == self.here[:, column : column + 1]).any(axis=1)
@@ -137,7 +137,7 @@ class _OutcomeBlock:
         for subset in self.subsets:
             rows = np.flatnonzero((self.slots[:, list(subset)] >= 0).all(axis=1))
             codes = _codes(np.sort(self.slots[rows][:, list(subset)], axis=1), self.domains.count + 1)
-            # Inclusion and exclusion: a part that lacks an odd number of the subset's members counts negative.
+            # Inclusion and exclusion: a part that lacks an odd number of the subset's members has a negative sign.
             signed = [
                 (self.part.sign * (-1) ** (len(subset) - size), part)
                 for size in range(len(subset) + 1)
@@ -151,7 +151,7 @@ class _OutcomeBlock:
     def _loads(
         self, rows: LongArray, codes: LongArray, signed: Sequence[tuple[int, tuple[int, ...]]], measures: int
     ) -> Iterable[_KeyedValues]:
-        """What is led, and sent, where; and what is written to every replica."""
+        """Leaders and bytes sent, by broker; and bytes written to every replica."""
         brokers = len(self.domains.of)
         for sign, part in signed:
             found = self.first[part]
@@ -175,7 +175,7 @@ def _domains_of(replicas: IntArray, domains: Domains) -> IntArray:
 
 
 def _among(here: IntArray, failed: IntArray) -> BoolArray:
-    """(N, W): True where a replica's domain is one of those (N, s) that fail; -1 never is."""
+    """(N, W): True if a replica's domain is one of the failing ones (N, s); a domain of -1 never fails."""
     found = np.zeros(here.shape, dtype=bool)
     for column in failed.T:
         found |= (here == column[:, None]) & (here >= 0)
@@ -183,7 +183,7 @@ def _among(here: IntArray, failed: IntArray) -> BoolArray:
 
 
 def _codes(sets: IntArray, base: int) -> LongArray:
-    """Each set (n, s), ascending, as one number; 0 for the empty one."""
+    """Each set (n, s), ascending, as one number; 0 for the empty set."""
     codes = np.zeros(len(sets), dtype=np.int64)
     for column in sets.T:
         codes = codes * base + column + 1
@@ -196,12 +196,12 @@ def _without_zeros(pairs: _KeyedValues) -> _KeyedValues:
 
 
 def _reduced(pieces: Sequence[_KeyedValues], columns: int) -> _KeyedValues:
-    """All pieces together, each key once, ascending, with the sum of its values; sums of zero are left out."""
+    """Merges all pieces: each key once, ascending, with the sum of its values; zero sums are left out."""
     none = _KeyedValues(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
     keys, values = (np.concatenate(each) for each in zip(none, *pieces, strict=True))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    # No key is below 0.
+    # All keys are at least 0.
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     return _without_zeros(_KeyedValues(keys[starts], np.add.reduceat(values[order], starts, axis=0)))
 
@@ -209,15 +209,15 @@ def _reduced(pieces: Sequence[_KeyedValues], columns: int) -> _KeyedValues:
 BROKERS, RACKS, PAIRS = "brokers", "racks", "pairs"
 KINDS = (BROKERS, RACKS, PAIRS)
 CONFIDENCE = 0.95
-# Of a number of brokers so many sets are looked at; where there are more, as many are drawn.
+# The most sets of a number of brokers that are evaluated; if there are more, this many are drawn.
 MOST = 200_000
 
 
 @dataclass(frozen=True, eq=False)
 class FailureSets:
-    """Sets (C, k) of domains that fail together, each ascending; `possible` is how many there are in all.
+    """Sets (C, k) of domains that fail together, each ascending; `possible`: the number of all such sets.
 
-    `drawn`: they are independent draws, every set as likely as the others, and not all there are.
+    `drawn`: the sets are independent draws with equal probability, not all possible sets.
     """
 
     kind: str
@@ -230,15 +230,15 @@ class FailureSets:
     def worse_at_most(self) -> float:
         """The largest share of all possible sets that may be worse than the worst drawn one, with CONFIDENCE.
 
-        The upper end of the one-sided Clopper-Pearson interval for 0 of C (about 3 / C, the rule of three).
+        It is the upper end of the one-sided Clopper-Pearson interval for 0 of C (about 3 / C, the rule of three).
         """
         return float(scipy.special.betaincinv(1, len(self.sets), CONFIDENCE)) if self.drawn else 0.0
 
 
 def scenarios(problem: Problem, kind: str, most: int, seed: int) -> FailureSets:
-    """The sets of a kind, `brokers`, `racks`, `pairs` or a number of brokers; at most `most` of that, else draws.
+    """The sets of a kind (`brokers`, `racks`, `pairs` or a number of brokers); for a number at most `most`, else draws.
 
-    SetupError where there are fewer brokers than are to fail.
+    SetupError if more brokers are to fail than there are.
     """
     brokers = len(problem.broker_ids)
     if kind == RACKS:
@@ -255,7 +255,7 @@ def scenarios(problem: Problem, kind: str, most: int, seed: int) -> FailureSets:
 
 
 def named(problem: Problem, kind: str, failed: IntArray) -> str:
-    """What a scenario is called: `broker 1`, `rack r0`, `brokers 1, 2`."""
+    """A scenario's name: `broker 1`, `rack r0`, `brokers 1, 2`."""
     if kind == RACKS:
         return f"rack {problem.rack_names[int(failed[0])]}"
     ids = problem.broker_ids[failed].tolist()
@@ -263,7 +263,7 @@ def named(problem: Problem, kind: str, failed: IntArray) -> str:
 
 
 def explained(scenarios: FailureSets) -> str:
-    """How many scenarios were looked at, and what that says of the others."""
+    """How many scenarios were evaluated, and what that says about the others."""
     if not scenarios.drawn:
         return f"all {scenarios.possible:,}"
     return (
@@ -273,9 +273,9 @@ def explained(scenarios: FailureSets) -> str:
 
 
 def _drawn(brokers: int, count: int, draws: int, seed: int) -> IntArray:
-    """Sets (draws, count) of different brokers, ascending; every set as likely (Floyd's algorithm, CACM 1987).
+    """Sets (draws, count) of different brokers, ascending, with equal probability (Floyd's algorithm, CACM 1987).
 
-    Its numbers are hashes of seed, column and draw: the same on every machine.
+    The random numbers are hashes of seed, column and draw, so they are the same on every machine.
     """
     chosen = np.full((draws, count), -1, dtype=np.int64)
     for column, last in enumerate(range(brokers - count, brokers)):

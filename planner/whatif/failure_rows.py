@@ -1,7 +1,7 @@
-"""What breaks when brokers fail, today, after a plan and at each batch in between: rows, one a scenario and stage.
+"""What breaks when brokers fail: today, after a plan and during each batch. One row per scenario and stage.
 
-A `FailureStudy` holds what all scenarios need; `evaluate` judges some of them, here or on Spark workers, with the same
-rows.
+A `FailureStudy` holds what all scenarios need; `evaluate` judges some of them. The rows are the same here and on Spark
+workers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ from planner.whatif.failing_brokers import (
     table,
 )
 
-# Of the brokers that live: the most leaders and bytes/s on one of them, and how many have more than they can hold.
+# On the live brokers: the most leaders and bytes/s on one of them, and how many are above their capacity.
 MOST = ("leaders_most", "network_in_most", "network_out_most")
 BATCHES = "batches"
 CHUNK = 2_000
@@ -58,9 +58,9 @@ ROW_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class FailureStudy:
-    """A problem's stages (S) as tables: the first one whole, each other one what is different from the one before.
+    """A problem's stages (S) as tables: the first is complete, each later one has the differences to the one before.
 
-    tables (domain kind → S tables); held_bytes (S, B); disk_bytes and network_bytes_per_sec (B,), -1 where not stated.
+    tables (domain kind → S tables); held_bytes (S, B); disk_bytes and network_bytes_per_sec (B,), -1 if not stated.
     """
 
     problem: Problem
@@ -73,7 +73,7 @@ class FailureStudy:
 
 
 def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Iterable[FailureSets]) -> FailureStudy:
-    """The study of a spec and a plan's batches (none: today alone) for these scenarios."""
+    """The study of a spec and a plan's batches (without batches: only today) for these scenarios."""
     measures = len(LOADS) if measured(problem) > len(LOADS) else 1
     orders: dict[str, tuple[Domains, int]] = {}
     for each in wanted:
@@ -88,7 +88,7 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
         for key, (domains, order) in orders.items():
             tables[key].append(table(parts, domains, order, measures))
         names.append(stage.name)
-        # Copies that aren't complete yet count in full.
+        # Incomplete copies count in full.
         replicas, slots = stage.first.replicas, stage.first.replicas >= 0
         sizes = np.broadcast_to(stage.first.size_bytes[:, None], replicas.shape)
         held.append(sums_at(len(problem.broker_ids), replicas[slots], sizes[slots]))
@@ -106,25 +106,25 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
 
 
 def _domain_kind(kind: str) -> str:
-    """What fails as one in scenarios of a kind: racks, or brokers."""
+    """What fails as a unit in scenarios of a kind: racks, or brokers."""
     return RACKS if kind == RACKS else BROKERS
 
 
 def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) -> tuple[FailureSets, ...]:
-    """The scenarios of each kind; racks only where there are any."""
+    """The scenarios of each kind; racks only if there are any."""
     found = (scenarios(problem, kind, most, seed) for kind in dict.fromkeys(kinds))
     return tuple(each for each in found if len(each.sets))
 
 
 def chunks(wanted: Iterable[FailureSets]) -> Iterator[tuple[int, int, int]]:
-    """The number of each kind of scenarios, and from where to where each chunk of them is."""
+    """The chunks of scenarios: the number of the kind, and the chunk's start and end."""
     for number, each in enumerate(wanted):
         for start in range(0, len(each.sets), CHUNK):
             yield number, start, min(start + CHUNK, len(each.sets))
 
 
 def run(study: FailureStudy, wanted: Iterable[FailureSets]) -> pa.Table:
-    """Every scenario's rows, in this process: by kind, scenario and stage."""
+    """All rows of all scenarios, computed in this process: by kind, scenario and stage."""
     wanted = tuple(wanted)
     parts = [evaluate(study, wanted[number], start, end) for number, start, end in chunks(wanted)]
     return pa.concat_tables([ROW_SCHEMA.empty_table(), *parts]).combine_chunks()
@@ -133,8 +133,8 @@ def run(study: FailureStudy, wanted: Iterable[FailureSets]) -> pa.Table:
 def evaluate(study: FailureStudy, scenarios: FailureSets, start: int, end: int) -> pa.Table:
     """The rows (ROW_SCHEMA) of the scenarios start to end - 1, by scenario and stage.
 
-    Of a number of brokers all batches are one row, with the worst of each column; of brokers, racks and pairs each
-    batch has its own. Where leaders move to isn't listed for pairs and more while batches run.
+    For a number of brokers all batches are one row, with the worst of each column; for brokers, racks and pairs each
+    batch has its own row. For pairs and more, the new leaders' brokers aren't listed while batches run.
     """
     sets = scenarios.sets[start:end]
     states = list(_states(study, scenarios, sets))
@@ -146,8 +146,8 @@ def evaluate(study: FailureStudy, scenarios: FailureSets, start: int, end: int) 
 
 
 class _State(NamedTuple):
-    """A stage's numbers for C scenarios: columns (C,) of ROW_SCHEMA, below 0 where unknown; and how many leaders each
-    broker gains (C, B), None where not listed.
+    """A stage's numbers for C scenarios: columns (C,) of ROW_SCHEMA, below 0 if unknown; and how many leaders each
+    broker gains (C, B), None if not listed.
     """
 
     number: int
@@ -189,7 +189,7 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
 
 
 def _folded(states: Sequence[_State]) -> list[_State]:
-    """Today, all batches as one, and the plan carried out."""
+    """Today, all batches as one, and the completed plan."""
     if len(states) < 2:
         return list(states)
     first, *between, last = states
@@ -201,7 +201,7 @@ def _folded(states: Sequence[_State]) -> list[_State]:
 
 
 def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: int, state: _State) -> pa.Table:
-    """The rows (ROW_SCHEMA) of a state; at the end of each, which brokers lead more than before, and how many more."""
+    """The rows (ROW_SCHEMA) of a state; each ends with the brokers that lead more than before, and how many more."""
     problem, count = study.problem, len(sets)
     lists: list[Any] = [[None] * count] * 2
     if state.gained is not None:

@@ -1,6 +1,6 @@
-"""What `planner failures` says: the rows of a study as one document, and that document as people are shown it.
+"""The output of `planner failures`: the rows of a study as one document, and its view for people.
 
-Of each kind of failure and each state of the cluster: the worst failure, how many do what, and which topics are hit.
+For each kind of failure and each state of the cluster: the worst failure, the number with each effect, the topics hit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome,
 from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
 
 FORMAT_VERSION = "1.0"
-# What makes one failure worse than another, most important first.
+# The columns that rank failures, most important first.
 _WORSE = ("offline", "lost", "writes_refused", "over_capacity", "at_risk", "leaders_moved", "leaders_most")
 _COUNTED = ("offline", "writes_refused", "lost", "over_capacity")
 _SHOWN = FailureFigures.__struct_fields__
@@ -51,7 +51,7 @@ _LONGEST_SCOPE = 400
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is looked at: a spec, its problem without partitions to be made, and a plan (None: today alone)."""
+    """The subject of a study: a spec, its problem without new partitions, and a plan (None: only today)."""
 
     spec: Spec
     problem: Problem
@@ -60,9 +60,9 @@ class Subject:
 
     @classmethod
     def of(cls, spec: Spec, plan: Plan | None, notes: tuple[str, ...] = ()) -> Self:
-        """A spec with its plan; the changes are those of the variant that the plan is of.
+        """A spec with its plan; the changes are those of the plan's variant.
 
-        Without a plan the cluster is as it is today. Partitions to be made aren't there to fail.
+        Without a plan the cluster is as it is today. New partitions are left out, because they don't exist yet.
         """
         changes = chosen(spec, plan.choice.variant).changes if plan else Changes()
         if changes.new_partitions:
@@ -88,7 +88,7 @@ class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
 
 
 def document(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> FailuresDocument:
-    """Everything that is shown; the arguments of `section`."""
+    """The whole document; the arguments are those of `section`."""
     plan = subject.plan
     return FailuresDocument(
         **structs.asdict(section(subject, wanted, rows)),
@@ -100,14 +100,14 @@ def document(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) ->
 
 
 def section(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> FailuresSection:
-    """What a plan says of failures, of rows (failure_rows.ROW_SCHEMA) by kind, scenario and stage."""
+    """A plan's section on failures, from rows (failure_rows.ROW_SCHEMA) by kind, scenario and stage."""
     rows = _of_brokers_there(subject, rows)
     of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
     worst: dict[tuple[str, str], Row] = {}
     for kind, found in of_kind.items():
         for state in pc.unique(found["state"]).to_pylist():
             there = found.filter(pc.equal(found["state"], state))
-            # Of equally bad ones the first.
+            # The first of equally bad ones.
             order = [there["scenario"], *(pc.negate(there[name].fill_null(0)) for name in reversed(_WORSE))]
             worst[kind, state] = there.slice(int(np.lexsort([each.to_numpy() for each in order])[0]), 1).to_pylist()[0]
     hit = dict[tuple[str, str], tuple[FailedTopicRow, ...]]()
@@ -142,11 +142,11 @@ def section(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> 
 
 
 def _of_brokers_there(subject: Subject, rows: pa.Table) -> pa.Table:
-    """The rows but those of brokers that aren't there: today the ones that come, after the plan the ones that left."""
+    """The rows without those of absent brokers: today the brokers to be added, after the plan the removed ones."""
     if subject.plan is None:
         return rows
     ids, stays, known = subject.problem.broker_ids, subject.problem.targets, subject.spec.cluster.brokers
-    # A first step may leave replicas on a broker that is to leave.
+    # A first step may leave replicas on a broker that is to be removed.
     held = [row.id for row in subject.plan.brokers if row.after.replicas]
     absent = {TODAY: np.setdiff1d(ids, [broker.id for broker in known]), PLANNED: np.setdiff1d(ids[~stays], held)}
     lists, racks = rows["brokers"].combine_chunks(), pc.equal(rows["of"], RACKS).to_numpy()
@@ -155,7 +155,7 @@ def _of_brokers_there(subject: Subject, rows: pa.Table) -> pa.Table:
     for state, missing in absent.items():
         gone = np.isin(pc.list_flatten(lists).to_numpy(), missing)
         count = np.bincount(of_row[gone], minlength=len(rows))
-        # Of a rack the others fail.
+        # In a rack, the other brokers still fail.
         there &= ~pc.equal(rows["state"], state).to_numpy() | (count < np.where(racks, sizes, 1))
     return rows.filter(pa.array(there))
 
@@ -164,7 +164,7 @@ Row = Mapping[str, Any]
 
 
 def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:
-    """How many scenarios of one state do what, and the worst."""
+    """How many scenarios of one state have each effect, and the worst scenario."""
     counts = {f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED}
     figures = {name: worst[name] for name in ("failed", *_SHOWN)}
     return FailureStateRow(
@@ -176,7 +176,7 @@ def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -
 
 
 def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
-    """Every broker and rack by itself, with all states."""
+    """Every single broker and rack, with all states."""
     grouped: dict[tuple[str, int], list[Row]] = {}
     for row in rows.to_pylist():
         grouped.setdefault((row["of"], row["scenario"]), []).append(row)
@@ -204,7 +204,7 @@ def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
 def _failed_topics(
     problem: Problem, stage: Stage, scenarios: FailureSets, failed: IntArray
 ) -> Iterator[FailedTopicRow]:
-    """The topics that one failure hits at one stage, with how many of their partitions."""
+    """The topics that one failure hits at one stage, with the number of their partitions hit."""
     facts = outcome(stage.first, failed_slots(stage.first.replicas, scenarios.domains, failed)).facts
     if stage.second is not stage.first:
         other = outcome(stage.second, failed_slots(stage.second.replicas, scenarios.domains, failed)).facts
@@ -218,7 +218,7 @@ def _failed_topics(
 
 
 def notes(subject: Subject) -> Iterable[str]:
-    """What the numbers rest on."""
+    """The assumptions behind the numbers."""
     topics = subject.spec.cluster.topics
     partitions = [part for topic in topics for part in topic.partitions]
     told = sum(part.isr is not None for part in partitions)
@@ -243,13 +243,13 @@ def notes(subject: Subject) -> Iterable[str]:
 
 
 def view(document: FailuresDocument) -> View:
-    """The title, and what is to be done first, of what is shown."""
+    """The view's title, the first step if the plan is only that, and the section."""
     shown = (shown_of(document, document.plan_id),)
     return View(f"{document.cluster}: failures", shown, (document.first_step or "",))
 
 
 def shown_of(found: FailuresSection, plan_id: str | None) -> ViewSection:
-    """The worst failure of each kind, the topics that it hits, each broker and rack by itself, and notes."""
+    """The worst failure of each kind, the topics that it hits, each single broker and rack, and notes."""
     rows = list(_rows(found))
     scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in found.kinds)
     when = "today"
@@ -269,7 +269,7 @@ def shown_of(found: FailuresSection, plan_id: str | None) -> ViewSection:
 
 
 class _Worst(NamedTuple):
-    """The worst failure of a kind in a state, or in the worst of several batches."""
+    """The worst failure of a kind in one state, or in the worst of several batches."""
 
     kind: FailureKindRow
     state: FailureStateRow
@@ -277,7 +277,7 @@ class _Worst(NamedTuple):
 
 
 def _rows(found: FailuresSection) -> Iterator[_Worst]:
-    """Of each kind today, the worst batch, and the plan."""
+    """For each kind: today, the worst batch, and the plan."""
     for kind in found.kinds:
         between = [state for state in kind.states if state.state not in (TODAY, PLANNED)]
         for state in kind.states:
@@ -324,7 +324,7 @@ def kind_name(of: str) -> str:
 
 
 def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
-    """A sentence for each failure that hits topics, with the first of them, and the states in which it hits these."""
+    """A sentence for each failure that hits topics: the first of them, and the states in which it hits them."""
     states: dict[tuple[str, Value], list[str]] = {}
     for _, state, of in rows:
         hit = [row for row in state.worst.topics if row.offline or row.writes_refused]
@@ -344,11 +344,11 @@ _Effect = tuple[str, FailureEffectRow]
 
 
 def _by_themselves(found: FailuresSection) -> Table[_Effect]:
-    """Brokers and racks by themselves, the worst first: today and after the plan."""
+    """Single brokers and racks, the worst first: today and after the plan."""
     column = Column[_Effect]
 
     def new_leaders(moved: Sequence[MovedToRow]) -> Value:
-        """`2: 9, 3: 2`: the brokers that lead more, those with the most first."""
+        """`2: 9, 3: 2`: the brokers that lead more, those with the largest increase first."""
         most = sorted(moved, key=lambda row: (-row.leaders, row.broker))
         shown = ", ".join(f"{row.broker}: {number(row.leaders)}" for row in most[:_BROKERS_SHOWN])
         more = len(most) - _BROKERS_SHOWN

@@ -1,4 +1,4 @@
-"""Consumer groups with what they own, and what moves when a member leaves or joins, or partitions or racks change."""
+"""Consumer groups with their owners, and what moves if a member leaves or joins, or if partitions or racks change."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ _KNOWN = (*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR)
 
 @dataclass(frozen=True)
 class Group:
-    """A group. `counts` are the partitions of the topics that it reads, `members` the topics of each member.
+    """A group. `counts`: the partitions of the topics that it reads. `members`: the topics of each member.
 
-    `racks` has the members with a `client.rack`, `instances` the `group.instance.id` of static ones, and `topic_ids`
-    what is known of topics' ids. `owners` are who owns what now: read from the cluster where `observed` is True, else
-    what the assignor gives to a group that just began.
+    `racks`: the members with a `client.rack`. `instances`: the `group.instance.id` of static members. `topic_ids`: the
+    topics' ids as far as known. `owners`: who owns what now, read from the cluster if `observed` is True, else what the
+    assignor gives to a new group.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Group:
 
 
 def measure(cluster: Cluster) -> LoadUnit:
-    """What a partition weighs for its consumer: what is written to it, else what it holds, else it counts as one."""
+    """The unit of a partition's load on its consumer: bytes/s written if known, else bytes stored, else 1 each."""
     partitions = [partition for topic in cluster.topics for partition in topic.partitions]
     if any(partition.bytes_in_per_sec for partition in partitions):
         return "bytes/s"
@@ -52,7 +52,7 @@ def measure(cluster: Cluster) -> LoadUnit:
 
 
 def loads(topics: Iterable[Topic], unit: LoadUnit, added: Iterable[NewPartitions] = ()) -> dict[PartitionKey, int]:
-    """What each partition weighs, those to be made included: a whole number of the unit."""
+    """The load of each partition, including new ones: a whole number of the unit."""
     weighed = {
         (topic.name, each.id): _weight(unit, each.bytes_in_per_sec, each.size_bytes)
         for topic in topics
@@ -71,7 +71,7 @@ def _weight(unit: LoadUnit, bytes_per_sec: int, size_bytes: int) -> int:
 def resolve(declared: Sequence[ConsumerGroup], topics: Sequence[Topic]) -> tuple[Group, ...]:
     """The groups by name: declared with members, or as their state files describe them.
 
-    What is declared of a member takes precedence over what is found. Members own partitions of the cluster only.
+    What is declared for a member overrides what is found. Members own only partitions of the cluster.
     """
     counts = {topic.name: len(topic.partitions) for topic in topics}
     groups = list[Group]()
@@ -87,7 +87,7 @@ def resolve(declared: Sequence[ConsumerGroup], topics: Sequence[Topic]) -> tuple
 def _with_owners(
     declared: ConsumerGroup, assignor: str, counts: Mapping[str, int], members: Mapping[str, tuple[str, ...]]
 ) -> Group:
-    """The group with the owners that the assignor gives to one that just began."""
+    """The group with the owners that the assignor gives to a new group."""
     racks = {each.id: each.rack for each in declared.members if each.rack is not None and each.id in members}
     instances = {each.id: each.instance for each in declared.members if each.instance is not None}
     ids = dict(declared.topic_ids)
@@ -98,14 +98,14 @@ def _with_owners(
 
 
 def assigned(group: Group, assignor: str, owners: Ownership | None) -> Ownership:
-    """Who owns what under an assignor that knows who owns what now, None for a group that begins."""
+    """Who owns what under an assignor that starts from the current owners; None for a new group."""
     return assignors.assign(
         assignor, group.counts, group.members, owners, topic_ids=group.topic_ids, instances=group.instances
     )
 
 
 def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, int]) -> Group:
-    """A group of a state file: Kafka doesn't tell subscriptions, so each member has all topics of the group."""
+    """A group of a state file: Kafka doesn't report subscriptions, so each member gets all topics of the group."""
     declared = {member.id: member for member in group.members}
     topics = tuple(topic for topic in found.topics if topic in counts)
     members = {
@@ -130,14 +130,14 @@ def _read(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> di
     return {topic: counts[topic] for topic in sorted(wanted)}
 
 
-# The assignors whose members go on reading what stays with them.
+# The assignors whose members continue to read the partitions that they keep.
 COOPERATIVE = ("cooperative-sticky", *assignors.SERVER_ASSIGNORS)
-# Each is an assignment of its own; members of a large group are much alike.
+# Each leaver takes a full assignment, and the members of a large group are similar.
 _MOST_LEAVERS = 32
 
 
 def spread(owners: Ownership, loads: PartitionLoads) -> MemberSpread:
-    """How even ownership is: partitions and load of the members that have most and least."""
+    """How even ownership is: the most and the fewest partitions, and the most and the least load, of any member."""
     held = [len(each) for each in owners.values()] or [0]
     loaded = [*carried(owners, loads).values()] or [0]
     total = sum(loaded)
@@ -152,33 +152,33 @@ def spread(owners: Ownership, loads: PartitionLoads) -> MemberSpread:
 
 
 def carried(owners: Ownership, loads: PartitionLoads) -> dict[str, int]:
-    """The load of each member; members that share a partition carry equal parts of it."""
+    """The load of each member; members that share a partition each carry an equal part of its load."""
     sharing = Counter(partition for each in owners.values() for partition in each)
     return {member: sum(loads.get(one, 0) // sharing[one] for one in each) for member, each in owners.items()}
 
 
 def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
-    """What may happen to a group, each by itself, against who owns what now.
+    """What may happen to a group, one event at a time, compared with the current owners.
 
-    Each member leaves (of a large group, some); one joins; topics get `grown` partitions; all members read all topics,
-    where they don't.
+    Each member leaves (in a large group, some); one joins; topics get `grown` partitions; all members read all topics,
+    if they don't already.
     """
     happenings = chain(_comings_and_goings(group), _happenings(group, grown))
     return tuple(_event(what, group, changed, loads) for what, changed in happenings)
 
 
 def of_members(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
-    """Those of the events in which a member leaves or joins."""
+    """Only the events in which a member leaves or joins."""
     return tuple(_event(what, group, changed, loads) for what, changed in _comings_and_goings(group))
 
 
 def reassigned(group: Group) -> Group:
-    """The group with the owners that its assignor gives, knowing who owns what now."""
+    """The group with the owners that its assignor gives, starting from the current owners."""
     return replace(group, owners=assigned(group, group.assignor, group.owners), observed=False)
 
 
 def _comings_and_goings(group: Group) -> Iterator[tuple[str, Group]]:
-    """That a member leaves or joins, in words, and the group then, with the owners of before."""
+    """Each member that leaves or joins, in words, and the group without or with it; owners are still the old ones."""
     leavers, count = list(group.members), len(group.members)
     if count > _MOST_LEAVERS:
         in_order = sorted(group.members)
@@ -192,7 +192,7 @@ def _comings_and_goings(group: Group) -> Iterator[tuple[str, Group]]:
 
 
 def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, Group]]:
-    """What else may happen, in the same way."""
+    """The other events, in the same form."""
     more = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
     if more:
         told = ", ".join(f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(more.items()))
@@ -208,7 +208,7 @@ def _changed(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:
 
 
 def _event(what: str, group: Group, changed: Group, loads: PartitionLoads) -> GroupEventRow:
-    """What the rebalance of a changed group moves and pauses, compared with who owned what before."""
+    """What the rebalance of a changed group moves and pauses, compared with the owners before."""
     after = reassigned(changed)
     before, now = _held(group.owners), _held(after.owners)
     known = {each for each, _ in before}
@@ -225,9 +225,9 @@ def _event(what: str, group: Group, changed: Group, loads: PartitionLoads) -> Gr
 
 
 def paused(group: Group, after: Ownership) -> int:
-    """How many partitions nobody reads while the group comes to own what it does `after`.
+    """How many partitions nobody reads while the group changes to the owners `after`.
 
-    Members of a share group read on: who gets a partition doesn't wait for who gives it up (KIP-932).
+    Share groups don't pause: a member gets a partition without waiting until another gives it up (KIP-932).
     """
     if group.assignor == assignors.SHARE_ASSIGNOR:
         return 0
@@ -241,7 +241,7 @@ def _held(owners: Mapping[str, Sequence[PartitionKey]]) -> set[tuple[PartitionKe
 
 
 def differing(group: Group) -> str:
-    """Which members don't read all of the group's topics, in a sentence; empty where all do."""
+    """A sentence about members that don't read all of the group's topics; empty if all do."""
     fewer = [member for member, topics in group.members.items() if len(topics) < len(group.counts)]
     if not fewer:
         return ""
@@ -271,10 +271,10 @@ def murmur2(data: bytes) -> int:
 
 
 def moved_share(before: int, after: int) -> Fraction:
-    """The share of all keys that go to another partition once a topic has `after` partitions instead of `before`.
+    """The share of all keys that change partition if a topic has `after` partitions instead of `before`.
 
-    A hash stays where both remainders are the same: once for each partition of the smaller count, in every stretch as
-    long as the least common multiple of both.
+    A key stays if its hash has the same remainder for both counts. In every range as long as the least common multiple
+    of both counts, this holds for as many hashes as the smaller count.
     """
     return 1 - Fraction(min(before, after), lcm(before, after))
 
@@ -284,7 +284,7 @@ Racks = Mapping[int, str | None]
 
 
 def changed(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -> frozenset[PartitionKey]:
-    """The partitions whose replicas lie in another set of racks."""
+    """The partitions whose replicas are in another set of racks."""
     return frozenset(
         partition
         for partition, replicas in after[0].items()
@@ -293,10 +293,10 @@ def changed(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -
 
 
 def seen_by_brokers(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -> frozenset[PartitionKey]:
-    """The partitions whose racks, replica by replica, the group coordinator sees change, if only for a while.
+    """The partitions for which the group coordinator sees the replicas' racks change, even if only for a while.
 
-    It counts the racks of all replicas, those that are being added included, whatever its members' racks are; who
-    leads doesn't matter. Source: Kafka 4.3, org.apache.kafka.coordinator.group.Utils.computeTopicHash (KIP-1101).
+    It counts the racks of all replicas, including those being added; the members' racks and the leader don't matter.
+    Source: Kafka 4.3, org.apache.kafka.coordinator.group.Utils.computeTopicHash (KIP-1101).
     """
     found = []
     for partition, replicas in after[0].items():
@@ -312,7 +312,7 @@ def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:
 
 
 def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: Racks) -> int | None:
-    """How many of a member's partitions have a replica in its rack, to read from (KIP-392); None without a rack."""
+    """How many of a member's partitions have a replica in its rack to read from (KIP-392); None without a rack."""
     rack = group.racks.get(member)
     if rack is None:
         return None

@@ -1,7 +1,7 @@
-"""When a broker reaches its disk or network limit as topics grow (see `growth_forecast`), and how many brokers help.
+"""When brokers reach their disk or network limits as topics grow (see `growth_forecast`), and how many more would help.
 
-A `GrowthCase` is the cluster with some brokers added; `evaluate` plans it, here or on Spark's workers, with the same
-row: the month in which each broker reaches its disk or network limit, and what helps.
+A `GrowthCase` is the cluster with some brokers added. `evaluate` plans it and gives a row: the month in which each
+broker reaches its disk or network limit. The row is the same here and on Spark's workers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,19 +27,19 @@ from planner.strategies.work_limits import OTHERS, SPLITS_SOLVED
 from planner.sweep.apart_sides import with_sides
 
 PLANNED: Final = "as planned"
-# What a case lasts: numbers, and lists by broker; Spark sends it as JSON.
+# The result of a case: numbers, and lists by broker; Spark sends it as JSON.
 Row = Mapping[str, Any]
-# What a plan takes, and what brokers hold at the end, in a row.
+# Columns of a row: what a plan takes, and what brokers hold at the end.
 COPIED, _ENDS = ("bytes_moved", "replicas_moved", "leaders_changed"), ("size_bytes", "network_in", "network_out")
 _SIZE, _IN, _OUT = map(MEASURES.index, _ENDS)
 _MILLION = 1_000_000
-# Nobody grows a cluster to more than so many times its brokers in one go, and such plans take long.
+# Growing a cluster to more than this many times its brokers at once is unrealistic, and such plans take long.
 MOST_TIMES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class GrowthCase:
-    """A cluster to be: so many brokers of a class added, its forecast, and each broker's limits (B,), -1 for none."""
+    """A future cluster: brokers of a class added, its forecast, and each broker's limits (B,), -1 if it has none."""
 
     name: str
     broker_class: str
@@ -51,7 +51,7 @@ class GrowthCase:
 
 
 def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
-    """The changes as they are, and with brokers of each class added: from as many as all bytes and traffic take."""
+    """The changes as they are, then with brokers of each class added, from the fewest that hold all loads."""
     base = case_of(spec, PLANNED, "", 0, months)
     classes = classes_of(spec)
     found = [(each, count) for each in classes for count in _counts(spec, base, each)]
@@ -59,8 +59,8 @@ def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
 
 
 def evaluate(case: GrowthCase) -> Row:
-    """The case planned even today, and where that doesn't last even and within its disks at the end too; the row of
-    what lasts longer.
+    """The row of a plan that is even today; if it doesn't last, of a plan that also keeps within its disks at the end,
+    if that lasts longer.
 
     A flat row of numbers, and lists by broker.
     """
@@ -71,12 +71,12 @@ def evaluate(case: GrowthCase) -> Row:
 def _plans(case: GrowthCase) -> Iterator[Row]:
     """The rows of plans; none after the first that lasts.
 
-    Windows at the end besides those of today never make a plan cheaper.
+    The first plan has only today's windows: more windows never make a plan cheaper.
     """
     problem = case.forecast.problem
     for each in (without(problem), problem):
         try:
-            # Nobody asks how few bytes would do: proving that isn't worth much time.
+            # The bound isn't shown, so proving it isn't worth much time.
             row = given(case, optimum.solve(each, problem.balance, worth=OTHERS).assignment)
         except InfeasibleError:
             continue
@@ -99,14 +99,14 @@ def copied(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
 
 
 def as_it_is(case: GrowthCase) -> Row:
-    """The row of today's assignment, nothing moved."""
+    """The row of today's assignment; nothing moves."""
     problem = case.forecast.problem
     return {"case": "today", "feasible": True, **_reached(case, today(problem), problem.leaders)}
 
 
 def _reached(case: GrowthCase, assignment: IntArray, leaders: IntArray) -> Row:
-    """By broker, the first month above each limit, -1 not within the months, and the loads at the end; and the first
-    month of any broker.
+    """For each broker, the first month above each limit (-1: not within the months) and its loads at the end; and the
+    first such month of any broker.
     """
     held = np.stack([on_all_brokers(case.forecast.at(m), assignment, leaders) for m in range(case.months + 1)])
     disk = _first_above(held[:, _SIZE], case.disk_limit_bytes)
@@ -121,16 +121,16 @@ def _reached(case: GrowthCase, assignment: IntArray, leaders: IntArray) -> Row:
 
 
 def _first_above(loads: LongArray, limit: LongArray) -> LongArray:
-    """(B,): the first month of loads (M, B) above the limit (B,), -1 without one."""
+    """(B,): the first month in which loads (M, B) are above the limit (B,); -1 if there is none."""
     above = (limit >= 0) & (loads > limit)
     return np.where(above.any(axis=0), above.argmax(axis=0), -1)
 
 
 def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> GrowthCase:
-    """The case, with the end as the scenario that its plan is made for."""
-    # Several cases are made: few splits of the brokers among topics that are apart are compared in each.
-    # Months are held against mean rates: the week would be carried along, and replayed by each score, for nothing; and
-    # so would the months be, which the forecast has.
+    """The case; its plan has the end of the months as a scenario."""
+    # Several cases are made, so each compares only a few splits of the brokers among topics that are apart. Months are
+    # compared with mean rates, so the week is left out, because each score would replay it. The months are left out
+    # too, because the forecast has them.
     spec = at_history_end(spec)
     still = replace(spec, week=None, growth=replace(spec.growth, rates=()))
     problem = without(build(with_sides(still, SPLITS_SOLVED[0])))
@@ -144,7 +144,7 @@ def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> GrowthCa
 
 
 def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
-    """The classes of brokers that may be added: the YAML's, or else the different capacities of today's brokers."""
+    """The classes of brokers that may be added: the YAML's, else the different capacities of today's brokers."""
     if spec.growth.classes:
         return spec.growth.classes
     found: dict[tuple[int | None, ...], BrokerClass] = {}
@@ -155,19 +155,19 @@ def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
 
 
 def _counts(spec: Spec, base: GrowthCase, of: BrokerClass) -> tuple[int, ...]:
-    """How many to try: what all bytes and traffic take at the least, one more, and the next full rounds of racks."""
+    """The counts to try: the fewest that hold all bytes and traffic, one more, and the next multiples of the racks."""
     problem = base.forecast.problem
     least = max(at_least(spec, base, of), 1)
     racks = max(len(problem.rack_names), 1)
     full = -(-least // racks) * racks
     here = int(problem.targets.sum())
-    # Brokers that no replica is left for help nobody.
+    # A broker for which no replica is left doesn't help.
     most = min(int(problem.replication_factors.sum()) - here, (MOST_TIMES - 1) * here)
     return tuple(sorted(n for n in {least, least + 1, full, full + racks} if n <= most))
 
 
 def at_least(spec: Spec, base: GrowthCase, of: BrokerClass) -> int:
-    """The fewest brokers of a class with which no total is above what all brokers may hold together."""
+    """The fewest brokers of a class with which no total load is above the sum of all brokers' limits."""
     problem = base.forecast.problem
     rooms = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes), of.max_disk_bytes
     disk = min((each for each in rooms if each is not None), default=None)
@@ -187,7 +187,7 @@ def at_least(spec: Spec, base: GrowthCase, of: BrokerClass) -> int:
 
 
 def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
-    """The spec with so many brokers of a class more, each in the rack that has the fewest by then."""
+    """The spec with more brokers of a class, each in the rack that has the fewest brokers by then."""
     brokers = brokers_after(spec)
     leaving = spec.changes.leaving
     inside = [broker.rack for broker in brokers if broker.id not in leaving]
@@ -202,7 +202,7 @@ def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
 
 
 def free_ids(taken: set[int]) -> Iterator[int]:
-    """Ids that no broker has: from the largest one on, and where those end the smallest."""
+    """Unused ids: first those above the largest, then, if these run out, the smallest."""
     yield from range(max(taken) + 1, LARGEST_ID + 1)
     yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
 
@@ -213,7 +213,7 @@ def run(cases: Iterable[GrowthCase]) -> list[Row]:
 
 
 def chosen(cases: Sequence[GrowthCase], rows: Sequence[Row]) -> dict[str, str]:
-    """Of each class the case with the fewest brokers that lasts all months; fewer bytes first where as many do."""
+    """For each class, the case with the fewest brokers that lasts all months."""
     found: dict[str, str] = {}
     pairs = sorted(zip(cases, rows, strict=True), key=lambda pair: pair[0].added)
     for case, row in pairs:

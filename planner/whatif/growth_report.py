@@ -1,4 +1,4 @@
-"""What `planner growth` says: the rows of its cases as one document, and that document as people are shown it."""
+"""The output of `planner growth`: the rows of its cases as one document, and its view for people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -46,7 +46,7 @@ class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
 
 
 def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthDocument:
-    """Everything that is shown; the arguments of `section`."""
+    """The whole document; the arguments are those of `section`."""
     found = section(spec, cases, now, rows)
     return GrowthDocument(
         **structs.asdict(found) | {"notes": (*_plan_notes(spec), *found.notes)},
@@ -57,7 +57,7 @@ def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[R
 
 
 def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthSection:
-    """What a plan says of growth: `now` is the row of today's assignment, `rows` those of the cases, in order."""
+    """A plan's section on growth: `now` is the row of today's assignment, `rows` those of the cases, in order."""
     base, best = cases[0], chosen(cases, rows)
     options = (_option(case, row, best) for case, row in zip(cases, rows, strict=True) if case.broker_class)
     return GrowthSection(
@@ -74,7 +74,7 @@ def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Ro
 
 
 def _first_step(spec: Spec, planned: Row) -> str:
-    """What a budget doesn't let one plan do: growth is judged of the whole change; empty where that is within it."""
+    """A note if the budget needs several steps, because growth is judged for the whole change; empty for one step."""
     limits = asdict(spec.budget)
     spent = [(planned.get(name, 0), limit) for name, limit in limits.items() if limit is not None]
     steps = max((-(-moved // max(limit, 1)) for moved, limit in spent), default=0)
@@ -90,7 +90,7 @@ def _first_step(spec: Spec, planned: Row) -> str:
 
 
 def _lasting(case: GrowthCase, name: Literal["today", "as planned"], row: Row) -> GrowthAssignmentRow:
-    """When an assignment reaches its first limit, on which broker, and what is copied for it."""
+    """When an assignment reaches its first limit, on which broker, and how many bytes it copies."""
     return GrowthAssignmentRow(
         **structs.asdict(_first_limit(case, row)),
         assignment=name,
@@ -100,7 +100,7 @@ def _lasting(case: GrowthCase, name: Literal["today", "as planned"], row: Row) -
 
 
 def _first_limit(case: GrowthCase, row: Row) -> FirstLimit:
-    """The first month in which a broker reaches a limit; none where there is no plan."""
+    """The first month in which a broker reaches a limit; None without a plan."""
     ids = case.forecast.problem.broker_ids.tolist()
     reached = [
         (month, at, limit)
@@ -115,7 +115,7 @@ def _first_limit(case: GrowthCase, row: Row) -> FirstLimit:
 
 
 def _broker_rows(case: GrowthCase, now: Row, planned: Row) -> Iterator[GrowthBrokerRow]:
-    """Each broker's limits and loads; -1 in the case's arrays stands for no limit, or no rack."""
+    """Each broker's limits and loads; in the case's arrays, -1 means no limit or no rack."""
     problem = case.forecast.problem
     for at, broker in enumerate(problem.broker_ids.tolist()):
         rack, disk, network = (
@@ -132,7 +132,7 @@ def _broker_rows(case: GrowthCase, now: Row, planned: Row) -> Iterator[GrowthBro
 
 
 def _load(row: Row, at: int) -> GrowthLoad:
-    """Months, None where the limit holds, and the loads when all months are over."""
+    """The months in which limits are reached (None: never), and the loads after the last month."""
     found: Row = {name: row[name][at] for name in GrowthLoad.__struct_fields__}
     return convert({name: None if value < 0 else value for name, value in found.items()}, GrowthLoad)
 
@@ -159,7 +159,7 @@ def _option(case: GrowthCase, row: Row, best: Mapping[str, str]) -> GrowthOption
 
 
 def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopicRow]:
-    """Each topic: why it grows as it does, and the bytes of one copy of all its partitions today and then."""
+    """Each topic: the rule of its growth, and the bytes of one copy of all its partitions, today and at the end."""
     problem, then = ahead.problem, ahead.at(months)
     count = len(problem.topic_names)
     today_bytes, bytes_then = (sums_at(count, problem.topic_of, each.size_bytes) for each in (problem, then))
@@ -183,7 +183,7 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
 
 
 def _plan_notes(spec: Spec) -> Iterator[str]:
-    """Why a sweep's plan may be another than the one that is made here."""
+    """Why a sweep may choose another plan than the one made here."""
     if spec.week and spec.week.planned_for:
         yield "planned for mean rates here; with balance.at: busiest hours, planner whatif may choose another plan"
     if spec.sweep.choice.rule not in ("asked", "within_budget"):
@@ -191,7 +191,7 @@ def _plan_notes(spec: Spec) -> Iterator[str]:
 
 
 def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
-    """What the numbers rest on."""
+    """The assumptions behind the numbers."""
     problem = base.forecast.problem
     if not spec.growth.rates:
         yield "neither growth nor cluster.load states growth: it counts as 0 %, and sizes grow only up to retention"
@@ -213,7 +213,7 @@ def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
 
 
 def _unlike_retention(ahead: Forecast) -> Iterator[str]:
-    """Topics whose bytes of today are far from those that their rates write within their retention."""
+    """Topics whose bytes today are far from what their rates write within their retention."""
     problem = ahead.problem
     kept = np.minimum(problem.bytes_in_per_sec * ahead.age * MONTH_SECONDS, ahead.cap)
     limited = (ahead.by_rate > 0) & np.isfinite(kept) & (problem.size_bytes > 0)
@@ -227,12 +227,12 @@ def _unlike_retention(ahead: Forecast) -> Iterator[str]:
 
 
 def view(document: GrowthDocument) -> View:
-    """The title, and what a budget lets be done first, of what is shown."""
+    """The view's title, the first step if a budget allows only that, and the section."""
     return View(f"{document.cluster}: growth", (shown_of(document),), (document.first_step or "",))
 
 
 def shown_of(found: GrowthSection) -> ViewSection:
-    """How long each assignment lasts, when each broker is full, brokers that would help, and what grows."""
+    """How long each assignment lasts, when each broker is full, which brokers would help, and what grows."""
     tables = (_brokers(found), _options(found), _topics(found))
     return ViewSection("", told(Lines(tuple(_verdicts(found))), *tables, Lines(found.notes, quiet=True)))
 
@@ -259,7 +259,7 @@ def _verdicts(found: GrowthSection) -> Iterator[str]:
 
 
 def _helped(found: GrowthSection) -> Iterator[str]:
-    """Of each class how many more make the cluster last, or what was tried and what can't do."""
+    """For each class, how many more brokers make the cluster last; else what was tried, and what is too few."""
     fewest = {option.broker_class: option for option in found.options if option.fewest}
     for option in fewest.values():
         copied = size(option.bytes_moved)
@@ -276,7 +276,7 @@ def _helped(found: GrowthSection) -> Iterator[str]:
 
 
 def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
-    """Those that reach a limit first come first."""
+    """The brokers; those that reach a limit first come first."""
     column = Column[GrowthBrokerRow]
 
     def held(state: GrowthLoad | None) -> Value:
@@ -292,7 +292,7 @@ def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
         return min(months, default=1 << 30)
 
     then = f"Bytes in {found.months} months: as today"
-    # Limits that no broker has are no columns.
+    # A limit that no broker has gets no column.
     disks = any(row.disk_limit_bytes is not None for row in found.brokers)
     networks = any(row.network_limit is not None for row in found.brokers)
 
@@ -339,7 +339,7 @@ def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
 
 
 def _topics(found: GrowthSection) -> Table[GrowthTopicRow]:
-    """Those first that grow by the most bytes."""
+    """The topics; those that grow by the most bytes come first."""
     column = Column[GrowthTopicRow]
     columns = (
         column("Topic", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),

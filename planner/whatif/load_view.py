@@ -27,11 +27,11 @@ _RATE = "bytes/s"
 
 @dataclass(frozen=True)
 class LoadedTopic:
-    """The sums of a topic's partitions, rates in bytes/s; growth is a fraction per month.
+    """The sums over a topic's partitions, rates in bytes/s; growth is a fraction per month.
 
-    A sum is of the partitions that have the value, and None where none has. `busiest_hour` is the hour of the week with
-    the highest mean rate in, 0 for Monday 00:00 UTC; None without rates. At the end of the history it is written
-    `at_end` times as fast as on average.
+    Partitions without a value are left out; a sum is None if all are without. `busiest_hour` is the hour of the week
+    with the highest mean rate in, 0 for Monday 00:00 UTC; None without rates. `at_end`: the rate in at the end of the
+    history, divided by its mean.
     """
 
     topic: str
@@ -47,9 +47,9 @@ class LoadedTopic:
 
 @dataclass(frozen=True)
 class BusyHour:
-    """An hour of the week, 0 for Monday 00:00 UTC, and the summed mean rates of all topics in it, in bytes/s.
+    """An hour of the week, 0 for Monday 00:00 UTC, and the sums of all topics' mean rates in it, in bytes/s.
 
-    None where no rate is known.
+    None if no rate is known.
     """
 
     hour: int
@@ -61,7 +61,7 @@ class BusyHour:
 class LoadSummary:
     """A profile summed over the cluster; hours and topics are sorted by their rate in, the busiest first.
 
-    A sum is of the partitions that have the value, and None where none has; `lacking` counts the others by column.
+    Partitions without a value are left out and counted in `lacking`, by column; a sum is None if all are without.
     """
 
     about: load_history.About
@@ -120,7 +120,7 @@ _SUMMED = {"size_bytes": "size", "bytes_in_per_sec_mean": "rate of writes", "byt
 
 
 def _sums(values: FloatArray, of: LongArray, groups: int) -> FloatArray:
-    """(G, ...) of partitions' values (N, ...): the sums of those that are known, NaN where none is."""
+    """(G, ...): the sums of the known values (N, ...) of each group's partitions; NaN if none is known."""
     total: FloatArray = np.zeros((groups, *values.shape[1:]))
     known = np.zeros(total.shape, dtype=bool)
     np.add.at(total, of, np.nan_to_num(values))
@@ -133,13 +133,13 @@ def _known(value: float) -> float | None:
 
 
 def _hour_rows(column: pa.ChunkedArray) -> FloatArray:
-    """(N, 168): each row's hours of the week, NaN where unknown."""
+    """(N, 168): each row's hours of the week, NaN if unknown."""
     flat = np.asarray(column.combine_chunks().flatten().fill_null(np.nan), dtype=np.float64)
     return flat.reshape(-1, load_history.HOURS_OF_WEEK)
 
 
 def view(of: LoadSummary) -> View:
-    """What `planner load --show` prints."""
+    """The output of `planner load --show`."""
     history, hours, topics = blocks(of)
     return View("Load profile", (ViewSection("", told(history[0], hours, topics, *history[1:])),))
 
@@ -229,19 +229,19 @@ def _flaws(findings: load_history.Findings) -> Iterator[str]:
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# How many topics have a panel with their week, and how many a row with their trend.
+# How many topics have a panel with their week, and how many have a row with their trend.
 _WEEKS, _TRENDS = 5, 10
 _LONGEST_LABEL, _LONGEST_NAME = 36, 60
-# Growth beyond this is drawn at the edge, in percent a month; the table has the number.
+# Growth beyond these values, in percent a month, is drawn at the edge; the table has the number.
 _LEAST_SHOWN, _MOST_SHOWN = -100.0, 1000.0
 _rate = partial(formats.amount, unit="bytes/s")
 
 
 @dataclass(frozen=True)
 class TopicTrend:
-    """Growth per month of what is written to a topic, and its 95 % interval, as fractions.
+    """Monthly growth of what is written to a topic, with its 95 % interval, as fractions.
 
-    Each is the mean of the partitions' values, weighted by their rates.
+    Each number is the mean of the partitions' values, weighted by their rates.
     """
 
     topic: str
@@ -251,7 +251,7 @@ class TopicTrend:
 
 
 def page(rows: pa.Table, about: load_history.About) -> bytes:
-    """The page of a profile's rows (PROFILE_SCHEMA), the same bytes each time."""
+    """The page of a profile's rows (PROFILE_SCHEMA); equal rows give equal bytes."""
     of = summary(rows, about)
     names = [each.topic for each in of.topics if each.mean_in or each.mean_out]
     known = trends(rows, names[:_TRENDS])
@@ -270,7 +270,7 @@ def page(rows: pa.Table, about: load_history.About) -> bytes:
 
 
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
-    """The trends of those of these topics whose growth is known, in the same order."""
+    """The trends of these topics, in the same order, without topics whose growth is unknown."""
     of, names = load_history.topics_of(rows)
     growth, low, high, rates = (
         np.asarray(rows[name].cast("double").fill_null(np.nan))
@@ -283,7 +283,7 @@ def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
 
 
 def _weeks(rows: pa.Table, name: str, topic: str | None = None) -> FloatArray:
-    """(168,): bytes/s of all topics or of one in each hour of the week, unknown ones as 0."""
+    """(168,): bytes/s of all topics, or of one, in each hour of the week; 0 if unknown."""
     of = rows if topic is None else rows.filter(pc.equal(rows["topic"], topic))
     total: FloatArray = np.nansum(_hour_rows(of[name]), axis=0)
     return total
@@ -341,13 +341,13 @@ def _name_days(axes: Axes) -> None:
 
 
 def _trends(known: Sequence[TopicTrend]) -> Drawing:
-    """A row for each topic, with the estimate inside its interval."""
+    """One row per topic, with the estimate inside its interval."""
     labels = [formats.printable(each.topic, _LONGEST_LABEL) for each in known]
     figure, (axes,) = plot_axes.panels(1, 18 * len(known), left=plot_axes.room(labels))
     shown = 100 * np.array([(each.low, each.growth, each.high) for each in known])
     shown = shown.clip(_LEAST_SHOWN, _MOST_SHOWN)
     least, most = min(-1.0, float(shown.min())), max(1.0, float(shown.max()))
-    # The least width of an interval, and half of an estimate's, so that both are seen.
+    # The least width of an interval, and half the width of an estimate, so that both are visible.
     stroke = (most - least) / 300
     intervals = [(low, max(high, low + stroke), at - 0.1, at + 0.1) for at, (low, _, high) in enumerate(shown.tolist())]
     plot_axes.boxes(axes, "interval", intervals, COLOR["before"])

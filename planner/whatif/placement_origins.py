@@ -1,7 +1,7 @@
 """Whether KRaft's own placement, or a plain round robin, can have given an assignment: both read backwards.
 
-KRaft's draws can't be found again, but what they decide can: where the racks and each rack's brokers begin, and their
-orders after each shuffle. Each of these is taken from the first replica that shows it; all later ones must agree.
+KRaft's random draws can't be recovered, but their results can: where the racks and each rack's brokers begin, and their
+orders after each shuffle. Each result is taken from the first replica that shows it; all later replicas must agree.
 Source: Kafka 4.1, StripedReplicaPlacer.
 """
 
@@ -13,7 +13,7 @@ from planner.strategies.kafka_classic import Brokers
 
 
 def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | None:
-    """The position in a list of brokers at which partition 0 begins; None where the partitions aren't placed so."""
+    """The position in a list of brokers at which partition 0 begins; None if the partitions aren't a round robin."""
     if len({len(partition.replicas) for partition in partitions}) != 1 or partitions[0].replicas[0] not in order:
         return None
     start = (order.index(partitions[0].replicas[0]) - partitions[0].id) % len(order)
@@ -26,10 +26,10 @@ def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | Non
 
 
 def fits(brokers: Brokers, lists: Sequence[Sequence[int]]) -> bool:
-    """Whether StripedReplicaPlacer, with these brokers (id, rack), none of them fenced, can give these replica lists.
+    """True if StripedReplicaPlacer can give these replica lists with these brokers (id, rack), none of them fenced.
 
-    `lists` are those of partitions 0, 1, … of one topic, preferred leader first. Two partitions or fewer always agree
-    with some placement or with none by mere chance: they tell little.
+    `lists` are those of partitions 0, 1, … of one topic, preferred leader first. For two partitions or fewer the result
+    says little, because it depends on chance.
     """
     known = {broker for broker, _ in brokers}
     if not lists or any(broker not in known for replicas in lists for broker in replicas):
@@ -41,7 +41,7 @@ def fits(brokers: Brokers, lists: Sequence[Sequence[int]]) -> bool:
 
 
 class _SeenRing:
-    """One rack's brokers in turn; `places` are those whose broker is known."""
+    """One rack's brokers in turn; `places`: the places whose broker is known."""
 
     def __init__(self, brokers: Sequence[int]) -> None:
         self.brokers = sorted(brokers)
@@ -49,15 +49,15 @@ class _SeenRing:
         self.epoch = self.offset = self.taken = 0
 
     def begin(self, epoch: int) -> bool:
-        """Start or go on with an epoch; False where all brokers are taken in it."""
+        """Starts or continues an epoch; False if it has used all brokers."""
         if self.epoch != epoch:
             self.epoch, self.taken, self.offset = epoch, 0, self.offset + 1
         return self.taken < len(self.brokers)
 
     def takes(self, broker: int) -> bool:
-        """Whether the next broker can be this one."""
+        """True if the next broker can be this one."""
         if self.places is None:
-            # In the first round the brokers stand by id: the first one seen tells where they begin.
+            # In the first round the brokers are sorted by id, so the first one seen tells where they begin.
             self.offset = self.brokers.index(broker) - self.taken
             self.places = dict(enumerate(self.brokers))
         place = (self.taken + self.offset) % len(self.brokers)
@@ -79,13 +79,13 @@ class _SeenStripes:
         self._round, self._epoch = len(brokers), 0
 
     def takes(self, replicas: Sequence[int]) -> bool:
-        """Whether the next partition can have these replicas."""
+        """True if the next partition can have these replicas."""
         if self._epoch == self._round > 1:
             self._shuffle()
         if self._offset is None:
             self._offset = self._rack_of[replicas[0]]
         leader_rack = self._offset = self._offset % len(self._rings)
-        # A rack has no broker left as an epoch begins, having last been used in the same one a round ago.
+        # A rack has no broker left when an epoch begins, if it was last used in the same epoch of the round before.
         if any(ring.epoch == self._epoch and ring.taken >= len(ring.brokers) for ring in self._rings):
             taken = self._anyhow(replicas)
         else:
@@ -95,12 +95,12 @@ class _SeenStripes:
         return taken
 
     def _anyhow(self, replicas: Sequence[int]) -> bool:
-        """Where spent racks are passed over nobody can tell which rack stands where; the brokers' turns still hold."""
+        """If used-up racks are skipped, the racks' places are unknown; checks only the order of each rack's brokers."""
         rings = [(self._rings[self._rack_of[broker]], broker) for broker in replicas]
         return all(ring.begin(self._epoch) and ring.takes(broker) for ring, broker in rings)
 
     def _followers(self, replicas: Sequence[int], leader_rack: int) -> bool:
-        """One broker of each rack in turn, those with none left and, once, the leader's passed over."""
+        """One broker of each rack in turn; skips racks that have none left and, once, the leader's rack."""
         at = (leader_rack + 1) % len(self._rings)
         for broker in replicas:
             while at in self._racks and not self._rings[self._racks[at]].begin(self._epoch):
@@ -111,7 +111,7 @@ class _SeenStripes:
         return True
 
     def _takes_at(self, at: int, broker: int) -> bool:
-        """Whether the rack at a place can be this broker's, and the broker its next one."""
+        """True if this broker's rack can be at this place, and the broker can be the rack's next one."""
         rack = self._rack_of[broker]
         if at not in self._racks and rack in self._racks.values():
             return False

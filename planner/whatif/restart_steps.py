@@ -1,9 +1,9 @@
-"""In which order to restart brokers, rack by rack, and what each step refuses or puts at risk.
+"""The order in which to restart brokers, rack by rack, and what each step refuses or puts at risk.
 
-Brokers of one rack restart together unless a partition would refuse writes with acks=all, lose its leader or get one
-that was out of sync by that: those come one after the other. What one broker does by itself no order can avoid; it is
-foretold. Every step is judged from today's cluster, as before it all replicas are back in sync and the preferred
-leaders lead again. Source: `kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
+The brokers of a rack restart together. If that makes a partition refuse writes with acks=all, lose its leader or get an
+out-of-sync one, they restart one after the other. No order avoids what a single broker causes, so it is announced.
+Every step is judged from today's cluster, because before it all replicas are back in sync and the preferred leaders
+lead again. Source: `kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
 """
 
 import hashlib
@@ -33,12 +33,12 @@ from planner.whatif.failures_report import Subject, notes
 
 _TOPICS_SHOWN, _PARTITIONS_SHOWN = 5, 6
 _LONGEST = 400
-# What a step of several brokers must not do to any partition, and what is said of it.
+# What a step of several brokers must not do to any partition, and how it is worded.
 _HARMS = {"offline": "have no leader", "unclean": "be led by a replica out of sync", "writes_refused": "refuse writes"}
 
 
 def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
-    """The steps of a restart of every broker of a spec, as the cluster is today; `at_most` brokers in each."""
+    """The steps to restart every broker of a spec, from today's cluster; at most `at_most` brokers in each."""
     subject = Subject.of(spec, None)
     unstated = _unstated(spec)
     judge = RestartJudge(
@@ -64,7 +64,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
 
 
 def states(spec: Spec) -> bytes:
-    """The role's states.json: the replica list of each partition today, as Kafka's tools print it."""
+    """The role's states.json: each partition's replica list today, as Kafka's tools print it."""
     lists = {
         partition_name(topic.name, part.id): [replica_list(part.replicas)]
         for topic in spec.cluster.topics
@@ -74,7 +74,7 @@ def states(spec: Spec) -> bytes:
 
 
 def _unstated(spec: Spec) -> tuple[str, ...]:
-    """The topics whose min.insync.replicas nothing states; what tells configurations, but not that one, states 1."""
+    """The topics whose min.insync.replicas is unknown. A source of configurations without it means Kafka's 1."""
     cluster = spec.cluster
     if CONFIGS_UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults):
         return ()
@@ -83,7 +83,7 @@ def _unstated(spec: Spec) -> tuple[str, ...]:
 
 
 def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> Iterator[str]:
-    """What isn't known, what is out of order today, and what the steps don't cover."""
+    """What isn't known, what is wrong today, and what the steps don't cover."""
     if unstated:
         yield (
             f"{MIN_INSYNC} of {counted(len(unstated), 'topic')} is unknown: Kafka's default, 1, is assumed, and "
@@ -103,7 +103,7 @@ def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> 
 
 @dataclass(frozen=True, eq=False)
 class RestartJudge:
-    """What restarts do to partitions (N,); `unstated` (N,): min.insync.replicas isn't known. Brokers are indices."""
+    """Effects of restarts on partitions (N,); `unstated` (N,): min.insync.replicas is unknown. Brokers are indices."""
 
     problem: Problem
     rows: PartitionStates
@@ -111,19 +111,19 @@ class RestartJudge:
 
     @cached_property
     def today(self) -> LongArray:
-        """(N, len(FACTS)): the facts while nothing restarts."""
+        """(N, len(FACTS)): the facts while no broker restarts."""
         return outcome(self.rows, np.zeros(self.rows.replicas.shape, dtype=bool)).facts
 
     @cached_property
     def of_broker(self) -> Sequence[LongArray]:
-        """The partitions of each broker, ascending: a step is judged by those that it can change."""
+        """The partitions of each broker, ascending; a step can change only these, so it is judged only by them."""
         slots = np.argsort(self.rows.replicas, axis=None, kind="stable")
         starts = np.searchsorted(self.rows.replicas.ravel()[slots], np.arange(len(self.problem.broker_ids) + 1))
         held = slots // self.rows.replicas.shape[1]
         return [np.sort(held[first:last]) for first, last in pairwise(starts)]
 
     def groups(self, at_most: int | None) -> Iterator[tuple[list[int], str | None]]:
-        """The brokers of each step, and why those of a rack aren't together; brokers without a rack come last."""
+        """The brokers of each step, and why a rack's brokers are apart; brokers without a rack come last."""
         ids, racks = self.problem.broker_ids, self.problem.broker_racks
         for rack in range(len(self.problem.rack_names)):
             brokers = sorted(np.flatnonzero(racks == rack).tolist(), key=ids.__getitem__)
@@ -153,7 +153,7 @@ class RestartJudge:
         yield from sorted([*together, *alone], key=lambda found: self.problem.broker_ids[found[0][0]])
 
     def harm(self, brokers: Sequence[int]) -> str:
-        """What a partition suffers that doesn't today, if these brokers are down together; empty for nothing."""
+        """New harm to a partition if these brokers are down together; empty if there is none."""
         rows, facts, restarted = self._without(brokers)
         for name, what in _HARMS.items():
             hit = np.flatnonzero(facts[:, FACTS.index(name)] > self.today[rows, FACTS.index(name)])
@@ -163,13 +163,13 @@ class RestartJudge:
         return f"{self._name(int(rows[shared[0]]))} may refuse writes" if len(shared) else ""
 
     def row(self, place: int, brokers: Sequence[int], apart: str | None) -> RestartStepRow:
-        """What a step does to its partitions."""
+        """The effects of a step on its partitions."""
         rows, facts, restarted = self._without(brokers)
         columns = {name: facts[:, FACTS.index(name)] > 0 for name in FACTS}
         new = {name: columns[name] & (self.today[rows, FACTS.index(name)] == 0) for name in _HARMS}
         fewer = replace(self.rows, min_insync=np.maximum(self.rows.min_insync, 1) + 1)
         next_one = replace(self, rows=fewer)._without(brokers)[1][:, FACTS.index("writes_refused")] > 0
-        # A replica that is out of sync already takes nothing away.
+        # The restart of a replica that is already out of sync changes nothing.
         felt, leaders = restarted > 0, self.rows.leaders[rows]
         led = np.isin(leaders, brokers)
         preferred = led & (leaders == self.rows.replicas[rows, 0])
@@ -191,7 +191,7 @@ class RestartJudge:
         )
 
     def _without(self, brokers: Sequence[int]) -> tuple[LongArray, LongArray, LongArray]:
-        """The partitions (n,) of these brokers, their facts without them, and how many in-sync replicas restart."""
+        """(n,) the partitions of these brokers, their facts without them, and how many in-sync replicas restart."""
         rows = np.unique(np.concatenate([self.of_broker[each] for each in brokers]))
         taken = self.rows.take(rows)
         failed = np.isin(taken.replicas, brokers)
@@ -201,7 +201,7 @@ class RestartJudge:
         return f"{self.problem.topic_names[self.problem.topic_of[row]]}-{self.problem.partition_ids[row]}"
 
     def _named(self, rows: LongArray) -> Partitions:
-        """Partitions by topic, in the order of their names."""
+        """Partitions by topic, sorted by name."""
         keys = zip(self.problem.topic_of[rows].tolist(), self.problem.partition_ids[rows].tolist(), strict=True)
         return tuple(
             TopicPartitions(topic=self.problem.topic_names[topic], partitions=tuple(part for _, part in found))
@@ -210,7 +210,7 @@ class RestartJudge:
 
 
 def view(document: RestartDocument) -> View:
-    """The order, what each step does, and the topics that feel it."""
+    """The order, the effects of each step, and the topics that are affected."""
     brokers = sum(len(step.brokers) for step in document.steps)
     scope = f"{counted(len(document.steps), 'step')} to restart {counted(brokers, 'broker')}, one rack after another"
     blocks = told(
@@ -223,13 +223,13 @@ def view(document: RestartDocument) -> View:
 
 
 def _verdict(document: RestartDocument) -> str:
-    """Whether a producer with acks=all notices, in a phrase."""
+    """Whether a producer with acks=all notices the restart, in a phrase."""
     if not document.refusing:
         known = ", as far as min.insync.replicas is known" if document.min_insync_unknown else ""
         return f"no partition refuses writes with acks=all or is without a leader{known}"
     steps = ", ".join(str(step.number) for step in document.refusing)
     lost = ", or lose records" if any(step.unclean for step in document.steps) else ""
-    # A partition without a leader has no replica left that could take writes, whatever min.insync.replicas is.
+    # A partition without a leader has no replica that could take writes, whatever min.insync.replicas is.
     only_refused = any(_count(step.writes_refused) > _count(step.offline) for step in document.steps)
     lower = "; where only writes are refused, so would a lower min.insync.replicas" if only_refused else ""
     return (
@@ -258,7 +258,7 @@ def _table(document: RestartDocument) -> Table[RestartStepRow]:
 
 
 def _felt(document: RestartDocument) -> Iterator[Value]:
-    """What each step does to partitions, with the first of them, why brokers are apart, which leaders don't return."""
+    """The effects of each step with the first partitions, why brokers are apart, and which leaders don't return."""
     for step in document.steps:
         offline = {name for each in step.offline for name in each.names}
         for partitions, what, told_already in (
@@ -276,7 +276,7 @@ def _felt(document: RestartDocument) -> Iterator[Value]:
             if named:
                 first = Joined(tuple(first_lines(named, _TOPICS_SHOWN, "topic")), "; ")
                 yield Joined((f"step {step.number}, {what}: ", first))
-        if step.apart and step not in document.refusing:  # else what it refuses says why it is alone
+        if step.apart and step not in document.refusing:  # else its refused writes say why it is alone
             yield Sentence(f"step {step.number}, broker {step.brokers[0]}: {step.apart}", _LONGEST)
     left = sum(step.left_with_others for step in document.steps)
     if left:

@@ -1,11 +1,11 @@
-"""Who owns which partition under the assignors that run in the broker: `uniform` (KIP-848) and share groups' `simple`
-(KIP-932). The broker's `range` gives what `range` does with static members first.
+"""Who owns which partition under the assignors that run in the broker: `uniform` (KIP-848), and `simple` for share
+groups (KIP-932). The broker's `range` gives what `range` gives with static members first.
 
-They start from the group's target assignment, so what members own counts. Their answers also depend on the order in
-which Java's hash maps hold member ids and topic ids. What isn't in any output of Kafka is taken as in a group that
-joined in the order of its ids: the order of ids, or of one member's partitions, that share a bucket of a hash map. A
-bucket is taken to hold fewer than nine of them once the map has 64 buckets (then Java makes it a tree).
-Source: Kafka 4.3.1, org.apache.kafka.coordinator.group.assignor.
+They start from the group's target assignment, so what members own counts. Their results also depend on the order of
+member ids and topic ids in Java's hash maps. Kafka's output doesn't show the order of keys that share a bucket of a
+hash map; the code assumes a group whose members joined in the order of their ids. It also assumes that a bucket holds
+fewer than nine keys once the map has 64 buckets (with more, Java makes the bucket a tree). Source: Kafka 4.3.1,
+org.apache.kafka.coordinator.group.assignor.
 """
 
 from base64 import urlsafe_b64decode
@@ -19,15 +19,15 @@ from planner.strategies.java_random import JavaHashMap, string_hash, utf16_key
 
 Owners = dict[str, list[PartitionKey]]
 
-# Rounds in which a group whose members read different topics is evened out (MAX_ITERATION_COUNT).
+# Rounds to even out a group whose members read different topics (MAX_ITERATION_COUNT).
 _ROUNDS = 16
 
 
 class ServerGroup:
-    """A group as the coordinator hands it to an assignor: its members and topics in the order of Java's hash maps.
+    """A group as the coordinator passes it to an assignor: members and topics in the order of Java's hash maps.
 
-    `counts` are partition counts, `members` the topics of each member, `owned` what each has been assigned. Without
-    `topic_ids`, as `kafka-topics --describe` prints them, topics are taken to have ids in the order of their names.
+    `counts` are partition counts, `members` the topics of each member, `owned` each member's target assignment. Without
+    `topic_ids` (as `kafka-topics --describe` prints them), topics are assumed to have ids in the order of their names.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ServerGroup:
         self.ids = {name: (0, at) for at, name in enumerate(names)}
         for name in topic_ids.keys() & self.ids.keys():
             raw = urlsafe_b64decode(f"{topic_ids[name]}==")
-            # The two signed halves, by which Kafka compares topic ids.
+            # Kafka compares topic ids by their two signed halves.
             self.ids[name] = int.from_bytes(raw[:8], signed=True), int.from_bytes(raw[8:], signed=True)
         # A subscription is a HashSet of names.
         self.topics = [*JavaHashMap.of(names, string_hash, 4 * len(names) // 3 + 1)]
@@ -60,7 +60,7 @@ class ServerGroup:
         return {topic: [*JavaHashMap.of(held[topic], int, 4 * len(held[topic]) // 3 + 1)] for topic in topics}
 
     def topic_hash(self, topic: str) -> int:
-        """`Uuid.hashCode` of its id."""
+        """`Uuid.hashCode` of the topic's id."""
         both = self.ids[topic][0] ^ self.ids[topic][1]
         return (both >> 32 ^ both) & 0xFFFFFFFF
 
@@ -70,9 +70,9 @@ class ServerGroup:
 
 
 def uniform(group: ServerGroup) -> Owners:
-    """UniformAssignor: as even as the subscriptions allow; what is there stays where it can.
+    """UniformAssignor: as even as the subscriptions allow; partitions stay with their owner if possible.
 
-    Where all read the same, members with too many give up their last ones, and the others are filled up.
+    If all members read the same topics, members with too many partitions give up their last ones, and others get them.
     """
     if not group.alike:
         return _Unlike(group).balanced()
@@ -91,7 +91,7 @@ def uniform(group: ServerGroup) -> Owners:
             quota -= len(stay)
             owners[member] += [(topic, each) for each in stay]
             free += [(topic, each) for each in partitions[len(stay) :]]
-        # The extra partition goes to a later member, as long as enough are left to take all of them.
+        # A later member gets the extra partition, as long as enough members are left to take all extra partitions.
         if quota > 0 and extra and len(group.order) - number > larger:
             quota, extra = quota - 1, False
         larger -= extra
@@ -103,7 +103,7 @@ def uniform(group: ServerGroup) -> Owners:
 
 
 class _Unlike:
-    """UniformHeterogeneousAssignmentBuilder: each topic to its least loaded readers, then evened out topic by topic."""
+    """UniformHeterogeneousAssignmentBuilder: each topic to its least loaded readers; then topics are evened out."""
 
     def __init__(self, group: ServerGroup) -> None:
         counts, members = group.counts, group.members
@@ -117,13 +117,13 @@ class _Unlike:
                     self.sizes[at] += len(partitions)
                     for each in partitions:
                         self.owner[topic][each] = at
-        # Most partitions for each reader first.
+        # Topics with the most partitions per reader come first.
         self.topics = sorted(
             counts, key=lambda t: (-counts[t] / len(self.readers[t]), len(self.readers[t]), group.ids[t])
         )
 
     def balanced(self) -> Owners:
-        """The owners once what nobody owns is assigned, and members with most have given to members with fewest."""
+        """The owners after unowned partitions are assigned and members with most have given to those with fewest."""
         for topic in self.topics:
             levels = _Levels(self.readers[topic], self.sizes)
             for partition, owner in enumerate(self.owner[topic]):
@@ -143,9 +143,9 @@ class _Unlike:
         return owners
 
     def _even(self, topic: str) -> bool:
-        """Move the topic's partitions among its readers as long as that makes them more alike; whether any moved."""
+        """Moves the topic's partitions among its readers as long as this makes them more equal; True if any moved."""
         levels = _Levels(self.readers[topic], self.sizes)
-        if levels.most - levels.least <= 3:  # within one of each other: both levels lie one outside of the sizes
+        if levels.most - levels.least <= 3:  # sizes differ by at most 1: each level is one beyond them
             return False
         theirs: dict[int, list[int]] = {}
         for partition, owner in enumerate(self.owner[topic]):
@@ -175,8 +175,8 @@ class _Unlike:
 
 
 class _Levels:
-    """MemberAssignmentBalancer: the readers of a topic by size, with the range of the least loaded growing from the
-    left and that of the most loaded from the right. Sizes change meanwhile, one for each member that is handed out.
+    """MemberAssignmentBalancer: a topic's readers sorted by size. The range of the least loaded grows from the left,
+    the range of the most loaded from the right. Each member handed out changes its size by one meanwhile.
     """
 
     def __init__(self, readers: Sequence[int], sizes: Sequence[int]) -> None:
@@ -197,7 +197,7 @@ class _Levels:
         return self.readers[self.next_low - 1]
 
     def next_most(self) -> int:
-        """The next member to give one up; -1 where nobody is left."""
+        """The next member to give up a partition; -1 if nobody is left."""
         if self.next_high < self.most_start:
             if self.most_end <= self.most_start and self.most_start > 0:
                 self.most = self.sizes[self.readers[self.most_start - 1]]
@@ -212,15 +212,15 @@ class _Levels:
         return self.readers[self.next_high + 1]
 
     def exclude_most(self) -> None:
-        """Take the member that `next_most` gave out of the range: it has no partition to give up."""
+        """Takes the member of the last `next_most` out of the range, because it has no partition to give up."""
         at, self.most_end = self.next_high + 1, self.most_end - 1
         self.readers[at], self.readers[self.most_end] = self.readers[self.most_end], self.readers[at]
 
 
 def simple(group: ServerGroup) -> Owners:
-    """SimpleAssignor of share groups: where there are more members than partitions, several share each partition."""
+    """SimpleAssignor of share groups: if there are more members than partitions, several members share each one."""
     owners: Owners = {member: [] for member in group.order}
-    # Members that read the same are dealt all partitions at once, others those of one topic after the other.
+    # Members that read the same topics are dealt all partitions at once; other members topic after topic.
     for dealt in [group.topics] if group.alike else [[topic] for topic in group.topics]:
         sharing = _Sharing(group, dealt)
         sharing.take_away()
@@ -231,9 +231,9 @@ def simple(group: ServerGroup) -> Owners:
 
 
 class _Sharing:
-    """SimpleHomogeneousAssignmentBuilder, and SimpleHeterogeneousAssignmentBuilder of one topic.
+    """SimpleHomogeneousAssignmentBuilder, or SimpleHeterogeneousAssignmentBuilder for one topic.
 
-    Each partition gets as many readers as the others; members, by number, get an equal share of that.
+    Each partition gets the same number of readers; each member, by number, gets an equal share of these places.
     """
 
     def __init__(self, group: ServerGroup, topics: Sequence[str]) -> None:
@@ -254,7 +254,7 @@ class _Sharing:
                     self.theirs[at][partition] = None
 
     def take_away(self) -> None:
-        """From members with more than their share, then from partitions with more readers than the others."""
+        """Takes partitions from members above their share, then from partitions with too many readers."""
         for member, kept in enumerate(self.theirs):
             for partition in [*kept][: max(len(kept) - self.wanted[member], 0)]:
                 del kept[partition], self.shared[partition][member]
@@ -263,7 +263,7 @@ class _Sharing:
                 del self.theirs[member][partition], readers[member]
 
     def deal(self) -> None:
-        """Partitions with too few readers to the members with less than their share, in turn."""
+        """Deals partitions with too few readers to the members below their share, in turn."""
         for partition in self.partitions:
             self.shared.compute_if_absent(partition, JavaHashMap(int))
         unfilled = [member for member in self.readers if len(self.theirs[member]) < self.wanted[member]]
@@ -278,7 +278,7 @@ class _Sharing:
                 member = unfilled[turn]
                 turn += 1
                 if member not in readers:
-                    # Kafka doesn't add it to the readers here, so that it may be dealt the same partition again.
+                    # Kafka doesn't add the member to the readers here, so it may get the same partition again.
                     self.theirs[member][partition] = None
                     missing, given = missing - 1, True
                     if len(self.theirs[member]) >= self.wanted[member]:

@@ -1,9 +1,9 @@
-"""How many brokers at all: every class and number of brokers that `sizing` allows, planned and held against the loads.
+"""How many brokers in all: every class and number of brokers that `sizing` allows, planned and compared with the loads.
 
-A combination is a cluster of so many brokers of one class in each rack, with today's other brokers or without them. It
-is planned with proof: even today and, where that doesn't last, with no disk above its limit at the end. Its plan has to
-hold in every month: disks, the network on average and in the busiest hours of the week, and the same while a broker or
-a rack is down. What all brokers together can't hold even today isn't planned.
+A combination is a cluster with a number of brokers of one class in each rack, with today's other brokers or without. It
+is planned with proof: even today and, if that doesn't last, with no disk above its limit at the end. Its plan must hold
+in every month: disks, the network on average and in the busiest hours of the week, and the same while a broker or a
+rack is down. A combination is not planned if all brokers together are too small even today.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-import scipy.sparse  # sums of whole numbers, the same on every machine
+import scipy.sparse  # for sums of whole numbers, which are the same on every machine
 
 from planner.model.balance import NO_TOLERANCE
 from planner.model.build_problem import build
@@ -31,9 +31,9 @@ from planner.whatif.growth_cases import COPIED, GrowthCase, Row, case_of, copied
 
 @dataclass(frozen=True)
 class Combination:
-    """So many brokers of a class in each rack; `keeps`: besides the brokers of other classes that are there today.
+    """A number of brokers of a class in each rack; `keeps`: today's brokers of other classes stay too.
 
-    `added` and `removed` are what has to be done to today's brokers. `number` counts from 1, in the order of the YAML.
+    `added` and `removed`: the changes to today's brokers. `number` counts from 1, in the order of the YAML.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Combination:
 
 
 class Limit(NamedTuple):
-    """A limit that a plan reaches: in which month first, on which broker (an id; None: on all together), and which."""
+    """A limit that a plan reaches: the first month, the broker (an id; None: all together), and which limit."""
 
     month: int
     broker: int | None
@@ -53,7 +53,7 @@ class Limit(NamedTuple):
 
 
 def asked(spec: Spec) -> Sizing:
-    """The spec's `sizing`. SetupError without one, or with rules that no broker to be bought could be part of."""
+    """The spec's `sizing`. SetupError if it is missing, or if rules for brokers leave no place for new ones."""
     if spec.sizing is None:
         raise SetupError("the key sizing is missing; allowed: sizing, with at least brokers_per_rack")
     if spec.placement or spec.leader_racks or spec.apart or spec.together:
@@ -63,7 +63,7 @@ def asked(spec: Spec) -> Sizing:
 
 
 def combinations(spec: Spec) -> tuple[Combination, ...]:
-    """Every combination that `sizing` allows, each cluster once."""
+    """Every combination that `sizing` allows; each cluster once."""
     sizing, found = asked(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
     for of in sizing.classes:
         for per_rack in range(sizing.per_rack[0], sizing.per_rack[1] + 1):
@@ -74,7 +74,7 @@ def combinations(spec: Spec) -> tuple[Combination, ...]:
 
 
 def _changed(spec: Spec, of: BrokerClass, per_rack: int, keeps: bool) -> tuple[tuple[Broker, ...], tuple[int, ...]]:
-    """The brokers to be added, and the ids of those to be removed: of the class the last ones, where there are more."""
+    """The brokers to be added, and the ids of those to be removed; if the class has too many, its last ones go."""
     brokers = sorted(spec.cluster.brokers, key=lambda each: each.id)
     names = {broker.rack for broker in brokers if broker.rack is not None}
     racks: list[str | None] = [*(asked(spec).racks or sorted(names))] or [None]
@@ -90,7 +90,7 @@ def _changed(spec: Spec, of: BrokerClass, per_rack: int, keeps: bool) -> tuple[t
 
 
 def spec_of(spec: Spec, combination: Combination) -> Spec:
-    """The spec that makes today's cluster this combination; other changes of partitions stay."""
+    """The spec that turns today's cluster into this combination; other changes of partitions stay."""
     changes = Changes(
         add_brokers=combination.added,
         remove_brokers=combination.removed,
@@ -104,8 +104,8 @@ def spec_of(spec: Spec, combination: Combination) -> Spec:
 
 @dataclass(frozen=True, eq=False)
 class SizingStudy:
-    """What all combinations of a spec have in common: the spec without its week, and the busiest hours of that week,
-    found on today's cluster, with their rates (S, 2, P), None without any.
+    """What all combinations of a spec share: the spec without its week, and the busiest hours of that week, found on
+    today's cluster, with their rates (S, 2, P); None if there are none.
     """
 
     spec: Spec
@@ -124,7 +124,7 @@ _NOTHING = Combination(0, "", 0, True, (), ())
 
 
 def as_it_is(spec: Spec) -> Row:
-    """The row of today's cluster, nothing moved."""
+    """The row of today's cluster; nothing moves."""
     question = _SizingQuestion.of(SizingStudy.of(spec), _NOTHING)
     problem = question.problem
     return _lasting(question.first(problem.replicas, problem.leaders))
@@ -137,9 +137,9 @@ def run(spec: Spec, wanted: Iterable[Combination]) -> list[Row]:
 
 
 def evaluate(study: SizingStudy, combination: Combination) -> Row:
-    """A combination's row: whether it lasts, what binds first, and what its plan copies.
+    """A combination's row: whether it lasts, which limit it reaches first, and what its plan copies.
 
-    Without a plan, because none is possible or all brokers together hold too little, what is copied is None.
+    If there is no plan, because none is possible or all brokers together are too small, the copied amounts are None.
     """
     question = _SizingQuestion.of(study, combination)
     problem = question.problem
@@ -149,7 +149,7 @@ def evaluate(study: SizingStudy, combination: Combination) -> Row:
         return {**row, **_lasting((together, None)), **dict.fromkeys(_OF_PLANS)}
     leaving = (problem.replicas >= 0) & ~problem.targets[problem.replicas]
     stuck = bool((leaving.any(axis=1) & ~problem.movable).any())
-    # Where all together hold too little at the end, no plan for the end is worth its time.
+    # If all brokers together are too small at the end, a plan for the end isn't worth its time.
     tried = [] if stuck else list(_plans(question, 1 if together else 2))
     if not tried:
         caps = "" if problem.caps is None else " and caps"
@@ -161,9 +161,9 @@ def evaluate(study: SizingStudy, combination: Combination) -> Row:
     return {**row, **_lasting(first), **solved}
 
 
-# Of a plan, what it takes, and the least that any plan of the same balance copies.
+# Columns of a plan: what it takes, and the least that any plan with the same balance copies.
 _OF_PLANS = (*COPIED, "least_bytes")
-# The first limit that a plan reaches, and the largest part of a limit that is used, None where nobody has a limit.
+# The first limit that a plan reaches, and the largest used part of any limit (None if there are no limits).
 _First = tuple[Limit | None, float | None]
 
 
@@ -174,7 +174,7 @@ def _lasting(first: _First) -> Row:
 
 
 def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, Row]]:
-    """At most so many plans, each with its first limit; none after the first that lasts."""
+    """At most `most` plans, each with its first limit; none after the first that lasts."""
     problem, basis = question.problem, ScoringBasis.of(without(question.problem))
     balance, end = problem.balance, question.case.forecast.problem
     names = (*end.scenario_names, *problem.scenario_names)
@@ -186,7 +186,7 @@ def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, Row
         except InfeasibleError:
             continue
         first = question.first(solution.assignment, leaders_after(problem, solution.assignment))
-        # More balance never makes a plan cheaper: the bound of the first problem holds for the second one too.
+        # More windows never make a plan cheaper, so the first problem's bound also holds for the second one.
         yield first, {**copied(basis, solution.assignment), "least_bytes": solution.least_bytes}
         if first[0] is None:
             return
@@ -194,7 +194,7 @@ def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, Row
 
 @dataclass(frozen=True, eq=False)
 class _SizingQuestion:
-    """A cluster to be, and its loads: `sizes` (P, M), rates in and out (P, M × H): by month, on average and in hours.
+    """A future cluster and its loads: `sizes` (P, M), rates in and out (P, M × H): by month, on average and in hours.
 
     `case` has the forecast and the limits; `problem` has the busiest hours of the week as scenarios.
     """
@@ -225,7 +225,7 @@ class _SizingQuestion:
         return cls(sizing, case, built, sizes, *ways)
 
     def together(self) -> Limit | None:
-        """The first limit that all brokers together reach, whatever the plan."""
+        """The first limit that all brokers together reach, with any plan."""
         targets, factors = self.problem.targets, self.problem.replication_factors.astype(np.int64)
         each, count = self.sizing.replicas_per_broker, int(targets.sum())
         caps = self.problem.caps
@@ -245,7 +245,7 @@ class _SizingQuestion:
         return min(found, default=None)
 
     def first(self, assignment: IntArray, leaders: IntArray) -> _First:
-        """The first limit that an assignment (P, W), led by (P,), reaches, and the largest used part of any limit."""
+        """The first limit that an assignment (P, W) with leaders (P,) reaches, and the largest part used of any."""
         problem, found, used = self.problem, list[Limit](), list[float]()
         counts = np.bincount(assignment[assignment >= 0], minlength=len(problem.broker_ids))
         if self.sizing.replicas_per_broker is not None and counts.max(initial=0) > self.sizing.replicas_per_broker:
@@ -255,11 +255,11 @@ class _SizingQuestion:
         for words, down in self._failures():
             alive = (assignment >= 0) & ~np.append(down, True)[assignment]
             living = np.where(alive, assignment, -1)
-            # More brokers don't help a partition with a single replica, and those to be made aren't there yet.
+            # More brokers don't help a partition with a single replica, and new partitions don't exist yet.
             offline = ~alive.any(axis=1) & (assignment[:, 0] >= 0)
             if (offline & (problem.replication_factors > 1)).any():
                 found.append(Limit(0, None, f"partitions offline{words}"))
-            # A leader that lives stays, else the next replica takes over.
+            # A live leader stays, else the next replica takes over.
             stays = (leaders >= 0) & ~np.append(down, True)[leaders]
             heirs = np.where(alive.any(axis=1), assignment[np.arange(len(alive)), alive.argmax(axis=1)], -1)
             leading = np.where(stays | (leaders < 0), leaders, heirs)
@@ -270,7 +270,7 @@ class _SizingQuestion:
         return min(found, key=lambda each: each.month, default=None), max(used, default=None)
 
     def _failures(self) -> Iterator[tuple[str, BoolArray]]:
-        """Nothing down, and each broker or rack that has to be survived: how it is said, and (B,) the brokers down."""
+        """No failure, then each broker or rack whose failure must be survived: its words, and (B,) the brokers down."""
         problem = self.problem
         yield "", np.zeros(len(problem.broker_ids), dtype=bool)
         if self.sizing.survive == "rack":
@@ -281,7 +281,7 @@ class _SizingQuestion:
                 yield f" without broker {problem.broker_ids[at]}", np.arange(len(problem.broker_ids)) == at
 
     def _held(self, what: str, loads: LongArray, room: LongArray, found: list[Limit], used: list[float]) -> None:
-        """Notes the first month in which loads (B, M or M × H) are above the room (B,), and the largest part used."""
+        """Notes the first month in which loads (B, M or M × H) exceed the room (B,), and the largest part used."""
         highest = loads.reshape(len(loads), self.sizing.months + 1, -1).max(axis=2)
         stated = np.flatnonzero(room > 0)
         above = highest[stated] > room[stated, None]
@@ -294,7 +294,7 @@ class _SizingQuestion:
 
 
 def _matrix(brokers: IntArray, count: int) -> scipy.sparse.csr_array:
-    """(count, P): 1 where a partition (a row of (P, K), -1: none) is on a broker."""
+    """(count, P): 1 if a partition (a row of (P, K), -1: none) is on a broker."""
     rows, columns = np.nonzero(brokers >= 0)
     ones = np.ones(len(rows), dtype=np.int64)
     return scipy.sparse.csr_array((ones, (brokers[rows, columns], rows)), shape=(count, len(brokers)))

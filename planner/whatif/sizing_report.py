@@ -1,4 +1,4 @@
-"""What `planner size` says: every cluster that could be bought as one document, and that document as people see it."""
+"""The output of `planner size`: all clusters that could be bought as one document, and its view for people."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,12 +20,12 @@ from planner.whatif.sizing import Combination, asked, spec_of
 
 FORMAT_VERSION = "1.0"
 _SHOWN, _POINTS_NAMED = 12, 12
-# Limits that all brokers together may reach, whatever the plan.
+# Limits that all brokers together may reach, with any plan.
 _OF_ALL = ("disk", "network", "replicas")
 
 
 def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequence[Row]) -> SizesDocument:
-    """Everything that is shown: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
+    """The whole document: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
     months = asked(spec).months
     drafts = [
         SizeRow(
@@ -62,7 +62,7 @@ def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequen
 
 
 def _price(spec: Spec) -> float | None:
-    """Money a month for all brokers of a spec; None where any has no price. A broker has the class of its capacity."""
+    """The monthly price of a spec's brokers; None if any has no price. A broker's class follows from its capacity."""
     cents, prices = 0, dict(asked(spec).prices)
     classes = {each.broker(0, None).capacity: each.name for each in reversed(spec.growth.classes)}
     for broker in spec.all_brokers:
@@ -76,7 +76,7 @@ def _price(spec: Spec) -> float | None:
 
 
 def _money(row: SizeRow) -> float:
-    """What a cluster costs; an unknown price is the highest of all."""
+    """A cluster's price; an unknown price counts as the highest."""
     return float("inf") if row.price is None else row.price
 
 
@@ -87,7 +87,7 @@ def _cheapest(rows: Sequence[SizeRow]) -> int | None:
 
 
 def _better(one: SizeRow, other: SizeRow) -> bool:
-    """True where one costs no more, has no less headroom and copies no more than the other, and isn't its equal."""
+    """True if `one` is at least as good as `other` in price, headroom and copied bytes, and not equal to it."""
     ours, theirs = (
         (_money(row), row.brokers if row.price is None else 0, row.used_percent or 0, row.bytes_moved or 0)
         for row in (one, other)
@@ -96,7 +96,7 @@ def _better(one: SizeRow, other: SizeRow) -> bool:
 
 
 def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
-    """What the numbers rest on."""
+    """The assumptions behind the numbers."""
     unplanned = sum(row.bytes_moved is None and row.limit in _OF_ALL for row in sizes)
     if unplanned:
         yield f"{counted(unplanned, 'cluster')} not planned: their brokers together are too small even today"
@@ -113,7 +113,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
 
 
 def view(document: SizesDocument) -> View:
-    """The cheapest cluster that lasts, those worth comparing, and what it takes to last longer."""
+    """The cheapest cluster that lasts, the clusters worth comparing, and what it takes to last longer."""
     blocks = told(
         Lines(tuple(_verdicts(document))),
         _sizes_table(document),
@@ -163,7 +163,7 @@ def _named(document: SizesDocument, row: SizeRow) -> str:
 
 
 def _a_rack(document: SizesDocument) -> str:
-    """What a number of brokers is of; without racks, or with one alone, it is that of all brokers of the class."""
+    """The unit of a number of brokers: a rack; empty without racks or with a single rack."""
     of_racks = any(row.brokers != row.per_rack for row in document.sizes if not row.keeps_others)
     return " a rack" if of_racks else ""
 
@@ -174,7 +174,7 @@ def _limit(of: FirstLimit) -> str:
 
 
 def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
-    """Those that last come first, by price; then those that last longest."""
+    """The clusters: those that last first, by price; then those that last longest."""
     ordered = sorted(
         document.sizes,
         key=lambda row: (not row.holds, 0 if row.holds else -(row.month or 0), _money(row), row.brokers, row.number),
@@ -205,7 +205,7 @@ def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
 
 
 def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
-    """Where lasting longer takes another cluster."""
+    """The horizons from which another cluster is needed."""
     rows = {row.number: row for row in document.sizes}
     runs = [list(run) for _, run in groupby(document.horizons, key=lambda each: each.number)]
     column = Column[Sequence[HorizonRow]]
@@ -233,7 +233,7 @@ def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
 
 
 def page(document: SizesDocument) -> bytes:
-    """The view as a page with the plot of money against headroom and bytes, the same bytes each time."""
+    """The view as a page with the plot of price against headroom and bytes; equal documents give equal bytes."""
     held = [row for row in document.sizes if row.holds]
     with plot_svg.settings():
         drawn = {"front": plot_svg.finished("front", _front(document, held))} if held else {}
@@ -247,7 +247,7 @@ def page(document: SizesDocument) -> bytes:
 
 
 def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
-    """What each cluster that lasts costs, against what it uses at most and what it copies; lower left is better."""
+    """The price of each cluster that lasts, against its highest use and what it copies; lower left is better."""
     priced = all(row.price is not None for row in rows)
     figure, panels = plot_axes.panels(2, 150)
     marks = {}
@@ -272,7 +272,7 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
         plot_axes.names(axes, front[:_POINTS_NAMED], beside=9)
         plot_axes.amounts(axes, "y", written)
         plot_axes.heading(axes, heading)
-        # The heading of the next panel has no room for numbers above it.
+        # There is no room for numbers above the heading of the next panel.
         plot_axes.amounts(axes, "x", number if axes is panels[-1] else lambda _: "")
     plot_axes.name_below(panels[-1], "money a month" if priced else "brokers")
     of = "price" if priced else "number of brokers"
