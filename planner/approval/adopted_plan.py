@@ -1,9 +1,9 @@
-"""A plan from a reassignment made elsewhere: read, checked against the spec, scored, bounded and cut into batches.
+"""Makes a plan from another tool's reassignment: reads, checks, scores and bounds it, and cuts it into batches.
 
-Formats: Kafka's reassignment JSON (also topicmappr's, and written by hand), all that `--generate` prints, Cruise
-Control's proposals, and a plan of our own (plan.json, or its folder).
+Formats: Kafka's reassignment JSON (also topicmappr's, and written by hand), the whole output of `--generate`, Cruise
+Control's proposals, and this planner's plans (plan.json, or its folder).
 
-The bound is for the balance that the plan reaches: the spec's windows, widened where the reassignment misses them. The
+The bound is for the balance that the plan reaches: the spec's windows, widened if the reassignment misses them. The
 plan states how many of its bytes aren't needed for that balance.
 """
 
@@ -62,7 +62,7 @@ class Given:
     """A reassignment. `file` is its path for messages; `name` and `sha256` identify it in the plan.
 
     `title` is the format's name for people; `wanted` has each partition of the file with its new replicas; `found` has
-    the replicas that they had when it was made, where the format says so.
+    the partitions' replicas from when the file was made, if the format contains them.
     """
 
     file: str
@@ -75,10 +75,10 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class AdoptedAssignment:
-    """A problem, and the reassignment as an assignment (P, W) of it that keeps every rule.
+    """A problem, and the reassignment as an assignment (P, W) that keeps every rule of the problem.
 
-    `named` (P,): the partitions that the reassignment names. `held` (P,): those that it doesn't name, and of which a
-    plan would change the leader or the racks; `problem` doesn't let them move.
+    `named` (P,): the partitions that the reassignment names. `held` (P,): partitions that it doesn't name, although a
+    plan would change their leader or racks; `problem` doesn't let them move.
     """
 
     problem: Problem
@@ -90,8 +90,8 @@ class AdoptedAssignment:
 def read(path: Path) -> Given:
     """The reassignment in a file, or in a plan's folder.
 
-    ImportStateError names each bad entry with its place; PlannerError if the file can't be read, or is a plan that was
-    changed.
+    ImportStateError names each bad entry with its place; PlannerError if the file can't be read, or if it is a plan
+    that was changed.
     """
     file = path / "plan.json" if path.is_dir() else path
     try:
@@ -115,7 +115,7 @@ def read(path: Path) -> Given:
 
 
 def _own(path: Path, shown: str) -> tuple[StatePart, StatePart]:
-    """A plan of ours: the partitions that it changes, elections included, and those that it creates."""
+    """From a plan of this planner: the new replicas of changed, elected and created partitions; then their old ones."""
     plan, place = plan_file.read(path), Place(shown)
     rows = [(row.topic, row.partition, row.replicas, row.replicas_before) for row in plan.partitions]
     for new in plan.new_topics:
@@ -138,7 +138,7 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
     """The problem of a spec, and the given reassignment as an assignment of it.
 
     ImportStateError for topics, partitions and brokers that the spec doesn't have, with their places; InfeasibleError
-    with everything that breaks a hard rule of the spec.
+    with every entry that breaks a hard rule of the spec.
     """
     rows = problem.row_of
     if wrong := list(_strange(given, problem, rows)):
@@ -154,11 +154,11 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
         for row, entry in entries.items()
         if len(entry.partition.replicas) > problem.width
     ]
-    # Lists that are too long are cut here, so that the check finds their other faults too.
+    # Replica lists that are too long are cut, so that the check also finds their other faults.
     lists = {(each.topic, each.partition.id): each.partition.replicas[: problem.width] for each in given.wanted}
     assignment = build_problem.assigned(problem, lists)
     named = np.isin(np.arange(problem.rows), list(entries))
-    # Partitions that aren't named, and of which a plan would change the leader or the racks, are fixed.
+    # Partitions that aren't named stay as they are, even if a plan would change their leader or racks.
     elects = leaders_after(problem, assignment) != problem.leaders
     uneven = independent_check.broken_rules(problem, assignment)["rack spread"]
     held: BoolArray = ~named & ~problem.forced & ~problem.is_new & (elects | uneven)
@@ -219,7 +219,7 @@ class Adopted:
 
 @dataclass(frozen=True, eq=False)
 class Proven:
-    """The optimum for `run.balance`: its run of the sweep, and the assignment with its certificate."""
+    """The optimum for `run.balance`: its run in the sweep, and the assignment with its certificate."""
 
     run: CandidateRun
     proposal: Proposal
@@ -228,11 +228,11 @@ class Proven:
 def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     """The plan of a given reassignment.
 
-    ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a gate or the budget is crossed.
+    ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a limit or the budget is exceeded.
     """
     whole = replace(spec, budget=Budget())
     if spec.apart:
-        # Sides show in the reassignment; what has to move because of them, and where topics are led, isn't known yet.
+        # The sides follow from the reassignment. It is placed in a problem without sides and leader racks first.
         free = replace(build_problem.build(replace(whole, leader_racks=())), rebalance="all")
         whole = apart_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
     placed = place(given, build_problem.build(whole), spec_file)
@@ -273,7 +273,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 
 
 def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
-    """The optimum for the balance asked for and, where its bound doesn't hold for the given assignment, the optimum for
+    """The optimum for the balance asked for. If its bound doesn't hold for the given assignment, also the optimum for
     the balance that the assignment reaches.
     """
     problem = placed.problem
@@ -290,7 +290,7 @@ def _prove(problem: Problem, balance: Balance, which: str) -> Proven:
 
 
 def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
-    """True if the optimum's bound holds for the given assignment too, because that is as even."""
+    """True if the optimum's bound also holds for the given assignment, because the assignment is as even."""
     problem, basis = placed.problem, ScoringBasis.of(placed.problem)
     given, least = (score.score(basis, each) for each in (placed.assignment, found.assignment))
     if given.excess[0] > least.excess[0] or given.scenario_excess[0] > least.scenario_excess[0]:
@@ -304,7 +304,7 @@ def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
 
 
 def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:
-    """True if the optimum is as even as the given assignment; only then are its bytes what that balance needs."""
+    """True if the optimum is as even as the given assignment; only then its bytes are enough for that balance."""
     basis = ScoringBasis.of(replace(placed.problem, balance=solved.run.balance))
     found, given = (score.score(basis, each) for each in (solved.proposal.assignment, placed.assignment))
     return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0])
@@ -324,7 +324,7 @@ def row_of(placed: AdoptedAssignment, solved: Proven) -> Row:
 
 
 def _swept(spec: Spec, placed: AdoptedAssignment, solved: tuple[Proven, ...], own: Row) -> tuple[Swept, Row]:
-    """The candidates (do nothing, optima, Kafka's placements, last the given assignment); the last optimum's row."""
+    """The candidates (do nothing, optima, Kafka's placements, the given assignment), and the last optimum's row."""
     problem = placed.problem
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
     every = Candidates((CandidateRun("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
@@ -351,7 +351,7 @@ def _require_budget(spec: Spec, row: Row) -> None:
 
 
 def _warnings(given: Given, spec: Spec, placed: AdoptedAssignment) -> Iterator[str]:
-    """Partitions that have changed since the reassignment was made, and partitions that the plan leaves uneven."""
+    """Warns of partitions changed since the reassignment was made, and of unnamed partitions that stay as they are."""
     today = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
     if moved := sum(today.get(key) != replicas for key, replicas in given.found.items()):
         yield (

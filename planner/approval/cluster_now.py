@@ -1,7 +1,7 @@
-"""The cluster as it is now, from files of Kafka's tools or from itself, and what changed on it outside a plan.
+"""Reads the cluster as it is now, from files or from the cluster itself, and finds what changed outside a plan.
 
-`staleness` checks the plan's own partitions. If others changed, the plan's moves still hold, but its figures describe
-the cluster as it was.
+`staleness` checks the plan's own partitions. If other partitions changed, the plan's moves are still valid, but its
+figures describe the cluster as it was.
 """
 
 import hashlib
@@ -38,14 +38,14 @@ class Sources:
 
     @property
     def any(self) -> bool:
-        """True if there is anything to read, or an option that wants something to read."""
+        """True if any source is given, or an option that needs one."""
         return bool(self.files) or (self.bootstrap_servers, self.command_config) != (None, None)
 
 
 def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
-    """The cluster as the sources show it, and which replica lies in which log dir where that is wanted.
+    """The cluster as the sources show it; `with_log_dirs`, also the log dir of each replica.
 
-    SpecError with every fault of every file; SetupError where the cluster can't be reached, or there is no such file.
+    SpecError with every fault of every file; SetupError if the cluster can't be reached, or a file doesn't exist.
     """
     if sources.command_config is not None and sources.bootstrap_servers is None:
         raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
@@ -54,7 +54,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
     described: list[LogDirs] = []
     if sources.bootstrap_servers is not None:
         parts.append(read_live(sources.bootstrap_servers, client_settings(sources.command_config)))
-    # A file's name for plans and notes doesn't say where on a machine it lies.
+    # Plans and notes name files relative to the given folder, so that they don't reveal paths of a machine.
     for path, found in read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix()):
         parts.append(found.part)
         inputs.append(found.input)
@@ -69,10 +69,10 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
 class Now:
     """A cluster now. Topics by name; partitions that are being reassigned have the replicas of their target.
 
-    `moving` are those partitions; `racks` are the racks of the live brokers by id, None where no source tells who is
-    live; `sizes` are bytes of one replica, None where no source has any. `inputs` are the files all this was read from.
-    `cordoned` are the log dirs of each broker that get nothing new, `*` for all of them (KIP-1066). `rates` are bytes/s
-    in and out, and `week` their hours, of a load profile. `disagreements` are where sources differ.
+    `moving` are those partitions; `racks` are the racks of the live brokers by id, None if no source says which brokers
+    are live; `sizes` are bytes of one replica, None if no source has any. `inputs` are the files that were read.
+    `cordoned` are each broker's log dirs that get no new replicas, `*` for all (KIP-1066). A load profile gives `rates`
+    (bytes/s in and out), `week` (their hours) and `at_end`. `disagreements` say how sources differ.
     """
 
     topics: Mapping[str, Topic]
@@ -90,19 +90,19 @@ class Now:
 
     @property
     def tells_configs(self) -> bool:
-        """True if any topic has configuration: then all that topics have of their own is known."""
+        """True if any topic has configuration: then the topics' own configuration is known completely."""
         return any(topic.config or topic.effective_config for topic in self.topics.values())
 
 
 def with_load(now: Now, path: Path) -> Now:
     """The cluster with the rates and the hours of the week of a load profile.
 
-    SetupError where it isn't of this cluster; PlannerError where it can't be read.
+    SetupError if the profile isn't of this cluster; PlannerError if it can't be read.
     """
     content = file_reading.read_bytes(path, file_reading.LOAD)
     rows, about = load_profile_file.decoded(content, path.as_posix())
     load, topics = cluster_load.cluster_load(rows, about), tuple(now.topics.values())
-    # The state has sizes apart from its topics: nothing here is compared with them.
+    # `sized` is False because the topics of a state have no sizes; `now.sizes` has them.
     if why := cluster_load.misfit(topics, load, sized=False):
         raise SetupError(f"--load: {path.as_posix()!r} {why}")
     found, week = load.partitions.items(), cluster_load.week_of_load(rows, about)
@@ -116,7 +116,7 @@ def with_load(now: Now, path: Path) -> Now:
 
 
 def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputRow, ...] = ()) -> Now:
-    """The sources as one state; ImportStateError where they hold no partition, or contradict themselves."""
+    """The sources merged into one state; ImportStateError if they hold no partition, or contradict themselves."""
     state = merge(parts, to_targets=True)
     return Now(
         topics={topic.name: topic for topic in state.assignment.topics},
@@ -143,7 +143,7 @@ _SHOWN, _LONGEST = 3, 60
 
 
 class Reconfigured(NamedTuple):
-    """A configuration key of a topic with its old and new value; None means not set, so that Kafka's default counts."""
+    """A configuration key of a topic with its old and new value; None means not set, so Kafka's default applies."""
 
     topic: str
     key: str
@@ -159,10 +159,10 @@ class Reconfigured(NamedTuple):
 class Since:
     """What changed since the plan was made, apart from the plan's own partitions.
 
-    `replicas` and `leaders` are partitions; `more` and `fewer` count partitions that came and went. `bytes_before` and
-    `bytes_now` are of one replica of each partition of the topics that are in both, None if either state has no sizes.
-    `unnamed` is True if the digest of the whole state differs although the short checksums found nothing. `configs`
-    are of all topics, those of the plan included.
+    `replicas` and `leaders` are partitions; `more` and `fewer` count partitions that were added and removed.
+    `bytes_before` and `bytes_now` sum one replica of each partition of the topics in both states, None if either has no
+    sizes. `unnamed` is True if the whole state's digest differs although the short checksums found no change. `configs`
+    are of all topics, including the plan's.
     """
 
     replicas: tuple[PartitionKey, ...] = ()
@@ -178,12 +178,12 @@ class Since:
 
     @property
     def partitions(self) -> int:
-        """How many partitions outside the plan changed, came or went."""
+        """How many partitions outside the plan were changed, added or removed."""
         return len(self.replicas) + len(self.leaders) + self.more + self.fewer
 
     @property
     def resized(self) -> bool:
-        """True if sizes are known in both states, and differ."""
+        """True if sizes are known in both states and differ."""
         return self.bytes_now is not None and self.bytes_before != self.bytes_now
 
     @property
@@ -192,7 +192,7 @@ class Since:
         return bool(self.partitions or self.unnamed or self.configs)
 
     def sentences(self) -> Iterator[str]:
-        """What changed, then what that means; one sentence if nothing did."""
+        """What changed, then what that means; one sentence if nothing changed."""
         replaced = self.partitions or self.unnamed
         if replaced:
             yield f"outside the plan {counted(self.partitions, 'partition')} changed since it was made: {self._kinds()}"
@@ -245,7 +245,7 @@ def since(plan: Plan, now: Now) -> Since:
     )
     if any(key for pair in unlike.values() for key in pair) or found.partitions or made:
         return found
-    # Where nothing at all was found to have changed, the digest over everything decides.
+    # If no change was found, the digest of the whole state decides.
     digest = cluster_sections.state_digest([now.topics[name] for name in sorted(now.topics)])
     return replace(found, unnamed=digest != plan.state.sha256)
 
@@ -263,7 +263,7 @@ def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
         known = before.keys() & today.keys()
         known |= row.config.keys() if now.tells_configs else set()
         known |= dict(topic.config).keys() if told_then else set()
-        # A plan that knows any configuration would know this key; where it doesn't, Kafka's default counts.
+        # A plan that knows any configuration would also know this key; if it doesn't, Kafka's default applied.
         known |= {MIN_INSYNC} if (told_then or inherited) and MIN_INSYNC in today else set()
         for key in sorted(known.difference(THROTTLE_CONFIGS)):
             if before.get(key) != today.get(key):

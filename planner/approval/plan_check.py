@@ -1,4 +1,4 @@
-"""Checks that what was approved is what would run: a plan's folder against its plan.json, the clock and the cluster.
+"""Checks that the approved plan is the one that would run: its folder against plan.json, the clock and the cluster.
 
 This module reads the files and the clock. `folder_check` and `staleness` decide what counts as changed, expired or
 stale.
@@ -44,7 +44,7 @@ class Refusal:
         return "\n".join(self.told())
 
     def told(self) -> Iterator[str]:
-        """Line by line."""
+        """The refusal, line by line."""
         yield f"{self.what}:" if self.lines else self.what
         yield from (f"  {line}" for line in first_lines(self.lines, LINES_SHOWN))
         yield from self.remedy.split("\n") if self.remedy else ()
@@ -65,7 +65,7 @@ class Checked(Generic[T]):
 
 
 def require_none(refusals: tuple[Refusal, ...]) -> None:
-    """StalePlanError with every refusal where there is one."""
+    """StalePlanError with every refusal, if there is one."""
     if refusals:
         raise StalePlanError(*(line for each in refusals for line in each.told()))
 
@@ -74,8 +74,8 @@ def require_none(refusals: tuple[Refusal, ...]) -> None:
 class Wanted:
     """What a check refuses besides changed files, and the time that it uses: the clock's if `now` is None.
 
-    It refuses any plan but `plan_id`; with `strict`, the operator's own files, which are only listed otherwise; with
-    `strict_state`, a cluster that changed outside the plan.
+    If `plan_id` is given, it refuses any other plan; with `strict`, the operator's own files, which are otherwise only
+    listed; with `strict_state`, a cluster that changed outside the plan.
     """
 
     plan_id: str | None = None
@@ -84,12 +84,12 @@ class Wanted:
     now: datetime | None = None
 
 
-# What a plan's folder holds, made from plan.json again: relative path → bytes.
+# Makes the files of a plan's folder from plan.json again: relative path → bytes.
 Render = Callable[[Plan], Mapping[str, bytes]]
 
 
 def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> Checked[Plan]:
-    """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster of `sources` if given."""
+    """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster if `sources` are given."""
     plan = plan_file.read(path)
     found = _held(path, plan, render(plan)) if path.is_dir() else None
     if wanted.strict_state and not sources.any:
@@ -103,9 +103,9 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
 def check_restart(
     path: Path, render: Callable[[RestartDocument], Mapping[str, bytes]], wanted: Wanted = Wanted()
 ) -> Checked[RestartDocument]:
-    """Checks a restart.json, or a restart's folder, against the files that it gives.
+    """Checks a restart.json; a restart's folder also against the files that restart.json gives.
 
-    The playbook itself compares the steps with the cluster, before anything restarts.
+    The playbook itself compares the steps with the cluster, before any broker restarts.
     """
     file, data = file_reading.read_made(path, plan_types.RESTART_FILE, "a restart")
     restart = codec.decode_restart(data, str(file))
@@ -114,7 +114,7 @@ def check_restart(
         refusals.append(Refusal(f"{path}: is restart {restart.restart_id}, approved was {wanted.plan_id}"))
     if path.is_dir():
         made = {name: digest(content) for name, content in render(restart).items()}
-        # Today's replica lists aren't in restart.json, only their digest.
+        # restart.json has only the digest of today's replica lists.
         made[f"{templated_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
         made[SUMS] = digest(folder_check.sums(made))
         found = folder_check.held(made, folder_check.entries(path))
@@ -152,7 +152,7 @@ def _refusals(
 
 
 def _own_files(path: Path, found: FolderCheck) -> Refusal:
-    """The refusal of files that --strict doesn't take."""
+    """The refusal of the operator's own files, for --strict."""
     return Refusal(
         f"{path}: contains files of your own, which can't be checked (--strict)",
         tuple(map(str, found.own)),
@@ -161,7 +161,7 @@ def _own_files(path: Path, found: FolderCheck) -> Refusal:
 
 
 def parse_now(text: str | None, option: str = "--now") -> datetime | None:
-    """The moment that an option gives, None without the option; SetupError for anything else."""
+    """The moment that an option gives, None without the option; SetupError if the text isn't a moment."""
     try:
         return None if text is None else amounts.parse_moment(text)
     except ValueError:
@@ -172,26 +172,26 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def parse_plan_id(text: str | None) -> str | None:
-    """The plan id that an option gives, None without the option; SetupError for part of one, which can be forged."""
+    """The plan id that an option gives, None without the option; SetupError for a partial id, which can be forged."""
     if text is not None and not _DIGEST.fullmatch(text):
         raise SetupError(f"--plan-id is {text[:80]!r}; allowed: all 64 characters of a plan_id, as plan.json has it")
     return text
 
 
 def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> Refusal:
-    """The refusal of a folder that isn't as `name` (such as `plan 1a2b`) was made, or that another planner made."""
+    """The refusal of a folder that was changed, or made by another planner; `name` is like `plan 1a2b`."""
     kind = name.split(maxsplit=1)[0]
     maker = {"plan": "planner render", "restart": "planner restart"}[kind]
     mend = f"{maker} writes the files of a {kind}.json again; another version of the planner may write other files"
     if made_by != __version__:
-        # What can be said without rendering: which files aren't as the folder's own digests say.
+        # This planner can't render the files, so it compares them only with the folder's own digests.
         return Refusal(
             f"{path}: was made by planner {made_by}; this is planner {__version__}, which makes other files from "
             f"a {kind}.json, so it can't tell whether these were changed",
             tuple(map(str, folder_check.held_to_its_list(path).differences)),
             f"check with planner {made_by}, or write the files again with this one ({maker}) and review them",
         )
-    # What libraries write that need not write the same in another version.
+    # Libraries write these files, and another version of a library may write other bytes.
     drawn = ("report.html", candidates_file.FILE, SUMS)
     only_drawn = all(
         each.what != folder_check.MISSING and (each.path in drawn or each.path.startswith("plots/"))
@@ -209,12 +209,12 @@ _DRAWN = (
 
 
 def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
-    """Compares a plan's folder with all files that its plan.json gives: rendered again, or known by their digest."""
+    """Compares a plan's folder with the files that its plan.json gives, rendered again or known by their digest."""
     now, listed_sums = folder_check.entries(folder), folder_check.listed_in(folder)
     made = {path: digest(content) for path, content in rendered.items()}
     sums = dict(made)
     for path, sha256 in bound_by_digest(folder, plan, now).items():
-        # A folder that was rendered from a plan.json alone has neither, and doesn't list them.
+        # A folder that was rendered from a plan.json alone has none of these files, and doesn't list them.
         if path in now or path in listed_sums:
             made[path] = sha256
             sums[path] = listed_sums.get(path, sha256) if path == candidates_file.FILE else sha256
@@ -227,7 +227,7 @@ def bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) ->
     found = {} if plan.bound.sha256 is None else {bound_json.FILE: plan.bound.sha256}
     rows, entry = plan.candidates.rows_sha256, now.get(candidates_file.FILE)
     if rows is not None:
-        found[candidates_file.FILE] = ""  # no file's digest
+        found[candidates_file.FILE] = ""  # matches no file
         if entry is not None and entry.kind == "file":
             content = (folder / candidates_file.FILE).read_bytes()
             if candidates_file.is_of(content, sweep_result.most_rows(plan.candidates.by_strategy), rows):
@@ -239,7 +239,7 @@ FORMAT_VERSION = "1.0"
 
 
 def document(checked: Checked[Plan] | Checked[RestartDocument]) -> dict[str, object]:
-    """The whole check as JSON values, also of a refused plan; `state` is null if no state was given."""
+    """The whole check as JSON values, even of a refused plan; `state` is null if no state was given."""
     held, step, until, state = checked.held or FolderCheck(), "", None, None
     made = checked.made
     if isinstance(made, RestartDocument):

@@ -1,6 +1,6 @@
-"""What changed between two plans, such as those of two pushes to one pull request; plain data, and lines for people.
+"""Compares two plans, for example of two pushes to one pull request: as plain data, and as lines for people.
 
-The document is in the shape of `schemas/plan-diff.schema.json`. Lists are bounded, and what was left out is counted.
+The document has the shape of `schemas/plan-diff.schema.json`. Lists are bounded, and entries left out are counted.
 """
 
 import json
@@ -63,12 +63,12 @@ def _head(plan: Plan) -> PlanJson:
 
 
 def _figures(old: Plan, new: Plan) -> Iterator[PlanJson]:
-    """The figures and terms of the plans, each with both values; None if a plan doesn't have it."""
+    """The figures and terms of both plans, each with both values; None if a plan doesn't have one."""
     for name, unit, value in _FIGURES:
         yield _figure(name, unit, [(plan, value(plan)) for plan in (old, new)])
     before, after = old.terms_by_name, new.terms_by_name
     for name in [name for name in dict.fromkeys(chain(before, after)) if name not in _NAMED]:
-        # One that is measured otherwise in each plan can't be compared: a row for each unit.
+        # A term with another unit in each plan can't be compared, so there is a row for each unit.
         for unit in dict.fromkeys(terms[name].unit for terms in (before, after) if name in terms):
             values = [
                 (plan, terms[name].plan if name in terms and terms[name].unit == unit else None)
@@ -78,7 +78,7 @@ def _figures(old: Plan, new: Plan) -> Iterator[PlanJson]:
 
 
 def _figure(name: str, unit: str, values: Sequence[tuple[Plan, float | None]]) -> PlanJson:
-    """A figure of both plans; None if it is bytes, or follows from them, and the plan knows no sizes."""
+    """A figure of both plans; a plan without sizes has None for figures in bytes, and those computed from bytes."""
     of_sizes = unit == "bytes" or name in ("time_at_throttle", "peak_disk", "gap")
     before, after = (value if plan.cluster.sizes_known or not of_sizes else None for plan, value in values)
     return {"name": name, "unit": unit, "before": before, "after": after}
@@ -105,13 +105,13 @@ _KEYS = {"gates": "key", "inputs": "path", "changes": "key", "brokers": "broker"
 
 
 def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
-    """What is compared entry by entry, as JSON values: each part of the plan, by what its entries are found by."""
+    """The parts of the plan that are compared entry by entry, as JSON values; each part maps keys to entries."""
     wanted = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
     changes = {key: value for key, value in to_builtins(plan.changes).items() if value}
     of_spec = to_builtins(plan.spec)
     rules = {key: of_spec[key] for key in _OF_SPEC if of_spec.get(key)}
     for rule in rules.get("apart", ()):
-        # What is known of other sides isn't asked for.
+        # `proven` is a result, not part of what is asked for.
         del rule["proven"]
     rules["balance.at"] = "busiest hours" if plan.hours and plan.hours.planned else "mean"
     rules["resilience.survive"], rules["sweep.aims"] = plan.spec.survive, list(plan.spec.aims)
@@ -132,7 +132,7 @@ _OF_SPEC = ("topics", "racks_as_today", "placement", "leader_racks", "apart", "t
 
 
 def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[PlanJson]:
-    """Entries that differ, or that only one of both has; the value is None in the other."""
+    """Entries that differ or that only one side has; the other side's value is None."""
     return [
         {key: each, "before": old.get(each), "after": new.get(each)}
         for each in dict.fromkeys(chain(old, new))
@@ -186,7 +186,7 @@ def _side(row: PartitionRow | None, batches: Mapping[tuple[str, int], list[int]]
 
 
 def verdict(difference: PlanJson) -> str:
-    """One sentence: whether anything differs, and the figures that people ask for first."""
+    """One sentence: whether the plans differ, and the figures that people look for first."""
     old, new = (plan["plan_id"][:12] for plan in difference["plans"])
     if difference["equal"]:
         return f"Plan {old} in both: nothing differs."
@@ -199,7 +199,7 @@ def verdict(difference: PlanJson) -> str:
 
 
 def first_steps(difference: PlanJson) -> list[str]:
-    """For each plan that is only a first step: that it is, and what is left; once if both are the same plan."""
+    """A sentence for each plan that is only a first step, with what is left; one if both are the same plan."""
     plans = list(zip(("before", "after"), difference["plans"], strict=True))[1 if difference["equal"] else 0 :]
     told = [(which, plan) for which, plan in plans if plan["first_step"]]
     return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in told]
@@ -213,14 +213,14 @@ def figure_rows(difference: PlanJson) -> list[tuple[str, str, str, str]]:
         if old != new:
             exact = _EXACT_UNITS.get("%" if unit.startswith("%") else unit, "")
             shown = _unlike(_amount(old, row), _amount(new, row), old, new, exact)
-            # The others stand in the amount itself.
+            # Units of `_EXACT_UNITS` are already in the amount.
             column = "" if unit in _EXACT_UNITS else unit.removeprefix("%").strip()
             rows.append((term_name(row["name"]), *shown, column))
     return rows
 
 
 def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
-    """Everything else that differs: a heading, how many differ, and the first lines of them; empty ones left out."""
+    """All other differences: a heading, how many entries differ, and the first lines; empty sections are left out."""
     partitions = difference["partitions"]
     old, new = difference["plans"]
     heads = ((key, old[key], new[key]) for key in ("cluster", "valid_until", "resumes", "adopted"))
@@ -262,7 +262,7 @@ _KINDS = {
 def _wished(row: PlanJson) -> str:
     old, new = row["before"], row["after"]
     if isinstance(old, dict) and isinstance(new, dict):
-        # Of a mapping only the entries that differ.
+        # Shows only the entries of a mapping that differ.
         keys = [key for key in dict.fromkeys(chain(old, new)) if old.get(key) != new.get(key)]
         old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
     return f"{row['key']}: {_value(old)} → {_value(new)}"
@@ -357,7 +357,7 @@ _EXACT_UNITS = {"bytes": " B", "bytes/s": " B/s", "%": " %", "s": " s"}
 
 
 def _unlike(before: str, after: str, old: float | None, new: float | None, unit: str) -> tuple[str, str]:
-    """Two amounts as texts; the exact values with their unit if rounding makes different amounts look the same."""
+    """Two amounts as texts; exact values with their unit if rounding makes different amounts look the same."""
     if before != after or old is None or new is None:
         return before, after
     exact = [f"{each:,.6g}" if isinstance(each, float) else f"{each:,}" for each in (old, new)]

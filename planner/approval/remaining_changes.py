@@ -1,4 +1,4 @@
-"""What is left of an approved plan on the cluster as it is now, partition by partition, and the spec of that rest."""
+"""Finds what is left of an approved plan on the cluster as it is now, by partition, and makes the spec of that rest."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -41,10 +41,10 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left: `changes`, sorted by topic and partition, and `made`, the lists of the partitions still to be made.
+    """What is left: `changes`, sorted by topic and partition, and `made`, the replica lists of partitions to create.
 
-    `targets` are the lists of every partition of the plan that exists, those that are there already among them.
-    `there` counts the partitions that need nothing more; `notes` are for the operator.
+    `targets` are the target lists of the plan's partitions that exist, even if they are reached already; without
+    `dropped` ones. `there` counts the partitions that need no further change; `notes` are for the operator.
     """
 
     changes: tuple[cluster.PartitionChange, ...]
@@ -56,9 +56,9 @@ class Rest:
 
 
 def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
-    """The rest of a plan. StalePlanError, with all of them, for partitions that somebody else has moved.
+    """The rest of a plan. With `leave_moved`, partitions that others moved or created stay and count as dropped.
 
-    With `leave_moved` those stay where they are and count as dropped.
+    StalePlanError for missing state; or with all partitions that others reassign now, have moved, or have created.
     """
     held = PlanOnCluster(plan, now)
     _require_known(held)
@@ -112,7 +112,7 @@ def _require_known(held: PlanOnCluster) -> None:
 
 
 def _strangers(held: PlanOnCluster) -> Iterator[tuple[cluster.PartitionKey, str]]:
-    """The partitions whose brokers are those of no step of the plan; the right brokers in any order are fine."""
+    """The partitions that aren't on the brokers of any step of the plan; the order of the brokers doesn't matter."""
     for key, standing in held.standings.items():
         found = held.partition(key)
         if standing is Standing.ELSEWHERE and found is not None:
@@ -121,7 +121,7 @@ def _strangers(held: PlanOnCluster) -> Iterator[tuple[cluster.PartitionKey, str]
 
 
 def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
-    """What is left to do for one partition, which exists."""
+    """What is left to do for one existing partition."""
     found = held.partition(row.key)
     assert found is not None
     before, after = _log_dirs(held, row, found)
@@ -142,7 +142,7 @@ def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
 def _log_dirs(
     held: PlanOnCluster, row: PartitionRow, found: cluster.Partition
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Log dirs before and after: `any` where a replica is in its planned one already; empty if none are planned."""
+    """Log dirs before and after: `any` if a replica is already in its planned log dir; empty if none are planned."""
     if row.log_dirs is None:
         return (), ()
     lies = {broker: path for broker in found.replicas if (path := held.lying.get((*row.key, broker)))}
@@ -156,7 +156,7 @@ def _log_dirs(
 def _unmade(
     held: PlanOnCluster, strangers: Sequence[str]
 ) -> tuple[dict[cluster.PartitionKey, tuple[int, ...]], list[DroppedRow]]:
-    """The lists of the new partitions that are still to be made, and the topics that get none any more."""
+    """The replica lists of new partitions that are still to be created, and the topics that no longer get any."""
     made: dict[cluster.PartitionKey, tuple[int, ...]] = {}
     dropped: list[DroppedRow] = []
     for name, new in held.made.items():
@@ -199,7 +199,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         balance=balance_of(plan.balance.wanted),
         resilience=plan.spec.survive,
         sweep=Sweep(aims=plan.spec.aims),
-        # What is left has no bound of its own, so no gap to it.
+        # The rest has no separate bound, so `limits.gap` doesn't apply.
         limits=structs.replace(plan.spec.limits, gap_ppm=None),
         execution=Execution(
             throttle_bytes_per_sec=plan.execution.throttle_bytes_per_sec,
@@ -214,12 +214,12 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
 
 
 def balance_of(windows: BalanceWindows) -> Balance:
-    """The balance that these windows of a plan are."""
+    """The balance with the windows of a plan."""
     return Balance(**{name: Tolerance.parse(text) for name, text in asdict(windows).items()})
 
 
 def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
-    """The spec with the hours of the week, and what the plan knows of growth, of consumers and of prices."""
+    """The spec with the hours of the week, and the plan's growth, consumers and prices."""
     months, stated = plan.hours.months if plan.hours else (), plan.spec.traffic
     traffic = RackTraffic()
     if stated is not None:
@@ -238,9 +238,9 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
 
 
 def _rates(plan: Plan, now: Now, rest: Rest, topics: Sequence[cluster.Topic]) -> Iterator[StatedRateRow]:
-    """What the YAML states; and what was expected of partitions that are made by now, unless a load profile knows.
+    """The YAML's rates, and the expected rates of partitions created since, unless a load profile has theirs.
 
-    What it states of a whole topic was dealt to the partitions that the topic had then, and none of it to new ones.
+    The rate of a whole topic was divided among the partitions that the topic had then; new ones got no part of it.
     """
     yield from (given := plan.spec.rates or ())
     stated, left, found = _stated(plan), {topic for topic, _ in rest.made}, {topic.name: topic for topic in topics}
@@ -261,14 +261,14 @@ def _rates(plan: Plan, now: Now, rest: Rest, topics: Sequence[cluster.Topic]) ->
 
 
 def _stated(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
-    """By topic, what was asked for of topics to be made and of those with more partitions."""
+    """By topic, the changes asked for: topics to create, and topics that get more partitions."""
     return {each.name: each for each in plan.changes.create_topics} | {
         each.topic: each for each in plan.changes.add_partitions
     }
 
 
 def _topics(plan: Plan, now: Now) -> Iterator[cluster.Topic]:
-    """Today's topics with their sizes; with the configuration that the plan has if the state has none."""
+    """Today's topics with their sizes and rates; with the plan's configuration if the state has none."""
     rows, sizes, rates = {row.name: row for row in plan.topics}, now.sizes or {}, now.rates
     for name in sorted(now.topics):
         topic, row = now.topics[name], rows.get(name)
@@ -286,9 +286,9 @@ def _topics(plan: Plan, now: Now) -> Iterator[cluster.Topic]:
 
 
 def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[cluster.Broker, ...]:
-    """Today's brokers: those that stay, and any other that holds replicas.
+    """Today's brokers: those that stay, and all others that hold replicas.
 
-    The racks are those before `set_racks`, unless the state says that a broker is in another by now.
+    The racks are those before `set_racks`, unless the state says that a broker is in another rack now.
     """
     racks = {row.id: row.rack for row in plan.brokers}
     for broker, rack in (plan.spec.racks_before or {}).items():
@@ -307,7 +307,7 @@ def _broker(row: BrokerRow) -> cluster.Broker:
 def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
     """The changes asked for, without those that are done.
 
-    An added broker that holds replicas by now is no longer new; one that leaves and holds nothing is no longer there.
+    An added broker that already holds replicas isn't new any more; a leaving broker that holds none isn't listed.
     """
     asked, known = plan.changes, {row.id for row in plan.brokers}
     resizes = any(len(change.before) != len(change.after) for change in rest.changes)

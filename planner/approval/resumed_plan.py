@@ -1,9 +1,9 @@
-"""The rest of an approved plan, from the cluster as an interrupted run left it: the same target, nothing new.
+"""Plans the rest of an approved plan, from the cluster as an interrupted run left it, with the same target.
 
-Partitions that have reached the target need nothing more. Those that no longer exist are dropped and listed. Those that
-somebody else has moved are refused, or left where they are and listed. The rest gets new batches, and every gate of the
-approved plan is checked again with today's sizes. The result is a plan like any other, to be reviewed before it runs;
-its rollback leads back to the state that it was made from.
+Partitions that have reached the target need no change. Partitions that no longer exist are dropped and listed.
+Partitions that others have moved are refused, or stay where they are and are listed. The rest gets new batches, and
+every limit of the approved plan is checked again with today's sizes. The result is a plan like any other, to be
+reviewed before it runs; its rollback restores the state that it was made from.
 """
 
 from collections.abc import Mapping
@@ -43,16 +43,16 @@ _MISSED_SINCE = "the approved plan met it; partitions were dropped, or sizes or 
 
 
 def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
-    """The plan of what is left of an approved plan; where nothing is, one that has nothing to do.
+    """The plan of what is left of an approved plan; if nothing is left, a plan with nothing to do.
 
-    `captured_at` is when the state was captured; a plan that expires needs it. StalePlanError where the cluster isn't
-    on the plan's way (with `leave_moved`, partitions elsewhere stay there), UnsafePlanError where a gate is crossed.
+    `captured_at` is when the state was captured; a plan that expires needs it. StalePlanError if partitions are on
+    none of the plan's lists (with `leave_moved` they stay there), UnsafePlanError if a limit is exceeded.
     """
     _require_given(approved, now, captured_at)
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
     problem, asked, assignment = _placed(approved, spec, rest)
-    # The independent check of the plan's own partitions, on the brokers that it knows.
+    # The independent check allows only the brokers that the approved plan knows.
     known = [broker.id for broker in approved.brokers if broker.role != "removed"]
     violations = independent_check.check(replace(problem, targets=np.isin(problem.broker_ids, known)), assignment)
     if violations:
@@ -61,17 +61,17 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     rest = replace(rest, changes=with_down(rest.changes, problem))
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
     left = waiting.partitions if waiting else 0
-    # Those that wait for another factor count themselves.
+    # `left_to_change` already counts partitions that wait for another replication factor.
     more = max(0, left - terms.left_to_change(asked, assignment))
     row = evaluate.row_of_given(STRATEGY, problem, assignment, problem.balance, NO_SCENARIOS)
-    # As if it were the only candidate; each copy that is left is needed.
+    # The rest is the only candidate, and each copy that is left is needed.
     row |= {"candidate": 0, "least_bytes": row["bytes_moved"]}
     bound = _bound(approved, row)
     made_of = build.outcome(spec, problem, assignment, rest.changes, costs)
     made = Plan(
         **build.asked(spec),
         resumes=ResumesSection(plan_id=approved.plan_id, partitions_there=rest.there, dropped=rest.dropped),
-        # What the approved plan leaves for later steps, this one leaves too.
+        # This plan leaves the same changes for later steps as the approved plan.
         complete=waiting is None,
         unfinished=waiting,
         **made_of,
@@ -90,9 +90,9 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
 
 
 def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, IntArray]:
-    """The problem of the rest, with replication factors and movable partitions fixed to the approved target; the same,
-    where partitions that wait for a later step have the factors asked for, which count for the brokers' shares; and
-    that target as an assignment (P, W).
+    """The problem of the rest, with replication factors and movable partitions fixed to the approved target; the same
+    problem with the factors asked for of partitions that wait for a later step, because these factors count for the
+    brokers' shares; and the approved target as an assignment (P, W).
     """
     problem = build_problem.build(without_cordons(spec))
     rows = problem.row_of
@@ -101,11 +101,11 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, I
     planned, forced = np.zeros((2, problem.rows), dtype=bool)
     for key, replicas in wanted.items():
         factors[rows[key]], planned[rows[key]] = len(replicas), True
-    # A change doesn't let these stay as they are. The approved plan left the others on their brokers whatever their
-    # racks, so that no rack rule may be held against them now.
+    # Only partitions that change are forced. The approved plan left the others on their brokers, whatever their racks,
+    # so they must not count as breaking the rack rule now.
     moved = [each.key for each in rest.changes if set(each.before) != set(each.after)]
     forced[[rows[key] for key in (*rest.made, *moved)]] = True
-    # Orders and leaders are the approved target's, those that `rebalance: none` and `racks` leave to a change as well.
+    # With `rebalance: none` and `racks`, the target may also reorder lists and change leaders because of other changes.
     if problem.forced_only:
         problem = replace(problem, rebalance="leaders")
     if approved.unfinished is not None and problem.together is not None:
@@ -116,9 +116,9 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, I
 
 
 def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceSection:
-    """The approved plan's windows, and those of them that its target misses on the cluster as it is now.
+    """The approved plan's windows, and which of them its target misses on the cluster as it is now.
 
-    Traffic stays as it was judged where the state has no rates, or the plan was made for hours.
+    The rows on traffic stay as in the approved plan if the state has no rates, or if the plan was made for hours.
     """
     was = approved.balance
     stays = ["log_dirs"]
@@ -140,7 +140,7 @@ def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceS
 
 
 def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
-    """The bound of a given target: each copy that is left is needed."""
+    """The bound for the approved target: each copy that is left is needed."""
     return BoundSection(
         bytes_moved=row["bytes_moved"],
         least_bytes_moved=row["bytes_moved"],
@@ -153,7 +153,7 @@ def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
 
 
 def _require_given(approved: Plan, now: Now, captured_at: str | None) -> None:
-    """StalePlanError for an expiry (valid_for) that nothing dates, or limits on hours without a load profile."""
+    """StalePlanError for an expiry (valid_for) without a capture time, or limits on hours without a load profile."""
     if approved.validity is not None and approved.validity.valid_for_seconds is not None and captured_at is None:
         raise StalePlanError(
             "the plan expires (valid_for), so the time of the new capture is needed; "
@@ -167,7 +167,7 @@ def _require_given(approved: Plan, now: Now, captured_at: str | None) -> None:
 
 
 def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
-    """The sections that compare, of the rest with doing nothing."""
+    """The sections that compare the rest with doing nothing."""
     short = approved.plan_id[:12]
     nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
     return {
@@ -182,7 +182,7 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
 def _warnings(
     approved: Plan, spec: Spec, problem: Problem, assignment: IntArray, rest: Rest, costs: Costs
 ) -> list[str]:
-    """What the plan finishes and drops, then the warnings of any plan."""
+    """Which plan is resumed and what is dropped, then the warnings that any plan has."""
     there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} in place already"
     dropped = [
         f"{row.topic if row.partition is None else partition_name(row.topic, row.partition)} is dropped: {row.why}"

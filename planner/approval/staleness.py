@@ -1,8 +1,8 @@
-"""Has a plan expired, and does it still fit the cluster as it is now?
+"""Decides whether a plan has expired, and whether it still fits the cluster as it is now.
 
-It fits if every partition of the plan has the replicas that the plan was made from, or those of one of the plan's own
-steps. The Ansible role checks the same lists (`ansible_vars.states`) before it starts (`precheck.yml`). Changes to what
-the plan doesn't touch are reported, but refuse nothing.
+Each partition of the plan must have the replicas that the plan was made from, or those of one of the plan's steps. The
+Ansible role checks the same lists (`ansible_vars.states`) before it starts (`precheck.yml`). Differences outside the
+plan are only reported, unless they keep the role from starting or would leave replicas on brokers that leave.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from planner.plan.document.plan_types import Plan
 
 
 class Standing(Enum):
-    """Where a partition of a plan is: on a replica list of one of its steps, on one in another order, or elsewhere."""
+    """Where a partition of a plan is: on the replica list of a step, on such a list in another order, or elsewhere."""
 
     FOUND = "as the plan found {them}"
     UNDER_WAY = "on {their} way"
@@ -36,7 +36,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that changed since the plan was made; if it `refuses`, the plan must not be carried out."""
+    """One difference between the plan and the cluster; if it `refuses`, the plan must not be carried out."""
 
     kind: str
     subject: str
@@ -61,16 +61,16 @@ class Fit:
 
     @property
     def stale(self) -> tuple[Difference, ...]:
-        """The differences that refuse the plan."""
+        """The differences because of which the plan is refused."""
         return tuple(each for each in self.differences if each.refuses)
 
     @property
     def told(self) -> tuple[Difference, ...]:
-        """The others."""
+        """The differences that are only reported."""
         return tuple(each for each in self.differences if not each.refuses)
 
     def progress(self) -> str:
-        """How many partitions of the plan are where, in a phrase."""
+        """A phrase: how many partitions of the plan are in which standing."""
         counts = Counter(self.standings.values())
         one, more = {"them": "it", "their": "its"}, {"them": "them", "their": "their"}
         told = {each: each.value.format_map(one if counts[each] == 1 else more) for each in Standing if counts[each]}
@@ -94,7 +94,7 @@ def fit(plan: Plan, now: Now) -> Fit:
 
 @dataclass(frozen=True)
 class PlanOnCluster:
-    """A plan beside the cluster as it is now."""
+    """A plan and the cluster as it is now."""
 
     plan: Plan
     now: Now
@@ -106,7 +106,7 @@ class PlanOnCluster:
 
     @cached_property
     def states(self) -> dict[PartitionKey, list[tuple[int, ...]]]:
-        """The replica lists that each of them passes through; a single one where only a leader is elected."""
+        """The replica lists that each partition passes through; a single one if its list doesn't change."""
         passed = ansible_vars.states(self.plan)
         return {key: passed.get(key, [row.replicas]) for key, row in self.rows.items()}
 
@@ -117,18 +117,18 @@ class PlanOnCluster:
 
     @cached_property
     def leaving(self) -> frozenset[int]:
-        """Brokers that the plan empties."""
+        """Brokers that the plan removes; a first step may not empty them yet."""
         return frozenset(ansible_vars.leaving(self.plan)["apply"])
 
     @cached_property
     def lying(self) -> dict[tuple[str, int, int], str]:
-        """The log dir of each replica, by topic, partition and broker, where that is known."""
+        """The log dir of each replica, by topic, partition and broker, if known; without replicas that are moving."""
         known = self.now.log_dirs.replicas
         return {(each.topic, each.partition, each.broker): each.path for each in known if not each.moving}
 
     @cached_property
     def standings(self) -> dict[PartitionKey, Standing]:
-        """Where each of the plan's partitions is."""
+        """The standing of each of the plan's partitions."""
         return {key: self._standing(key) for key in self.rows}
 
     @property
@@ -137,14 +137,14 @@ class PlanOnCluster:
         return sum(self.own(key) for key in self.now.moving)
 
     def partition(self, key: PartitionKey) -> Partition | None:
-        """A partition as it is now; None where there is none, or its topic is about to be deleted."""
+        """A partition as it is now; None if it doesn't exist, or if its topic is about to be deleted."""
         topic = self.now.topics.get(key[0])
         if topic is None or topic.deleting or key[1] >= len(topic.partitions):
             return None
         return topic.partitions[key[1]]
 
     def own(self, key: PartitionKey) -> bool:
-        """True if a partition has, or is being reassigned to, the brokers of one of the plan's own steps."""
+        """True if a partition is on, or is being reassigned to, the brokers of one of the plan's steps."""
         found, states = self.partition(key), self.states.get(key, [])
         return found is not None and any(set(found.replicas) == set(replicas) for replicas in states)
 
@@ -171,7 +171,7 @@ def path_of(states: Iterable[tuple[int, ...]]) -> str:
 
 
 def broker_differences(held: PlanOnCluster) -> Iterator[Difference]:
-    """Brokers of the plan that lack a log dir, aren't live or are in another rack, and those that it doesn't know."""
+    """Brokers of the plan that lack a log dir, aren't live or are in another rack, and brokers unknown to the plan."""
     usable = {broker: {each.path for each in dirs if each.error is None} for broker, dirs in held.now.log_dirs.brokers}
     for broker, paths in ansible_vars.log_dirs(held.plan).get("apply", {}).items():
         for path in sorted(set(paths) - usable.get(broker, set(paths))):
@@ -191,7 +191,7 @@ def broker_differences(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
-    """Partitions that others reassign; those of the plan that are elsewhere, or untouched and led by another broker."""
+    """Partitions that others reassign; the plan's that are elsewhere, reordered, or unmoved with another leader."""
     for key in sorted(held.now.moving):
         if not held.own(key):
             to = f" to {replica_list(found.replicas)}" if (found := held.partition(key)) else ""
@@ -212,7 +212,7 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _made(held: PlanOnCluster) -> Iterator[Difference]:
-    """Topics that get new partitions, if they are neither as they were nor as planned."""
+    """Topics to get new partitions, if they are neither as before the plan nor as planned."""
     for name, new in held.made.items():
         topic = held.now.topics.get(name)
         if standing_of_new(new, topic) is None:
@@ -223,7 +223,7 @@ def _made(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def standing_of_new(new: NewPartitionsRow, topic: Topic | None) -> Standing | None:
-    """FOUND if a topic's new partitions are still to be made, THERE if they are as planned, else None."""
+    """FOUND if a topic's new partitions are still to be created, THERE if they are as planned, else None."""
     there = topic.partitions if topic else ()
     if len(there) == new.partitions_before:
         return Standing.FOUND
@@ -251,10 +251,10 @@ def _topics(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
-    """A topic with fewer partitions, so made anew, or with more, harmless unless the plan changes the whole topic."""
+    """A topic with fewer partitions, so created anew, or with more: harmless if the plan doesn't change all of it."""
     count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
     behind = _left_behind(held, found, before)
-    # A plan that leaves a topic's partitions with different factors doesn't mean the whole topic.
+    # If a plan leaves a topic with different replication factors, it doesn't change the whole topic.
     resized = factor is not None and set(topic.replication_factor_before) != {factor}
     kept = f"; those keep another replication factor than {factor}" if resized and count > before else ""
     message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{behind or kept}"
@@ -262,14 +262,14 @@ def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
 
 
 def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
-    """A phrase on the partitions from `first` on that lie on brokers which the plan empties; empty if none do."""
+    """A phrase on the partitions from `first` on that are on brokers that the plan removes; empty if none are."""
     on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
     named = ", ".join(f"broker {each}" for each in sorted(on))
     return f"; it has replicas on {named}, which the plan empties" if on else ""
 
 
 def _behind(held: PlanOnCluster) -> Iterator[Difference]:
-    """Partitions with replicas out of sync, as the role checks; brokers that leave may be behind for good."""
+    """Partitions with replicas out of sync, as the role checks; replicas on brokers that leave may be out of sync."""
     for topic in held.now.topics.values():
         for each in topic.partitions:
             if each.isr is None or len(each.isr) == len(each.replicas):
@@ -281,7 +281,7 @@ def _behind(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _kept(held: PlanOnCluster) -> Iterator[Difference]:
-    """Brokers with more or fewer replicas that the plan doesn't touch; only if the topics are the same as before."""
+    """Brokers whose number of replicas outside the plan changed; nothing if topics or partition counts changed."""
     counts = {topic.name: topic.partitions for topic in held.plan.topics if topic.name not in held.made}
     topics = held.now.topics
     if any(name not in topics or len(topics[name].partitions) != count for name, count in counts.items()):
@@ -300,7 +300,7 @@ def _kept(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def expired(plan: Plan, now: datetime) -> str | None:
-    """That the plan isn't valid any more at this moment; None where it is, or always."""
+    """Says that the plan has expired at this moment; None if it hasn't, or never expires."""
     moment = amounts.moment_text(now)
     if plan.valid_until is None or moment < plan.valid_until:
         return None

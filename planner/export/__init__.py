@@ -1,5 +1,5 @@
-"""From a plan to the files that others read: Kafka's JSON, the Ansible folder, Terraform; and the folder itself.
+"""Writes the files of a plan that other tools read (Kafka's JSON, the Ansible folder, Terraform), and its folder.
 
-Comes in: a plan document. Goes out: bytes by relative path, the same each time; a folder is written all or nothing.
+Input: a plan document. Output: bytes by relative path, the same each time; a folder is written all or nothing.
 Imports `plan`.
 """

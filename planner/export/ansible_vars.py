@@ -15,7 +15,7 @@ from planner.plan.document.plan_types import Plan
 
 
 class Directions(NamedTuple):
-    """Partitions for carrying a plan out (`apply`), and those for going back (`rollback`)."""
+    """The partitions of apply.yml (`apply`), and those of rollback.yml (`rollback`)."""
 
     apply: list[TopicPartition]
     rollback: list[TopicPartition]
@@ -26,7 +26,7 @@ class Directions(NamedTuple):
 
 
 def batch_names(plan: Plan) -> list[str]:
-    """`01`, `02` …: as wide as the last one needs, so that sorting by name is the order of execution."""
+    """`01`, `02` …: as wide as the last number, so that the order of names is the order of execution."""
     width = max(2, len(str(len(plan.batches))))
     return [f"{batch.number:0{width}}" for batch in plan.batches]
 
@@ -39,7 +39,7 @@ def moves(steps: Iterable[StepRow]) -> list[StepRow]:
 def elections(plan: Plan) -> Directions:
     """The partitions whose preferred leader is elected.
 
-    The rollback restores a leader this way only if the preferred one led; for the others see `unpreferred`.
+    The rollback restores a leader this way only if the preferred leader led; `unpreferred` has the other partitions.
     """
     elected = [row for row in plan.partitions if row.elects]
     return Directions([*elected], [row for row in elected if row.leader_before == row.replicas_before[0]])
@@ -52,7 +52,7 @@ def batch_elections(plan: Plan) -> list[Directions]:
 
 
 def unpreferred(plan: Plan) -> list[PartitionRow]:
-    """Partitions whose leader today isn't the preferred one, but for those where only log dirs change."""
+    """Partitions with a leader today that isn't the preferred one, except those whose log dirs alone change."""
     return [
         row
         for row in plan.partitions
@@ -61,7 +61,7 @@ def unpreferred(plan: Plan) -> list[PartitionRow]:
 
 
 def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
-    """The leaders after each direction's elections, by batch, and those of `unpreferred`: `topic partition leader`."""
+    """`topic partition leader` after each direction's elections, by batch; and for `unpreferred` partitions."""
     before = {row.key: row.leader_before for row in plan.partitions}
     preferred = {row.key: row.replicas[0] for row in plan.partitions}
     named = list(zip(batch_names(plan), batch_elections(plan), strict=True))
@@ -77,7 +77,7 @@ def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
 
 
 def states(plan: Plan) -> dict[PartitionKey, list[tuple[int, ...]]]:
-    """By topic and partition, every replica list that it passes through, from today's to the planned one."""
+    """By topic and partition, every replica list that the partition passes through, from today's to the planned one."""
     passed = {row.key: [row.replicas_before] for row in plan.partitions}
     for batch in plan.batches:
         for step in moves(batch.partitions):
@@ -86,7 +86,7 @@ def states(plan: Plan) -> dict[PartitionKey, list[tuple[int, ...]]]:
 
 
 def leaderless(plan: Plan) -> dict[str, list[str]]:
-    """By batch name, the partitions of each batch that holds partitions without a leader."""
+    """By batch name, the partitions of each batch for partitions without a leader."""
     return {
         name: sorted({row.name for row in (*moves(batch.partitions), *batch.elect)})
         for name, batch in zip(batch_names(plan), plan.batches, strict=True)
@@ -95,7 +95,7 @@ def leaderless(plan: Plan) -> dict[str, list[str]]:
 
 
 def values(plan: Plan) -> dict[str, object]:
-    """The variables of the role's templates. No topic is named: the role knows only files, counts and digests."""
+    """The variables of the role's templates. They name no topic: the role knows only files, counts and digests."""
     return {
         "plan_id": plan.plan_id,
         "valid_until": plan.valid_until or "",
@@ -127,12 +127,12 @@ def staying(plan: Plan) -> dict[str, list[int]]:
 
 
 def leaving(plan: Plan) -> dict[str, list[int]]:
-    """The brokers that hold none after each direction; they may be dead by then."""
+    """The brokers that each direction takes out of the cluster; they may be down by then."""
     return {way: [broker.id for broker in plan.brokers if broker.role == role] for way, role in _LEAVES.items()}
 
 
 def racks(plan: Plan) -> dict[int, str]:
-    """The rack of each broker that has one, without those of `set_racks`: their restart may be at any time."""
+    """The rack of each broker that has one, without brokers of `set_racks`, which may restart at any time."""
     moved = set(map(int, plan.changes.set_racks))
     return {broker.id: broker.rack for broker in plan.brokers if broker.rack is not None and broker.id not in moved}
 

@@ -1,8 +1,8 @@
-"""Compares a plan's folder with the files that its plan.json gives: what differs, and what is the operator's own.
+"""Compares a plan's folder with the files that its plan.json gives, and finds changed files and the operator's own.
 
-Files are compared by kind and digest; links aren't followed. Each of the operator's files comes with what it could do.
-SHA256SUMS lists the digests of a plan's files in the format of `sha256sum --check`, so that anybody can check without
-the planner that the reviewed files are the ones that run.
+Files are compared by kind and digest; links aren't followed. Each of the operator's files is listed with its possible
+effect. SHA256SUMS lists the digests of a plan's files in the format of `sha256sum --check`, so that anybody can check
+without the planner that the reviewed files are the ones that run.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from planner.model.errors import SetupError, StalePlanError
 SUMS, MISSING = "SHA256SUMS", "is missing"
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
-# Inventories (the planner itself writes an example, hosts.yml) and their variables; and what Terraform reads and keeps
-# beside the variables that the plan wrote.
+# The operator's places: inventories (the planner writes an example, hosts.yml) and their variables; and, for added
+# files, the folder where Terraform reads and keeps files beside the plan's variables.
 _PLACES = ("ansible/inventory/", "ansible/group_vars/", "ansible/host_vars/")
 _ADDED_PLACES = ("terraform/",)
 
@@ -34,7 +34,7 @@ _HOSTS = (
 )
 _CODE = "Python code that Ansible loads and runs on the Ansible host or on the admin host"
 
-# The first pattern that a path matches says what the file could do.
+# The first pattern that a path matches gives the file's possible effect.
 _EFFECTS = (
     (r"ansible/(inventory/)?(group_vars|host_vars)(/.*)?", _VARIABLES),
     (r"ansible/inventory(/.*)?", _HOSTS),
@@ -59,7 +59,7 @@ _EFFECTS = (
 
 
 def effect(path: str, *, executable: bool = False) -> str:
-    """What a file at a path of a plan's folder could do, in a phrase; empty if nothing reads it."""
+    """A phrase on the possible effect of a file at a path of a plan's folder; empty if no tool reads it."""
     if executable and path.startswith("ansible/inventory/"):
         return "an executable file in an inventory: Ansible runs it on the Ansible host"
     return next((found for pattern, found in _EFFECTS if re.fullmatch(pattern, path)), "")
@@ -87,7 +87,7 @@ class FolderEntry:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """What is at a path."""
+        """The entry at a path."""
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return cls("link", False, hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest())
@@ -100,7 +100,7 @@ class FolderEntry:
 def entries(folder: Path) -> dict[str, FolderEntry]:
     """Everything below a folder except folders, by relative POSIX path; a link to a folder is a link.
 
-    SetupError if something can't be read, since it can't be approved unseen.
+    SetupError if an entry can't be read, because it can't be approved unread.
     """
     return dict(sorted(_below(folder, folder)))
 
@@ -129,7 +129,7 @@ def sums(digests: Mapping[str, str]) -> bytes:
 
 
 def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files, and the SHA256SUMS of them."""
+    """The files and their SHA256SUMS."""
     return {**files, SUMS: sums({name: digest(file) for name, file in files.items()})}
 
 
@@ -156,7 +156,7 @@ def listed_in(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FileFinding:
-    """A file that isn't as the plan gives it: how it differs, and what it could do (empty if nothing)."""
+    """A file that isn't as the plan gives it: how it differs, and its possible effect (empty if none)."""
 
     path: str
     what: str
@@ -169,7 +169,7 @@ class FileFinding:
 
 @dataclass(frozen=True)
 class FolderCheck:
-    """How a folder differs: `differences` make it unfit, `own` are the operator's files, `files` counts the plan's."""
+    """How a folder differs: it is refused for `differences`, `own` are the operator's, `files` counts the plan's."""
 
     differences: tuple[FileFinding, ...] = ()
     own: tuple[FileFinding, ...] = ()
@@ -177,7 +177,7 @@ class FolderCheck:
 
 
 def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderCheck:
-    """Compares the files of a folder with the digests of those that belong there, both by relative path."""
+    """Compares a folder's files with the digests of the expected files, both by relative path."""
     found = sorted(_findings(expected, now), key=lambda each: each.path)
     needed = _folders_of(path for path in expected if not is_operators(path, added=False))
     own = {each.path for each in found if is_operators(each.path, added=each.path not in expected)} - needed
@@ -189,7 +189,7 @@ def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderC
 
 
 def held_to_its_list(folder: Path) -> FolderCheck:
-    """Compares a folder with its own SHA256SUMS; without that file, only what lies in operators' places is known."""
+    """Compares a folder with its own SHA256SUMS; without that file, finds only files in the operator's places."""
     made, now = listed_in(folder), entries(folder)
     if not made:
         return FolderCheck(own=held({}, now).own)
@@ -199,7 +199,7 @@ def held_to_its_list(folder: Path) -> FolderCheck:
 def _findings(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
     """The plan's files that are missing or changed, and files that aren't part of the plan."""
     for path in expected.keys() - now.keys():
-        # Below a link or a file in the place of a folder, which is told itself.
+        # If a link or a file replaces a folder, only that is reported, not the files missing below it.
         if not any(folder in now for folder in _folders_of([path])):
             yield FileFinding(path, MISSING, "")
     for path, entry in now.items():

@@ -1,8 +1,8 @@
-"""Replaces a folder by a new one: by exchanging their names if the system can, else by two renames.
+"""Replaces a folder by a new one: exchanges their names if the system can, or else renames both.
 
 The new folder is built in a staging folder beside the old one. A journal in the staging folder records which folder is
-new and what the old one held. With it, `settle` completes a swap that was killed at any moment, and keeps what somebody
-changed meanwhile; it also ends every swap that wasn't killed.
+new, and the files of the old one. With the journal, `settle` completes a swap that was killed at any moment, and keeps
+files that were changed meanwhile; it also ends every swap that wasn't killed.
 """
 
 import ctypes
@@ -27,13 +27,13 @@ Say = Callable[[str], None]
 
 NEW, OLD, DONE, JOURNAL = "new", "old", "done", "journal.json"
 
-# Size, time of the last change in nanoseconds, inode: a file that was written since differs in one of them.
+# Size, time of the last change in nanoseconds, inode: writing a file changes at least one of them.
 Signature = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Journal:
-    """The inode of the new folder, and what lay in the old one when it was read."""
+    """The inode of the new folder, and the signatures of the old folder's files when it was read."""
 
     new: int
     seen: Mapping[str, Signature]
@@ -57,7 +57,7 @@ def _signature(path: Path) -> Signature:
 def replace(
     target: Path, files: Mapping[str, bytes], own: Iterable[str], seen: Mapping[str, Signature], say: Say
 ) -> None:
-    """Make `target` hold `files` and the operator's `own` files; `seen` are the signatures from when it was read."""
+    """Make `target` hold `files` and the operator's `own` files; `seen` are its files' signatures when it was read."""
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         new, old = staging / NEW, staging / OLD
@@ -90,7 +90,7 @@ def _carry(source: Path, goal: Path) -> None:
         shutil.copy2(source, goal, follow_symlinks=False)
 
 
-# What systems and file systems that can't exchange names answer.
+# The errors of systems and file systems that can't exchange names.
 _CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV})
 
 
@@ -120,10 +120,10 @@ def left_behind(target: Path) -> Iterator[Path]:
 
 
 def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> None:
-    """Complete a swap, wherever it was interrupted; `say` gets a line for anything unusual.
+    """Complete a swap, wherever it was interrupted; `say` gets a line for each unusual event.
 
-    If there is no folder at `target`, the old one is put back. What somebody changed in the old folder during the swap
-    is carried over; if it is unclear which version counts, the old folder is kept in the staging folder.
+    If there is no folder at `target`, the old one is put back. Operator's files that changed in the old folder during
+    the swap are carried over; if it is unclear which version counts, the old folder is kept in the staging folder.
     """
     why = f"{target}: an earlier run was killed while it wrote here"
     journal, old = _journal(staging), _old(staging)
@@ -138,7 +138,7 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
         if killed:
             say(f"{why}; the folder from before was put back")
         return
-    # The folder there may be another one than this run wrote, such as one that came out of version control since.
+    # The folder at `target` may not be the one that this run wrote, for example if version control restored another.
     seen = journal.seen if journal is not None and target.stat().st_ino == journal.new else {}
     undecided = list(_take_over(old, target, seen, say))
     if undecided:
@@ -160,7 +160,7 @@ def _journal(staging: Path) -> Journal | None:
 
 
 def _old(staging: Path) -> Path | None:
-    """The old folder; after an exchange it still has the name of the new one."""
+    """The old folder, or None; after an exchange of names it is at the new folder's name."""
     if (staging / OLD).exists():
         return staging / OLD
     journal, new = _journal(staging), staging / NEW
@@ -168,7 +168,7 @@ def _old(staging: Path) -> Path | None:
 
 
 def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say) -> Iterator[str]:
-    """Carry over the operator's files that changed after they were seen; yields the paths where that is unclear."""
+    """Carries over the operator's files that changed after they were seen; yields the paths for which it is unclear."""
     made = listed_in(old)
     for path, signature in signatures(old).items():
         if signature == seen.get(path) or (path in made and not is_operators(path, added=False)):
@@ -184,14 +184,14 @@ def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say)
 
 
 def _same(one: Path, other: Path) -> bool:
-    """True for the same bytes, or links that lead to the same place."""
+    """True for files with the same bytes, and for links with the same target."""
     if one.is_symlink() or other.is_symlink():
         return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
     return other.is_file() and one.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
 def _untouched(path: str, target: Path, seen: Mapping[str, Signature]) -> bool:
-    """True if a file of the new folder is absent, or as the swap put it there: made with the plan or carried over."""
+    """True if a file of the new folder is absent, or as the swap put it there: written by the plan, or carried over."""
     file = target / path
     if not os.path.lexists(file):
         return True

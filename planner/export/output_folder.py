@@ -1,8 +1,8 @@
 """Writes a plan's files as one folder, all or nothing: readers find either the old folder or the new one.
 
 The operator's own files in an earlier plan's folder (an inventory, Terraform's state) are kept. Writers of one folder
-take turns by a lock on a file beside it, which the system releases when its holder dies; the next one cleans up after a
-writer that was killed.
+take turns by a lock on a file beside it. The system releases the lock when its holder dies; the next writer cleans up
+after a writer that was killed.
 """
 
 import errno
@@ -21,10 +21,10 @@ from planner.model.errors import SetupError
 
 FORMATS = ("1", "2")
 
-# The plan's own, as it says where roles lie; who edited it has a reason.
+# This file belongs to the plan, because it says where the roles are. `write` refuses to replace an edited one.
 _SETTINGS = "ansible/ansible.cfg"
 
-# What a plan's folder holds at its top; anything else in it is somebody else's.
+# The names at the top of a plan's folder; files with other names aren't the planner's.
 OWN_NAMES = frozenset(
     {
         "plan.json",
@@ -47,17 +47,17 @@ OWN_NAMES = frozenset(
 )
 
 
-# What a folder holds that may be replaced: a plan's by a plan's alone, a restart's by a restart's.
+# A folder with one of these files may be replaced: a plan's only by a plan's, a restart's only by a restart's.
 PLAN, RESTART = "plan.json", "restart.json"
-# Writing takes seconds for the largest plans; who waits longer waits for something else.
+# Writing the largest plans takes seconds, so a longer wait isn't for another write.
 _PATIENCE_SECONDS = 120.0
 _PAUSE_SECONDS = 0.02
-# What file systems without locks answer.
+# The errors of file systems without locks.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF})
 
 
 def check(folder: Path, kind: str = PLAN) -> None:
-    """SetupError if `write` would refuse `folder`; to be called before hours of work."""
+    """SetupError if `write` would refuse `folder`; call it before hours of work."""
     with _refusal(folder):
         _require_no_template(folder.resolve(), folder)
         _require_replaceable(folder.resolve(), folder, (kind,))
@@ -74,9 +74,9 @@ def quiet(_: str) -> None:
 def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
     """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own; replaces an earlier plan.
 
-    `say` gets a line when another writer is waited for, or an earlier one was killed. SetupError, with nothing changed,
-    if `folder` is a file, holds anything that isn't an earlier plan's, or can't be written; ValueError for a path that
-    would leave the folder.
+    `say` gets a line if it waits for another writer, or if an earlier writer was killed. SetupError, with nothing
+    changed, if `folder` is a file, holds files that aren't an earlier plan's or the operator's, or can't be written;
+    ValueError for a path that would leave the folder.
     """
     for path in files:
         parts = PurePosixPath(path).parts
@@ -88,7 +88,7 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
         _require_replaceable(target, folder, files)
         target.parent.mkdir(parents=True, exist_ok=True)
         with turn(target, say) as alone:
-            # Without locks nobody knows whether what lies there is a killed run's or a running one's.
+            # Without locks, a staging folder may be that of a killed run or of a running one.
             for staging in folder_swap.left_behind(target) if alone else ():
                 folder_swap.settle(staging, target, say, killed=True)
             _require_replaceable(target, folder, files)
@@ -99,9 +99,9 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
 
 @contextmanager
 def turn(target: Path, say: Say) -> Iterator[bool]:
-    """Hold the lock of a folder, whose parent exists; yields False if the file system has no locks.
+    """Hold the lock of a folder, whose parent must exist; yields False if the file system has no locks.
 
-    `say` gets a line if another writer holds the lock. SetupError if that lasts longer than any write does.
+    `say` gets a line if another writer holds the lock. SetupError if that lasts longer than any write.
     """
     file = target.parent / f".{target.name}.lock"
     descriptor = _locked(file, target, say)
@@ -109,13 +109,13 @@ def turn(target: Path, say: Say) -> Iterator[bool]:
         yield descriptor is not None
     finally:
         if descriptor is not None:
-            # While it is held: who waits for this file finds that it is gone, and takes a new one.
+            # The file is removed while it is locked: a waiting writer finds that it is gone, and creates a new one.
             file.unlink(missing_ok=True)
             os.close(descriptor)
 
 
 def _locked(file: Path, target: Path, say: Say) -> int | None:
-    """The descriptor of the lock file, once it is locked; None if the file system has no locks."""
+    """Waits for the lock and returns the lock file's descriptor; None if the file system has no locks."""
     until, told = time.monotonic() + _PATIENCE_SECONDS, False
     while True:
         try:
@@ -160,7 +160,7 @@ def _try(descriptor: int) -> bool | None:
 
 
 def _is_still(file: Path, descriptor: int) -> bool:
-    """False if the previous holder removed the file: then our lock is on a file that nobody else will open."""
+    """False if the previous holder removed the file: then our lock is on a file that no other writer can open."""
     try:
         return os.path.samestat(file.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -169,7 +169,7 @@ def _is_still(file: Path, descriptor: int) -> bool:
 
 @contextmanager
 def _refusal(folder: Path) -> Iterator[None]:
-    """Turns the system's errors into SetupErrors; pathlib raises RuntimeError for a loop of links."""
+    """Turns the system's errors, and pathlib's RuntimeError for a loop of links, into SetupErrors."""
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -178,7 +178,7 @@ def _refusal(folder: Path) -> Iterator[None]:
 
 
 def _require_no_template(target: Path, shown: Path) -> None:
-    """SetupError for braces in the path: Ansible before 2.19 renders the path of its playbooks as a template."""
+    """SetupError for a template's braces in the path, because Ansible before 2.19 renders the path of its playbooks."""
     found = next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)
     if found is not None:
         raise SetupError(
@@ -187,7 +187,7 @@ def _require_no_template(target: Path, shown: Path) -> None:
 
 
 def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> None:
-    """SetupError if `target` can't be replaced by a plan's folder; `shown` is its name in the message."""
+    """SetupError if `target` must not be replaced by a folder with `files`; `shown` is its name in the message."""
     if Path.cwd().is_relative_to(target):
         raise SetupError(f"{shown}: is or holds the current folder, and can't be replaced; leave it, or name another")
     require_outside_plans(target, str(shown))
@@ -225,7 +225,7 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
 
 
 def _is_ours(path: Path, key: str) -> bool:
-    """True if `path` is a plan of this format or of the one before, or a restart: its folder may be replaced."""
+    """True if `path` is a plan of this format or the previous one, or a restart: its folder may be replaced."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -234,13 +234,13 @@ def _is_ours(path: Path, key: str) -> bool:
     return isinstance(version, str) and version.split(".")[0] in FORMATS and key in document
 
 
-# How the files begin that commands write under any name.
+# The first bytes of files that commands write under any name.
 PAGE, PARQUET = b"<!DOCTYPE html>", b"PAR1"
 
 
 def require_unread(option: str, out: Path, read: Iterable[str | Path], begins: bytes = b"") -> None:
-    """SetupError for a file to be written that is one of these files, or in one of these folders, which are read; and
-    for one that is there already, isn't empty and doesn't begin so: it is no earlier one.
+    """SetupError if writing `out` would change one of the files or folders that are `read`, or if `out` exists, isn't
+    empty and doesn't start with the bytes `begins`, so that it isn't an earlier output.
     """
     goal = Path(os.path.realpath(out))
     for each in read:
@@ -264,7 +264,7 @@ def require_outside_plans(goal: Path, shown: str) -> None:
 
 
 def require_writable(option: str, out: Path) -> None:
-    """SetupError if a file couldn't be written, before the minutes of work that it takes to make it."""
+    """SetupError if a file can't be written; call it before the minutes of work that produce the file."""
     goal = Path(os.path.realpath(out))
     folder, replaced = goal.parent, goal.is_file() or not goal.exists()
     require_outside_plans(goal, f"{option} {out}")
@@ -289,7 +289,7 @@ def replace_file(path: Path, content: bytes) -> None:
         try:
             handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
         except OSError as error:
-            # Nobody knows the name of the file beside it.
+            # The error names `path`, because users don't know the temporary file's name.
             raise OSError(error.errno, error.strerror, str(path)) from None
         try:
             with os.fdopen(handle, "wb") as file:

@@ -1,6 +1,6 @@
-"""Every file of a plan, or of a restart, that Kafka's tools, Ansible and Terraform read: the same bytes each time.
+"""Makes the files of a plan or a restart that Kafka's tools, Ansible and Terraform read: the same bytes each time.
 
-The templates are in `templates/`, one folder per reader. Those that end in `.j2` are rendered in the environment
+The templates are in `templates/`, one folder per reader. Files that end in `.j2` are rendered in the environment
 of `generated_text`; the others are copied. Nothing is decided here: the plan says what moves, when and why.
 """
 
@@ -23,7 +23,7 @@ Files = dict[str, bytes]
 
 ROLE = "ansible/roles/kafka_reassign"
 _TERRAFORM = "terraform/kafka_topics.auto.tfvars.json"
-# Where Python would keep a compiled copy of the role's plugin there is a file: a copy that nobody reviewed can't run.
+# A file takes the place where Python would keep a compiled copy of the plugin, so that no unreviewed copy can run.
 _NO_BYTECODE = {
     f"{ROLE}/action_plugins/__pycache__": b"Not a folder, so that Python keeps no compiled copy of the plugin here.\n"
 }
@@ -33,13 +33,13 @@ _REASSIGNMENT, _ROLLBACK, _NEW = "reassignment.json", "rollback.json", "new-part
 def files(plan: Plan) -> Files:
     """The output folder of a plan, relative path → bytes, sorted by path.
 
-    Everything but plan.json itself, the report and the candidates' table. Brokers are ids, a partition's first
-    replica is its preferred leader. Kafka's formats: `kafka-reassign-partitions` (KIP-455), `kafka-leader-election`
-    (KIP-460).
+    Without plan.json, bound.json, the reports, the candidates' table and SHA256SUMS. Brokers are ids, a partition's
+    first replica is its preferred leader. Kafka's formats: `kafka-reassign-partitions` (KIP-455),
+    `kafka-leader-election` (KIP-460).
     """
     kafka = _whole_plan(plan)
     for name, batch in zip(ansible_vars.batch_names(plan), plan.batches, strict=True):
-        # Kafka refuses an empty list, so what has nothing to do has no file.
+        # Kafka refuses an empty list, so there is no file for it.
         if moves := ansible_vars.moves(batch.partitions):
             kafka |= {f"batches/{name}/{file}": content for file, content in _reassignments(moves).items()}
         if batch.elect:
@@ -50,9 +50,9 @@ def files(plan: Plan) -> Files:
 
 
 def _whole_plan(plan: Plan) -> Files:
-    """The files for the whole plan at once; written even if they list nothing, except the one for new partitions."""
+    """The files for the whole plan, written even if their lists are empty, except the file for new partitions."""
     moves = ansible_vars.moves(plan.partitions)
-    # For the role: the replicas of new partitions by number, and what kafka-topics is given.
+    # For the role: the replicas of new partitions by number, and the arguments of kafka-topics.
     made = {
         topic.topic: {
             "partitions_before": topic.partitions_before,
@@ -88,7 +88,7 @@ def _reassignments(moves: Iterable[StepRow]) -> Files:
 
 
 def _replica_lists(rows: Iterable[tuple[TopicPartition, Sequence[int], Sequence[str] | None]]) -> bytes:
-    """Kafka's reassignment JSON: each partition with its replicas and, if log dirs are planned, those too."""
+    """Kafka's reassignment JSON: each partition with its replicas and, if planned, their log dirs."""
     lists = [(each.topic, each.partition, replicas, dirs or ()) for each, replicas, dirs in rows]
     return _from_template("kafka/reassignment.json.j2", partitions=lists)
 
@@ -98,7 +98,7 @@ def _elections(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def _ansible(plan: Plan, kafka: Files) -> Files:
-    """The playbooks and the role, with the role's own copies of the files that it executes."""
+    """The playbooks and the role, with the role's own copies of the files that it gives to Kafka's tools."""
     named = (_REASSIGNMENT, _ROLLBACK, _NEW)
     copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
     copies |= _role_only(plan)
@@ -110,7 +110,7 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
     return written | _NO_BYTECODE | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
 
 
-# What a restart has of the playbooks of plans: settings, the module that asks and waits, and how it is called.
+# The files that a restart shares with plans: settings, the module that queries Kafka and waits, and tasks that call it.
 _SHARED = ("ansible.cfg", "inventory/", *(f"roles/kafka_reassign/{each}" for each in ("action_plugins/", "library/")))
 _SHARED += tuple(
     f"roles/kafka_reassign/{each}"
@@ -121,7 +121,7 @@ _SHARED += tuple(
 def restart_files(restart: RestartDocument, states: bytes) -> Files:
     """The output folder of a restart, relative path → bytes, sorted by path: the playbook, and what it executes.
 
-    `states` are the replica lists of today, whose digest the restart has: with any other one its steps don't hold.
+    `states` are today's replica lists; the restart has their digest, because its steps are valid only for these lists.
     """
     copies = {
         RESTART_FILE: restart.encoded(),
@@ -163,7 +163,7 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
 
 
 def _role_only(plan: Plan) -> Files:
-    """Files that only the playbooks read: the lists that partitions pass through, leaders, and their way back."""
+    """Files that only the playbooks read: replica lists passed through, leaders with their rollback, and leaderless."""
     waiting = ansible_vars.leaderless(plan)
     states = {
         partition_name(*key): [replica_list(replicas) for replicas in lists]
@@ -183,9 +183,9 @@ def _role_only(plan: Plan) -> Files:
 
 
 def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
-    """The files by which the rollback elects leaders that weren't preferred.
+    """The files with which the rollback elects leaders that weren't preferred.
 
-    Kafka elects the first replica only, so each old list is set with its old leader in front, and set right after.
+    Kafka elects only the first replica, so each list is set with its old leader first, and then set as it was.
     """
     if not partitions:
         return {}
@@ -200,7 +200,7 @@ def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
 
 
 def _written(folder: str, path: str, values: Mapping[str, Any]) -> bytes:
-    """A file of a folder of `templates/`, rendered where it is a template."""
+    """A file of a folder of `templates/`, rendered if it is a template."""
     if path.endswith(".j2"):
         return _from_template(f"{folder}/{path}", **values)
     return Path(resource("templates", f"{folder}/{path}")).read_bytes()

@@ -1,7 +1,7 @@
 """Answers Terraform's `external` data source: a plan as a flat object of strings.
 
-Terraform asks at every plan and apply, so nothing is written or planned here. Structured values are JSON inside a
-string, for `jsondecode`. Source: the protocol of the provider hashicorp/external, 2.x.
+Terraform asks at every plan and apply, so this module only reads. Structured values are JSON inside a string, for
+`jsondecode`. Source: the protocol of the provider hashicorp/external, 2.x.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ def answer(text: str) -> dict[str, str]:
 
 
 def described(plan: Plan) -> dict[str, str]:
-    """The strings that Terraform gets. `bytes_moved` is empty where sizes are unknown."""
+    """The strings that Terraform gets. `bytes_moved` is empty if sizes are unknown."""
     chosen = plan.own_row
     created = sorted(row.topic for row in plan.new_topics if not row.partitions_before)
     return {
