@@ -141,7 +141,7 @@ def _refusals(
         yield Refusal(
             f"{path}: plan {plan.plan_id[:12]} doesn't fit the cluster as it is now",
             tuple(str(each) for each in (*fit.told, *fit.stale) if each.refuses or each.kind == "sources"),
-            "capture the state again and plan again, or finish what was begun with planner resume",
+            f"capture the state again and plan again{', or finish what was begun with planner resume' * fit.resumable}",
         )
     if wanted.strict and found is not None and found.own:
         yield _own_files(path, found)

@@ -69,6 +69,11 @@ class Fit:
         """The differences that are only reported."""
         return tuple(each for each in self.differences if not each.refuses)
 
+    @property
+    def resumable(self) -> bool:
+        """False if a broker of the plan is dead, lacks a log dir, or is in another rack: `resume` refuses that."""
+        return not any(each.kind in ("broker", "log_dir", "rack") for each in self.stale)
+
     def progress(self) -> str:
         """A phrase: how many partitions of the plan are in which standing."""
         counts = Counter(self.standings.values())

@@ -73,7 +73,8 @@ def _limits(plan: Plan) -> Iterator[str]:
         yield kept.get(len(asked), f"within all {len(asked)} limits")
     elif gates:
         # The default limit is a disk's size. A disk that is above its limit today may stay so.
-        over = any(row.disk_bytes is not None and row.after.size_bytes > row.disk_bytes for row in plan.brokers)
+        held = ((max(row.before.size_bytes, row.after.size_bytes), row.disk_bytes) for row in plan.brokers)
+        over = any(size_bytes > disk_bytes for size_bytes, disk_bytes in held if disk_bytes is not None)
         yield "no disk gets fuller than it may" if over else "every disk has room"
 
 

@@ -120,8 +120,11 @@ def test_log_dirs_of_the_plan_are_looked_for_in_the_state(tmp_path: Path) -> Non
     topics.write_text(f"{head}\tTopic: b\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n")
     dirs.write_text('{"version":1,"brokers":[{"broker":1,"logDirs":[{"logDir":"/c","error":null,"partitions":[]}]}]}')
 
-    refusals = approval.check(file, Sources((topics, dirs)), lambda _: {}).refusals
-    assert "broker 1: has no usable log dir /d" in " ".join(map(str, refusals))
+    said = "\n".join(map(str, approval.check(file, Sources((topics, dirs)), lambda _: {}).refusals))
+    assert "broker 1: has no usable log dir /d" in said
+    # `planner resume` would refuse that, too.
+    assert "plan again" in said
+    assert "resume" not in said
 
 
 def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) -> None:

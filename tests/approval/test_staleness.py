@@ -102,7 +102,9 @@ def test_on_its_own_way_it_fits() -> None:
 )
 def test_what_changed_otherwise_refuses_the_plan(changed: dict[str, Any], said: str) -> None:
     """The partition, topic or broker, what is there now, and what the plan was made from."""
-    assert said.split("|") == stale(fitted(plan(), now(**changed)))
+    found = fitted(plan(), now(**changed))
+    assert said.split("|") == stale(found)
+    assert found.resumable == ("racks" not in changed)
 
 
 def test_what_does_no_harm_is_only_told() -> None:

@@ -39,14 +39,18 @@ def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None
     assert "Ready to apply: balance targets met; no warnings." == unlimited
 
 
-def test_a_disk_that_stays_too_full_has_no_room() -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [(40, 40, "every disk has room"), (41, 40, "no disk gets fuller than it may"), (41, 41, "no disk gets fuller")],
+)
+def test_a_disk_that_is_or_stays_too_full_has_no_room(before: int, after: int, said: str) -> None:
     """The default limit is kept by a plan that only relieves such a disk."""
     plan = small(limits=[gate("disk_used")])
-    for held, said in ((40, "every disk has room"), (41, "no disk gets fuller than it may")):
-        row = plan["brokers"][0]
-        plan["brokers"][0] = row | {"disk_bytes": 40 * GB, "after": row["after"] | {"size_bytes": held * GB}}
-        plan["brokers"][1:] = [each | {"disk_bytes": None} for each in plan["brokers"][1:]]
-        assert f"Ready to apply: {said}; " in verdict.verdict(typed(plan))
+    row, held = plan["brokers"][0], {"before": before, "after": after}
+    loads = {when: row[when] | {"size_bytes": size * GB} for when, size in held.items()}
+    plan["brokers"][0] = row | {"disk_bytes": 40 * GB} | loads
+    plan["brokers"][1:] = [each | {"disk_bytes": None} for each in plan["brokers"][1:]]
+    assert f"Ready to apply: {said}" in verdict.verdict(typed(plan))
 
 
 def test_the_verdict_says_what_asks_for_a_second_look() -> None:
