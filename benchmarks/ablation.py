@@ -26,8 +26,8 @@ from planner.model.problem import Problem
 from planner.model.spec import Spec
 from planner.scoring.windows import Windows
 from planner.strategies import optimum
-from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import place
+from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.share_program import Rounded, roundings

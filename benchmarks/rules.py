@@ -25,7 +25,7 @@ from planner.plan.bound_and_proof import gap_percent
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, adding, score
 from planner.strategies import optimum
-from planner.strategies.flow import second_objectives
+from planner.strategies.flow import tie_flows
 from planner.sweep.apart_sides import with_sides
 
 # A capped broker has this part of an equal share, in percent. Every fourth broker is one: they are in several racks.
@@ -195,8 +195,8 @@ def _of_case(name: str, spec: Spec) -> Iterator[str]:
 def _ties(name: str, spec: Spec) -> str:
     """What integer programs change in a case."""
     _timed(spec)  # what is imported on first use counts for neither
-    by_flows_alone = partial(second_objectives.settled, exactly=False)
-    with patch.object(second_objectives, "settled", lambda *args, exactly: by_flows_alone(*args)):
+    by_flows_alone = partial(tie_flows.settled, exactly=False)
+    with patch.object(tie_flows, "settled", lambda *args, exactly: by_flows_alone(*args)):
         problem, by_flows, before = _timed(spec)
     _, solution, seconds = _timed(spec)
     (flows, uneven), (touched, squares) = (_after_bytes(problem, each.assignment) for each in (by_flows, solution))

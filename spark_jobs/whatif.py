@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from planner.model.errors import SetupError
 from planner.model.spec import Spec
-from planner.whatif import assignors, consumers_sweep, failure_rows, growth_cases, sizing
+from planner.whatif import assignors, consumers_sweep, failure_simulation, growth_cases, sizing
 from planner.whatif.consumers_sweep import ConsumersStudy
-from planner.whatif.failing_brokers import FailureSets
-from planner.whatif.failure_rows import FailureStudy
+from planner.whatif.failure_sets import FailureSets
+from planner.whatif.failure_simulation import FailureStudy
 from planner.whatif.growth_cases import GrowthCase, Row
 from planner.whatif.sizing import Combination, SizingStudy
 from spark_jobs.carrier import Received, add_module, carried, tasks_for
@@ -33,12 +33,12 @@ _TASKS_OF_SIZES = 8
 def failures(
     spark: Session, study: FailureStudy, wanted: Sequence[FailureSets], *, partitions: int | None = None
 ) -> pa.Table:
-    """Every scenario's rows (failure_rows.ROW_SCHEMA), by kind, scenario and stage."""
-    chunks = failure_rows.chunks(wanted)
-    asked = [partial(failure_rows.evaluate, study, wanted[kind], start, end) for kind, start, end in chunks]
+    """Every scenario's rows (failure_simulation.ROW_SCHEMA), by kind, scenario and stage."""
+    chunks = failure_simulation.chunks(wanted)
+    asked = [partial(failure_simulation.evaluate, study, wanted[kind], start, end) for kind, start, end in chunks]
     # Nothing is wanted where racks may fail and no broker has one.
     return pa.concat_tables(
-        [failure_rows.ROW_SCHEMA.empty_table(), *_answers(spark, asked, partitions)]
+        [failure_simulation.ROW_SCHEMA.empty_table(), *_answers(spark, asked, partitions)]
     ).combine_chunks()
 
 

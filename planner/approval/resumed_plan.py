@@ -26,11 +26,11 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import OF_HOURS, Spec
 from planner.model.together import without_waiting
-from planner.plan import build, cluster_warnings, pareto_front, terms, traffic_sections
+from planner.plan import build, cluster_warnings, terms, traffic_sections
+from planner.plan.comparison_sections import Goal, comparison, point, searched
 from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, BalanceSection, BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ResumesSection
-from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import relaxed_of_mode
@@ -172,10 +172,10 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
     nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
     return {
         "choice": ChoiceSection(rule="asked", value=None, variant=BASE, why=f"what is left of plan {short}"),
-        "compared": (pareto_front.comparison(DO_NOTHING, nothing, goal), pareto_front.comparison(THIS_PLAN, row, goal)),
+        "compared": (comparison(DO_NOTHING, nothing, goal), comparison(THIS_PLAN, row, goal)),
         "variants": (),
-        "pareto": (pareto_front.point(BASE, spec, row, goal, chosen=True),),
-        "candidates": pareto_front.searched(problem, {STRATEGY: 1}, row, None),
+        "pareto": (point(BASE, spec, row, goal, chosen=True),),
+        "candidates": searched(problem, {STRATEGY: 1}, row, None),
     }
 
 

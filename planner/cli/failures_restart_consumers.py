@@ -21,11 +21,18 @@ from planner.plan.document import codec
 from planner.plan.document.plan_types import RestartDocument
 from planner.report import markdown
 from planner.sweep import candidates_file
-from planner.whatif import consumers_report, consumers_sweep, failure_rows, failures_report, group_events, restart_steps
+from planner.whatif import (
+    consumers_report,
+    consumers_sweep,
+    failure_simulation,
+    failures_report,
+    group_events,
+    restart_steps,
+)
 from planner.whatif.assignors import importable
 from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion
 from planner.whatif.consumers_sweep import ConsumersSweep
-from planner.whatif.failing_brokers import KINDS, MOST, RACKS
+from planner.whatif.failure_sets import KINDS, MOST, RACKS
 from planner.whatif.failures_report import Subject
 from planner.whatif.group_events import Group
 
@@ -129,14 +136,14 @@ def failures(
         output_folder.require_unread("--rows", rows, reading.files_read(of_spec, subject.spec))
     # A single broker has no pairs.
     kinds = of or KINDS[: 3 if len(subject.problem.broker_ids) > 1 else 2]
-    wanted = failure_rows.all_scenarios(subject.problem, kinds, scenarios, seed)
-    study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
+    wanted = failure_simulation.all_scenarios(subject.problem, kinds, scenarios, seed)
+    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
     found = computed(
         engine,
         # Many scenarios are worked out on Spark.
         on_spark(engine, otherwise=any(each.kind not in KINDS for each in wanted)),
         lambda whatif, spark: whatif.failures(spark, study, wanted, partitions=engine.partitions),
-        lambda: failure_rows.run(study, wanted),
+        lambda: failure_simulation.run(study, wanted),
     )
     if rows is not None:
         try:

@@ -34,11 +34,18 @@ from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import without_pandas
 from planner.sweep.choice import Alternative, chosen
 from planner.sweep.evaluate import Search
-from planner.whatif import consumers_report, failure_rows, failures_report, group_events, growth_cases, growth_report
+from planner.whatif import (
+    consumers_report,
+    failure_simulation,
+    failures_report,
+    group_events,
+    growth_cases,
+    growth_report,
+)
 from planner.whatif.assignors import importable
 from planner.whatif.cluster_states import PLANNED, TODAY
 from planner.whatif.consumers_report import ConsumersQuestion
-from planner.whatif.failing_brokers import MOST
+from planner.whatif.failure_sets import MOST
 from planner.whatif.failures_report import Subject
 
 T = TypeVar("T")
@@ -108,9 +115,9 @@ def pages_of(plan: Plan) -> tuple[View, ...]:
 def _failures(spec: Spec, plan: Plan) -> FailuresSection:
     """The document of `planner failures`; of single brokers and racks without each batch, which could be thousands."""
     subject = Subject.of(spec, plan)
-    wanted = failure_rows.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
-    study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
-    section = failures_report.section(subject, wanted, failure_rows.run(study, wanted))
+    wanted = failure_simulation.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
+    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
+    section = failures_report.section(subject, wanted, failure_simulation.run(study, wanted))
     both = [
         structs.replace(row, states=tuple(each for each in row.states if each.state in (TODAY, PLANNED)))
         for row in section.scenarios

@@ -36,10 +36,10 @@ from planner.plan import (
     budget_spent,
     cluster_sections,
     cluster_warnings,
+    comparison_sections,
     headline,
     log_dirs_section,
     new_partitions_section,
-    pareto_front,
     terms,
     traffic_sections,
 )
@@ -99,7 +99,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
     file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
-    asked_for = pareto_front.asked_of(spec, problem)
+    asked_for = comparison_sections.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for.
     problem = replace(problem, balance=of_row(winner).balance)
@@ -124,7 +124,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         cross_rack=traffic_sections.cross_rack(spec, problem, proposal.assignment, winner["cross_rack_bytes"]),
         terms=log_dirs_section.with_terms(judged, dirs),
         bound=bound,
-        **pareto_front.sections(tried, chosen, proposal),
+        **comparison_sections.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=_scenarios(problem, proposal.assignment),
         limits=limits(spec, winner, costs, bound, made_of["brokers"], first_step=left is not None),

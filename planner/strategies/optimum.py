@@ -32,9 +32,9 @@ from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import Windows, windows
 from planner.strategies import leaders, new_partition_placement
 from planner.strategies.common_leaders import led_together
-from planner.strategies.flow.layout import Layout, lay_out
 from planner.strategies.flow.placement import copied, place
-from planner.strategies.flow.tie_breaks import settled
+from planner.strategies.flow.placement_network import Layout, lay_out
+from planner.strategies.flow.tie_exchanges import settled
 from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
 from planner.strategies.leaders import led_in_sync
 from planner.strategies.load_windows.balanced_placement import even

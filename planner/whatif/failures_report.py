@@ -34,7 +34,7 @@ from planner.plan.document.whatif_types import (
 from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
 from planner.sweep.choice import chosen
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
-from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
+from planner.whatif.failure_sets import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
 
 FORMAT_VERSION = "1.0"
 # The columns that rank failures, most important first.
@@ -100,7 +100,7 @@ def document(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) ->
 
 
 def section(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> FailuresSection:
-    """A plan's section on failures, from rows (failure_rows.ROW_SCHEMA) by kind, scenario and stage."""
+    """A plan's section on failures, from rows (failure_simulation.ROW_SCHEMA) by kind, scenario and stage."""
     rows = _of_brokers_there(subject, rows)
     of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
     worst: dict[tuple[str, str], Row] = {}

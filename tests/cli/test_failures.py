@@ -15,7 +15,7 @@ from planner.cli import failures_restart_consumers as failures_command
 from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.model.errors import SetupError, StalePlanError
-from planner.whatif import failure_rows
+from planner.whatif import failure_simulation
 
 DATA = TESTS / "data" / "failures"
 MOVES = [
@@ -132,7 +132,7 @@ def test_every_row_goes_to_parquet(spec, tmp_path):
         run(spec, "--rows", path)
     table = pq.read_table(out)
 
-    assert failure_rows.ROW_SCHEMA == table.schema
+    assert failure_simulation.ROW_SCHEMA == table.schema
     assert (4 + 2 + 6) * 4 == len(table)
     assert ["today", "batch 1", "batch 2", "planned"] == table["state"].to_pylist()[:4]
     assert out.read_bytes() == again.read_bytes()
@@ -219,9 +219,9 @@ def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
     from spark_jobs import whatif
 
     subject = failures_command.find(spec, None)
-    study = failure_rows.study(subject.spec, subject.problem, subject.batches, ())
+    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, ())
 
-    assert failure_rows.run(study, ()).equals(whatif.failures(spark, study, ()))
+    assert failure_simulation.run(study, ()).equals(whatif.failures(spark, study, ()))
 
 
 @pytest.mark.spark
@@ -231,9 +231,9 @@ def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
     from spark_jobs import whatif
 
     subject = failures_command.find(spec, None)
-    wanted = failure_rows.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
-    study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
+    wanted = failure_simulation.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
+    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
 
-    in_one = failure_rows.run(study, wanted)
-    monkeypatch.setattr(failure_rows, "CHUNK", 2)
+    in_one = failure_simulation.run(study, wanted)
+    monkeypatch.setattr(failure_simulation, "CHUNK", 2)
     assert in_one.equals(whatif.failures(spark, study, wanted, partitions=partitions))

@@ -118,7 +118,7 @@ def test_a_question_without_an_answer_is_asked_again_and_told(site: Site) -> Non
 
 
 def test_a_check_without_an_answer_says_so(site: Site) -> None:
-    """As where the cluster is gone, or goes before the second batch; an operator's command that isn't there is named."""
+    """As where the cluster is gone, or goes before the second batch; a command that is missing is named."""
     site.set_cluster(failing={"kafka-topics": 99})
     run = site.play("apply", "--check")
     assert (2, False) == (run.code, "conditional" in run.text), run.output

@@ -16,7 +16,7 @@ from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.plan.document.partition_types import BatchRow
 from planner.whatif.cluster_states import FACTS, PartitionStates, outcome, stages
-from planner.whatif.failing_brokers import BROKERS, failed_slots, scenarios
+from planner.whatif.failure_sets import BROKERS, failed_slots, scenarios
 
 pytestmark = pytest.mark.kafka
 

@@ -16,7 +16,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import Windows, windows
-from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.optimum import outside_and_copied, placed_around
 
 

@@ -8,7 +8,7 @@ from planner.model.build_problem import brokers_after, build
 from planner.model.spec import BatchRules
 from planner.plan.cluster_sections import batch_rows
 from planner.sweep.candidates import STRATEGIES, Candidate
-from planner.whatif import failure_rows
+from planner.whatif import failure_simulation
 
 NO_LIMITS = BatchRules()
 
@@ -25,6 +25,6 @@ def planned(spec, rules=NO_LIMITS):
 
 def rows_of(spec, problem, steps, kinds, most=1000):
     """The rows of a study by (kind, failed, state)."""
-    wanted = failure_rows.all_scenarios(problem, kinds, most, 0)
-    table = failure_rows.run(failure_rows.study(spec, problem, steps, wanted), wanted)
+    wanted = failure_simulation.all_scenarios(problem, kinds, most, 0)
+    table = failure_simulation.run(failure_simulation.study(spec, problem, steps, wanted), wanted)
     return {(row["of"], row["failed"], row["state"]): row for row in table.to_pylist()}

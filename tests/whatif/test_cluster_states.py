@@ -19,7 +19,7 @@ from planner.model.errors import StalePlanError
 from planner.model.spec import BatchRules, Changes
 from planner.plan.document.partition_types import BatchRow
 from planner.whatif.cluster_states import FACTS, outcome, stages
-from planner.whatif.failing_brokers import BROKERS, RACKS, failed_slots, scenarios
+from planner.whatif.failure_sets import BROKERS, RACKS, failed_slots, scenarios
 
 MONOTONE = ("offline", "writes_refused", "lost", "lost_bytes")
 

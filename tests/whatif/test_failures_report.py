@@ -16,7 +16,7 @@ from planner.model.cluster import Broker
 from planner.model.spec import Changes, NewPartitions
 from planner.plan.document.codec import as_json
 from planner.report import markdown, terminal
-from planner.whatif import failure_rows, failures_report
+from planner.whatif import failure_simulation, failures_report
 from planner.whatif.failures_report import FailuresDocument, Subject, view
 
 SPEC = spec_of(
@@ -31,8 +31,10 @@ SPEC = spec_of(
 def told(spec, kinds, plan=None):
     """The document of a spec with these kinds of failures."""
     subject = Subject.of(spec, plan)
-    wanted = failure_rows.all_scenarios(subject.problem, kinds, 1000, 0)
-    rows = failure_rows.run(failure_rows.study(subject.spec, subject.problem, subject.batches, wanted), wanted)
+    wanted = failure_simulation.all_scenarios(subject.problem, kinds, 1000, 0)
+    rows = failure_simulation.run(
+        failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted), wanted
+    )
     return as_json(failures_report.document(subject, wanted, rows))
 
 

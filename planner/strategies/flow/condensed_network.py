@@ -22,7 +22,7 @@ import numpy as np
 
 from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, sums_at
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Layout, Network
+from planner.strategies.flow.placement_network import Layout, Network
 from planner.strategies.work_limits import FEW_ROWS, MOST_IN_FULL
 
 

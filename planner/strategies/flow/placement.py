@@ -12,7 +12,7 @@ from planner.model.interrupts import give_back
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, min_cost_flow, priced_network
-from planner.strategies.flow.layout import Layout, Network, windowed
+from planner.strategies.flow.placement_network import Layout, Network, windowed
 
 # For more nodes, the solver takes hundreds of megabytes.
 _MANY_NODES = 1_000_000

@@ -29,7 +29,7 @@ from planner.strategies.flow.condensed_network import (
     per_rack,
     topic_sums,
 )
-from planner.strategies.flow.layout import Layout, Network
+from planner.strategies.flow.placement_network import Layout, Network
 from planner.strategies.work_limits import (
     CONDENSED_ROUNDS,
     CONDENSED_ROWS,

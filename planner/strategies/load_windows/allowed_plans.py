@@ -16,7 +16,7 @@ from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads, excess
 from planner.scoring.windows import Windows, alike, starts
 from planner.strategies import lagrangian_bound
-from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import Certificate, Outside, Part, Prices, Starting, changed
 from planner.strategies.load_windows.byte_loads import ByteLoads
 

@@ -14,7 +14,7 @@ from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import GRAIN
 
 

@@ -19,8 +19,8 @@ from planner.scoring.window_excess import Allowed, CountWindows, numbered
 from planner.scoring.windows import starting
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import place
+from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import (
     BoundFacts,
     Case,

@@ -18,7 +18,7 @@ from ortools.pdlp.python import pdlp
 
 from planner.model.problem import FloatArray, IntArray, LongArray, sums_at
 from planner.scoring.windows import Windows
-from planner.strategies.flow.layout import Layout, bounds
+from planner.strategies.flow.placement_network import Layout, bounds
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.work_limits import (
     EXACT_PRICE_COLUMNS,

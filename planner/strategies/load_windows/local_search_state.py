@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
 from planner.scoring.windows import Windows
-from planner.strategies.flow.layout import Layout, windowed
+from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.work_limits import SAMPLED_ROWS
 

@@ -13,9 +13,9 @@ from planner.scoring.fair_shares import ExactArray, rack_rule
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
 from planner.strategies import lagrangian_bound
-from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.min_cost_flow import CostRangeError, potentials
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
+from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices
 from planner.strategies.load_windows.allowed_plans import within
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced

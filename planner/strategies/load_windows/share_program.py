@@ -22,8 +22,8 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Pr
 from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, Allowed
 from planner.scoring.windows import OPEN_BYTES, Windows
 from planner.strategies import work_limits
-from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.flow.placement import on_brokers, place
+from planner.strategies.flow.placement_network import Layout, bounds
 from planner.strategies.lagrangian_bound import BoundFacts
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.linear_program import Program, ProgramRows, solve

@@ -21,8 +21,8 @@ from planner.model.balance import Balance
 from planner.model.build_problem import today
 from planner.model.problem import LongArray, Problem
 from planner.scoring.windows import Windows, alike, near, opened, starting, starts
-from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
+from planner.strategies.flow.placement_network import Layout
 from planner.strategies.load_windows.allowed_plans import OpenWindows, excess_and_cost_of_topics, open_windows
 from planner.strategies.load_windows.balanced_placement import Evened
 from planner.strategies.load_windows.proof import Best

@@ -11,7 +11,7 @@ from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Network
+from planner.strategies.flow.placement_network import Network
 
 FOUR_RACKS = {1: "a", 2: "b", 3: "c", 4: "d"}
 

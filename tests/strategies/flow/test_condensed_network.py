@@ -17,7 +17,7 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
 from planner.strategies.flow import condensed_network, min_cost_flow
-from planner.strategies.flow.layout import Network, lay_out, windowed
+from planner.strategies.flow.placement_network import Network, lay_out, windowed
 from planner.strategies.optimum import solve
 
 

@@ -15,10 +15,10 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.scoring.score import adding
 from planner.scoring.windows import windows
-from planner.strategies.flow import open_ties, second_objectives
-from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow import open_ties, tie_flows
 from planner.strategies.flow.placement import place
-from planner.strategies.flow.tie_breaks import settled
+from planner.strategies.flow.placement_network import lay_out
+from planner.strategies.flow.tie_exchanges import settled
 from planner.strategies.optimum import UNKNOWN, solve
 
 SEEDS = ("public", "b", "c", "d")
@@ -48,7 +48,7 @@ def test_any_part_alone_finds_and_proves_the_same(monkeypatch: pytest.MonkeyPatc
     nothing = {
         "by_flows": (open_ties.OpenTies, lambda ties: ties.charged.units),
         "_all_or_none": (open_ties, lambda ties, part: (None, False)),
-        "_least_squares": (second_objectives, lambda layout, network, face: UNKNOWN),
+        "_least_squares": (tie_flows, lambda layout, network, face: UNKNOWN),
     }
     module, instead = nothing[without]
     monkeypatch.setattr(module, without, instead)
@@ -91,7 +91,7 @@ def test_a_row_that_must_lose_a_replica_is_not_charged() -> None:
         return fewest(ties, exactly=exactly)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(second_objectives, "touching_fewest", seen)
+        patched.setattr(tie_flows, "touching_fewest", seen)
         assert after_bytes(problem)[::2] == (len(rows), True)
     assert not asked[0].any()
 

@@ -9,8 +9,8 @@ from properties import examples
 
 from planner.model.problem import Problem
 from planner.model.spec import Changes
-from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.placement import deal
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.optimum import solve
 
 

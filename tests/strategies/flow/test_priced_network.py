@@ -20,7 +20,7 @@ from planner.model.problem import LongArray, Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
 from planner.strategies.flow import min_cost_flow, priced_network
-from planner.strategies.flow.layout import Layout, Network, lay_out, windowed
+from planner.strategies.flow.placement_network import Layout, Network, lay_out, windowed
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows.byte_loads import byte_loads, priced
 

@@ -15,7 +15,7 @@ from planner.model.problem import IntArray, Problem
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
-from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import Branch, changed
 from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
 from planner.strategies.load_windows.byte_loads import byte_loads

@@ -16,9 +16,9 @@ from planner.model.problem import Problem
 from planner.plan import bound_and_proof, bound_json
 from planner.scoring.windows import windows
 from planner.strategies import optimum
-from planner.strategies.flow.layout import bounds as count_windows
-from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.placement import place, widened
+from planner.strategies.flow.placement_network import bounds as count_windows
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import Branch, Certificate, least
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads

@@ -13,8 +13,8 @@ from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes, TopicFilter
 from planner.scoring.windows import windows
-from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.min_cost_flow import CostRangeError
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads, priced
 

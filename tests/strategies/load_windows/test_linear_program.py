@@ -20,8 +20,8 @@ from planner.model.problem import FloatArray, Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
-from planner.strategies.flow.layout import Layout, lay_out
 from planner.strategies.flow.placement import place
+from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads, priced

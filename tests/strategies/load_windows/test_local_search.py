@@ -18,8 +18,8 @@ from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
-from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.placement import on_brokers, place, widened
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.load_windows import local_search
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.local_search import polish, repair

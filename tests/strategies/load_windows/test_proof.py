@@ -19,8 +19,8 @@ from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
-from planner.strategies.flow.layout import bounds as count_windows
-from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.placement_network import bounds as count_windows
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices, at_edges, none_priced
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.proof import facts, in_units

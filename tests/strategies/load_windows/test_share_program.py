@@ -18,7 +18,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
-from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.load_windows import share_program
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.proof import facts

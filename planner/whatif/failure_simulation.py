@@ -17,7 +17,7 @@ from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measured
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, stages
-from planner.whatif.failing_brokers import (
+from planner.whatif.failure_sets import (
     BROKERS,
     KINDS,
     LOADS,

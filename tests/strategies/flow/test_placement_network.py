@@ -11,8 +11,8 @@ from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
-from planner.strategies.flow.layout import Layout, Network, bounds, lay_out
 from planner.strategies.flow.placement import place
+from planner.strategies.flow.placement_network import Layout, Network, bounds, lay_out
 
 
 def without_broker_1() -> Problem:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from planner.model.build_problem import build
 from planner.model.spec import BatchRules
-from planner.whatif import failure_rows
+from planner.whatif import failure_simulation
 from planner.whatif.cluster_states import FACTS, outcome, stages, worse
-from planner.whatif.failing_brokers import FailureSets, failed_slots, scenarios
+from planner.whatif.failure_sets import FailureSets, failed_slots, scenarios
 
 
 def test_draws_are_seeded_sets_with_a_stated_confidence():
@@ -48,13 +48,13 @@ def test_tables_say_what_every_partition_says(spec, kind):
     if kind == "3" and len(problem.broker_ids) < 3:
         return
     found = scenarios(problem, kind, 1000, 0)
-    study = failure_rows.study(spec, problem, steps, [found])
+    study = failure_simulation.study(spec, problem, steps, [found])
     states = list(stages(spec, problem, steps))
     by_state = {name: number for number, name in enumerate(study.names)}
     assert len(states) == len(study.names)
     if not len(found.sets):
         return
-    raw = list(failure_rows._states(study, found, found.sets))
+    raw = list(failure_simulation._states(study, found, found.sets))
     for stage in states:
         state = raw[by_state[stage.name]]
         for number, failed in enumerate(found.sets):

@@ -11,7 +11,7 @@ from plan_documents import row
 from planner.model.build_problem import build
 from planner.model.spec import Changes
 from planner.plan.document.partition_types import BatchRow
-from planner.whatif.failing_brokers import BROKERS
+from planner.whatif.failure_sets import BROKERS
 
 
 def test_traffic_of_the_survivors():

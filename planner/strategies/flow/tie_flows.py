@@ -29,10 +29,10 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_
 from planner.scoring.window_excess import EXCESS_STEPS
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.flow.min_cost_flow import Face, face_of
 from planner.strategies.flow.open_ties import SHARED, Arrivals, OpenTies, TieProgram, touching_fewest
 from planner.strategies.flow.placement import Placed, deal, place
+from planner.strategies.flow.placement_network import Layout, Network
 from planner.strategies.work_limits import ARRIVAL_STEPS, PROGRAM_ARCS, TOUCHED_SHARES
 
 # Costs in bytes are cut to so many bits.

@@ -16,7 +16,7 @@ from properties import examples
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.spec import Changes, Choice, Execution, Spec, Sweep, Variant
-from planner.plan import pareto_front
+from planner.plan import comparison_sections
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep.candidates import of_row, prove
@@ -47,7 +47,7 @@ def made(asked: Spec) -> tuple[tuple[Swept, ...], Chosen, Proposal]:
 def test_compared_with_nothing_and_kafka() -> None:
     """Doing nothing costs nothing; the best of Kafka's placements is never better by bytes than the median."""
     done, chosen, _ = made(spec())
-    rows = pareto_front.compared(done[0], chosen.row)
+    rows = comparison_sections.compared(done[0], chosen.row)
     kafka = sum(name.startswith("kafka") for name in done[0].result.scores["strategy"].to_pylist())
     assert [
         "do nothing",
@@ -67,7 +67,7 @@ def test_kafkas_own_is_beside_every_plan() -> None:
     """Where the sweep has no placement of Kafka's, as nothing may be placed anew, a few are played for comparison."""
     still = spec(changes=Changes(rebalance="leaders"))
     done, chosen, _ = made(still)
-    labels = [row.label for row in pareto_front.compared(done[0], chosen.row)]
+    labels = [row.label for row in comparison_sections.compared(done[0], chosen.row)]
     kafka = ["Kafka --generate, best of 100", "Kafka --generate, median of 100"]
     assert ["do nothing", "this plan", *kafka] == labels
 
@@ -76,7 +76,7 @@ def test_kafkas_own_is_beside_every_plan() -> None:
 def test_do_nothing_is_today_as_it_is() -> None:
     """Leaders are counted where they lead today, preferred or not."""
     done, chosen, _ = made(spec_of(no_racks(1, 2), {"x": [(1, 2), (2, 1)]}, leaders={"x": [1, 1]}))
-    nothing = pareto_front.compared(done[0], chosen.row)[0]
+    nothing = comparison_sections.compared(done[0], chosen.row)[0]
     assert (2, 0, 0) == (nothing.leader_spread, nothing.replica_spread, nothing.bytes_moved)
 
 
@@ -84,7 +84,7 @@ def test_do_nothing_is_today_as_it_is() -> None:
 def test_the_front_falls() -> None:
     """More bytes are worth more evenness at every step but the plan itself, which is there once and marked."""
     asked = spec(ADD_5, balance=balance_of(1, 1, 1, "none", "50%"))
-    points = pareto_front.pareto(*made(asked))
+    points = comparison_sections.pareto(*made(asked))
     assert [True] == [point.chosen for point in points if point.label == "this plan"]
     others = [point for point in points if not point.chosen]
     for before, after in pairwise(others):
@@ -97,11 +97,11 @@ def test_points_say_their_bound_and_their_time() -> None:
     """What the strategy proved, the plan's from its certificate; seconds only with a throttle and known sizes."""
     done, chosen, proposal = made(spec())
     better = proposal._replace(least_bytes=proposal.least_bytes - 1)
-    mine = next(point for point in pareto_front.pareto(done, chosen, better) if point.chosen)
+    mine = next(point for point in comparison_sections.pareto(done, chosen, better) if point.chosen)
     assert (proposal.least_bytes - 1, None) == (mine.least_bytes_moved, mine.seconds_at_throttle)
     assert 0 < mine.gap_percent
     slow = made(spec(execution=Execution(throttle_bytes_per_sec=chosen.row["busiest_bytes"] - 1)))
-    timed = next(point for point in pareto_front.pareto(*slow) if point.chosen)
+    timed = next(point for point in comparison_sections.pareto(*slow) if point.chosen)
     assert 2 == timed.seconds_at_throttle
 
 
@@ -110,15 +110,17 @@ def test_without_a_proof_there_is_no_gap() -> None:
     done, chosen, proposal = made(spec())
     row = {**chosen.row, "least_bytes": UNKNOWN}
     bare = chosen._replace(row=row)
-    mine = next(point for point in pareto_front.pareto(done, bare, Proposal(proposal.assignment)) if point.chosen)
+    mine = next(
+        point for point in comparison_sections.pareto(done, bare, Proposal(proposal.assignment)) if point.chosen
+    )
     assert (None, None) == (mine.least_bytes_moved, mine.gap_percent)
 
 
 @pytest.mark.slow
 def test_alternatives_side_by_side() -> None:
     """None where there is only changes; else each with its brokers, its best plan and whether it is the one."""
-    assert () == pareto_front.variants(*made(spec()))
-    rows = pareto_front.variants(*made(spec(ADD_5)))
+    assert () == comparison_sections.variants(*made(spec()))
+    rows = comparison_sections.variants(*made(spec(ADD_5)))
     assert [("changes", 4, True, "this plan"), ("a", 5, False, "optimum")] == [
         (row.name, row.brokers, row.chosen, row.label) for row in rows
     ]
@@ -129,7 +131,7 @@ def test_alternatives_side_by_side() -> None:
 def test_counts_of_all_alternatives() -> None:
     """Every candidate of each, by strategy; the winner's row and digest are the ones to make it again from."""
     done, chosen, proposal = made(spec(ADD_5))
-    counted = pareto_front.candidates_section(done, chosen)
+    counted = comparison_sections.candidates_section(done, chosen)
     assert (60, 60) == (counted.evaluated, sum(counted.by_strategy.values()))
     assert 2 == counted.by_strategy["unchanged"]
     assert of_row(chosen.row) == of_row(structs.asdict(counted.winner))
@@ -141,9 +143,9 @@ def test_counts_of_all_alternatives() -> None:
 def test_choice_names_rule_and_amount() -> None:
     """The amount only of rules that have one."""
     done, chosen, _ = made(spec(ADD_5))
-    assert ("asked", None, "changes", chosen.why) == structs.astuple(pareto_front.choice(done, chosen))
+    assert ("asked", None, "changes", chosen.why) == structs.astuple(comparison_sections.choice(done, chosen))
     done, chosen, _ = made(spec(ADD_5, rule=Choice("most_even_within_bytes", 10**6)))
-    assert ("most_even_within_bytes", 10**6) == structs.astuple(pareto_front.choice(done, chosen))[:2]
+    assert ("most_even_within_bytes", 10**6) == structs.astuple(comparison_sections.choice(done, chosen))[:2]
 
 
 @pytest.mark.slow
@@ -153,7 +155,7 @@ def test_no_point_is_better_than_the_plan_in_both(whole: Spec) -> None:
     """Of the proven points at the balance asked for, none moves fewer bytes; today stands where nothing moves."""
     asked = replace(whole, sweep=Sweep(30))
     done, chosen, proposal = made(asked)
-    points = pareto_front.pareto(done, chosen, proposal)
+    points = comparison_sections.pareto(done, chosen, proposal)
     assert sorted(point.bytes_moved for point in points) == [point.bytes_moved for point in points]
     mine = next(point for point in points if point.chosen)
     for point in points:
