@@ -34,8 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-goldens` writes the golden folders instead of comparing with them."""
-    parser.addoption("--update-goldens", action="store_true", help="write tests/cases/ from what is there now")
+    """`--update-goldens` writes the golden files instead of comparing with them."""
+    parser.addoption(
+        "--update-goldens",
+        action="store_true",
+        help="write golden files, schemas and the docs' tables anew",
+    )
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import plan_schemas
 import pytest
 from command_line import Ran, Run
 from folders import ROOT
@@ -13,7 +14,7 @@ from jsonschema import Draft202012Validator
 from test_plan_check import summed_anew
 
 from planner.cli.main import main
-from planner.plan.document import codec, schema_of_plan
+from planner.plan.document import codec
 from planner.plan.document.plan_types import RESTART_FILE, STATES_FILE, RestartDocument
 
 ROLE = Path("ansible") / "roles" / "kafka_reassign"
@@ -133,9 +134,8 @@ def test_what_machines_read_has_the_shape_of_its_schema(planner: Run, folder: Pa
 
 
 def test_the_schema_is_made_from_the_types() -> None:
-    """`python -m planner.plan.document.schema_of_plan` writes it; each property is described."""
-    assert schema_of_plan.written(RestartDocument) == schema_of_plan.RESTART_FILE.read_bytes()
-    whole = schema_of_plan.schema(RestartDocument)
+    """Each property is described."""
+    whole = plan_schemas.schema(RestartDocument)
     Draft202012Validator.check_schema(whole)
     parts = [whole, *whole["$defs"].values()]
     named = [(name, value) for part in parts for name, value in part["properties"].items()]

@@ -1,4 +1,4 @@
-"""The ranking and the front against their plain definitions, as tables and as numbers."""
+"""The ranking against its plain definition, as tables and as numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.spec import AIMS, Sweep
-from planner.sweep.sweep_result import AIM_COLUMNS, RANKING, SCORE_SCHEMA, best, front, ranking, result
+from planner.sweep.sweep_result import AIM_COLUMNS, RANKING, SCORE_SCHEMA, best, ranking, result
 
 Row = dict[str, Any]
 
@@ -36,29 +36,6 @@ def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> Non
     expected = sorted((*row, number) for number, row in enumerate(rows))[:count]
     found = best(score_table(rows), count)
     assert expected == [tuple(row[name] for name in RANKING) for row in found.to_pylist()]
-
-
-@examples(150)
-@given(points, st.sampled_from(("bytes_moved", "replicas_moved")))
-def test_front_is_what_nothing_beats(rows: list[tuple[int, ...]], moved: str) -> None:
-    """Valid rows that no valid row beats in bytes or imbalance without losing the other, one a point, by bytes.
-
-    The same of replicas, where sizes are unknown.
-    """
-    table = score_table(rows).to_pylist()
-    valid = [row for row in table if row["violations"] == 0]
-
-    def beaten(row: Row) -> bool:
-        mine = (row[moved], row["imbalance_ppm"])
-        others = {(other[moved], other["imbalance_ppm"]) for other in valid} - {mine}
-        return any(amount <= mine[0] and imbalance <= mine[1] for amount, imbalance in others)
-
-    first: dict[tuple[int, int], Row] = {}
-    for row in sorted(valid, key=lambda row: tuple(row[name] for name in RANKING)):
-        if not beaten(row):
-            first.setdefault((row[moved], row["imbalance_ppm"]), row)
-    expected = [first[point]["candidate"] for point in sorted(first)]
-    assert expected == front(score_table(rows), moved=moved)["candidate"].to_pylist()
 
 
 @examples(50)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from msgspec import structs
 from plan_documents import typed, with_id
+from plan_schemas import schema
 
 from planner.model.errors import PlannerError
 from planner.model.file_reading import json_value
 from planner.model.generated_text import canonical_json
 from planner.plan.document.codec import as_json, decode, encode, identified, misfits
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.schema_of_plan import schema
 
 SMALL = golden(min(GOLDEN, key=lambda path: path.stat().st_size))
 WITH_EVERYTHING = golden(max(GOLDEN, key=lambda path: path.stat().st_size))

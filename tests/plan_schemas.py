@@ -1,15 +1,13 @@
-"""The JSON Schemas of plan.json and restart.json, made from the types.
-
-`python -m planner.plan.document.schema_of_plan` writes them.
+"""The JSON Schemas of plan.json and restart.json, made from the types; their tests write them with --update-goldens.
 
 Each class is a definition with its docstring; a class that may be null stands where it is used.
 """
 
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
+from folders import ROOT
 from msgspec import NODEFAULT
 from msgspec import inspect as types
 
@@ -17,7 +15,7 @@ from planner.model.recorded import LARGEST, Section
 from planner.plan.document.codec import JSON_TYPES
 from planner.plan.document.plan_types import Plan, RestartDocument
 
-_SCHEMAS = Path(__file__).parents[3] / "schemas"
+_SCHEMAS = ROOT / "schemas"
 FILE, RESTART_FILE = _SCHEMAS / "plan.schema.json", _SCHEMAS / "restart.schema.json"
 
 
@@ -114,8 +112,3 @@ def _allowed(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
                 "additionalProperties": _value(value, definitions),
             }
     return {key: value for key, value in found.items() if value is not None}
-
-
-if __name__ == "__main__":
-    FILE.write_bytes(written())
-    RESTART_FILE.write_bytes(written(RestartDocument))

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import plan_schemas
 import pytest
 from golden_plans import GOLDEN, golden
 from jsonschema import Draft202012Validator
 
-from planner.plan.document import schema_of_plan
+from planner.model.recorded import Section
+from planner.plan.document.plan_types import Plan, RestartDocument
 
 
 def nodes(value: Any) -> Iterator[dict[str, Any]]:
@@ -21,25 +23,30 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
         yield from nodes(child)
 
 
-def test_the_file_is_up_to_date() -> None:
-    """`python -m planner.plan.document.schema_of_plan` writes it."""
-    assert schema_of_plan.written() == schema_of_plan.FILE.read_bytes()
+@pytest.mark.parametrize(
+    ("file", "document"), [(plan_schemas.FILE, Plan), (plan_schemas.RESTART_FILE, RestartDocument)]
+)
+def test_the_files_are_up_to_date(file: Path, document: type[Section], pytestconfig: pytest.Config) -> None:
+    """`--update-goldens` writes them."""
+    if pytestconfig.getoption("--update-goldens"):
+        file.write_bytes(plan_schemas.written(document))
+    assert plan_schemas.written(document) == file.read_bytes()
 
 
 def test_it_is_a_schema() -> None:
     """By the draft that it names."""
-    Draft202012Validator.check_schema(schema_of_plan.schema())
+    Draft202012Validator.check_schema(plan_schemas.schema())
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
 def test_the_golden_plans_fit(path: Path) -> None:
     """All of them."""
-    assert [] == [error.message for error in Draft202012Validator(schema_of_plan.schema()).iter_errors(golden(path))]
+    assert [] == [error.message for error in Draft202012Validator(plan_schemas.schema()).iter_errors(golden(path))]
 
 
 def test_every_property_is_described() -> None:
     """By the words that stand beside its type, and each object says which keys it may have."""
-    found = [*nodes(schema_of_plan.schema())]
+    found = [*nodes(plan_schemas.schema())]
     properties = [each for node in found for each in node.get("properties", {}).items()]
 
     assert 350 < len(properties)
@@ -49,7 +56,7 @@ def test_every_property_is_described() -> None:
 
 def test_an_optional_key_is_left_out_and_never_null() -> None:
     """There is one way to say that there is none."""
-    growth = schema_of_plan.schema()["properties"]["growth"]
+    growth = plan_schemas.schema()["properties"]["growth"]
 
     assert "#/$defs/GrowthSection" == growth["$ref"]
-    assert "growth" not in schema_of_plan.schema()["required"]
+    assert "growth" not in plan_schemas.schema()["required"]
