@@ -1,4 +1,4 @@
-"""`planner load`, `growth` and `size`: the load of a cluster, how long the cluster lasts, and which brokers to buy."""
+"""`planner load`, `growth`, `size` and `drain`: a cluster's load, how long it lasts, brokers to buy, room on a disk."""
 
 import dataclasses
 import shlex
@@ -11,20 +11,32 @@ import pyarrow as pa
 from rich.console import Console
 
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark, phases_shown
-from planner.cli.output import FILE, Format, format_option, refuse_given, say, show_found
-from planner.cli.workflow import require_beside, require_unchanged
-from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread, require_writable
+from planner.cli.output import (
+    FILE,
+    Format,
+    detail_options,
+    format_option,
+    refuse_given,
+    say,
+    show,
+    show_found,
+    shows_refused,
+)
+from planner.cli.workflow import WhatifOptions, require_beside, require_unchanged, whatif
+from planner.export.output_folder import PAGE, PARQUET, check, replace_file, require_unread, require_writable
 from planner.inputs import load_profile_file
 from planner.inputs.load_profile_statistics import TABLE_COLUMNS
 from planner.inputs.spec import reading
-from planner.inputs.state.cluster_yaml import with_brokers
+from planner.inputs.state.cluster_yaml import drained, with_brokers
+from planner.model.amounts import LEAST_BYTES, lacks_unit, parse_bytes
 from planner.model.balance import exact
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
-from planner.model.formats import counted, printable
+from planner.model.formats import counted, exactly, printable
 from planner.model.load_history import About
 from planner.model.spec import Spec
 from planner.plan.document import codec
+from planner.report.terminal import Detail
 from planner.whatif import growth_cases, growth_report, load_view, sizing, sizing_report
 
 
@@ -211,3 +223,67 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         today, bought = (shlex.quote(str(each)) for each in (path, path.with_name(f"{path.stem}-{found.chosen}.yaml")))
         say(f"next: planner size {today} --row {found.chosen} -o {bought}")
     return 0
+
+
+@click.command()
+@click.argument("path", metavar="SPEC", type=FILE)
+@click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
+@click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
+@click.option("-o", "--output", "out", type=FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
+@format_option
+@detail_options
+@shows_refused
+def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
+    """Plan to free disk space on a broker of SPEC with the fewest bytes.
+
+    --for is how much to free at least, not how much the broker may hold. The plan keeps the rules of SPEC (racks,
+    topics, placement, caps, limits) and copies as little as possible; the report says how far it is from the proven
+    minimum. SPEC's changes and balance are ignored.
+
+    Writes a new SPEC, whose capacity.max_disk is the most that the broker may hold, and its plan next to it.
+    """
+    spec, beside = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
+    require_beside(beside, path)
+    require_unread("--output", beside, reading.files_read(path, spec))
+    most = _left(spec, broker, amount, path)
+    title = f"Written by planner drain for {printable(path.name)}: all that broker {broker} may hold is its max_disk."
+    require_unchanged(beside, f"planner drain --broker {broker} of {path}", title)
+    check(beside.with_suffix(".plan"))
+    found = beside.read_bytes() if beside.exists() else None
+    replace_file(beside, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
+    options = WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
+    try:
+        planned = whatif(beside, options, Console(stderr=True))
+    except BaseException:
+        # Without a plan nothing is written.
+        beside.unlink() if found is None else replace_file(beside, found)
+        raise
+    say(f"{beside}: written, and planned")
+    show(planned.plan, form, detail, planned.job.folder, len(planned.files))
+    return 0
+
+
+def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
+    """The most bytes that the broker may hold afterwards. SetupError for what can't be freed."""
+    what, _, size = amount.partition("=")
+    try:
+        freed = parse_bytes(size) if what == "disk" and not lacks_unit(size, LEAST_BYTES) else 0
+    except ValueError:
+        freed = 0
+    if freed <= 0:
+        raise SetupError(f"--for {amount}: isn't an amount to free; allowed: disk= and a size, such as disk=200GB")
+    known = [each.id for each in spec.cluster.brokers]
+    if broker not in known:
+        raise SetupError(
+            f"--broker {broker}: isn't in cluster.brokers of {path}; allowed: {', '.join(map(str, known))}"
+        )
+    if not spec.cluster.sizes_known:
+        raise SetupError(f"{path}: no size of a partition is known; allowed: cluster.state.sizes")
+    parts = [part for topic in spec.cluster.topics for part in topic.partitions]
+    held = sum(part.size_bytes for part in parts if broker in part.replicas)
+    if freed >= held:
+        raise SetupError(
+            f"--for {amount}: broker {broker} holds {exactly(held)}; allowed: less than that. To empty it, "
+            f"changes.remove_brokers: [{broker}]"
+        )
+    return held - freed

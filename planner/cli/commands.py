@@ -93,7 +93,7 @@ GROUPS = {
     },
     "Maintenance": {
         "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures_restart_consumers:restart"),
-        "drain": Listed("Plan to free disk space on a broker of SPEC with the fewest bytes.", "planning:drain"),
+        "drain": Listed("Plan to free disk space on a broker of SPEC with the fewest bytes.", "capacity:drain"),
     },
     "Kafka's own placement": {
         "place": Listed("Show where Kafka places new partitions.", "placing:place"),

@@ -1,4 +1,4 @@
-"""`planner whatif`, `adopt`, `drain`, `validate`, `render`, `external` and `spark warm`: make plans, write files."""
+"""`planner whatif`, `adopt`, `validate`, `render`, `external` and `spark warm`: make plans, write files."""
 
 import sys
 from pathlib import Path
@@ -13,12 +13,8 @@ from planner.cli.engine import EngineOptions, engine_options
 from planner.cli.output import Format
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
-from planner.inputs.state.cluster_yaml import drained
-from planner.model.amounts import LEAST_BYTES, lacks_unit, parse_bytes
-from planner.model.errors import PlannerError, SetupError
+from planner.model.errors import PlannerError
 from planner.model.file_reading import SHORT
-from planner.model.formats import exactly, printable
-from planner.model.spec import Spec
 from planner.report.terminal import Detail
 
 _specs = click.argument("specs", metavar="SPEC...", type=output.FILE, nargs=-1, required=True)
@@ -175,69 +171,3 @@ def adopt(
     files = one_spec.files_of(plan, one_spec.of_making(planned, made.rows))
     output.show(plan, form, detail, folder, len(workflow.write(folder, files, output.say)))
     return 2 if detailed_exitcode and plan.has_something_to_do else 0
-
-
-@click.command()
-@click.argument("path", metavar="SPEC", type=output.FILE)
-@click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
-@click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
-@click.option(
-    "-o", "--output", "out", type=output.FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]"
-)
-@output.format_option
-@output.detail_options
-@output.shows_refused
-def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
-    """Plan to free disk space on a broker of SPEC with the fewest bytes.
-
-    --for is how much to free at least, not how much the broker may hold. The plan keeps the rules of SPEC (racks,
-    topics, placement, caps, limits) and copies as little as possible; the report says how far it is from the proven
-    minimum. SPEC's changes and balance are ignored.
-
-    Writes a new SPEC, whose capacity.max_disk is the most that the broker may hold, and its plan next to it.
-    """
-    spec, beside = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
-    workflow.require_beside(beside, path)
-    output_folder.require_unread("--output", beside, reading.files_read(path, spec))
-    most = _left(spec, broker, amount, path)
-    title = f"Written by planner drain for {printable(path.name)}: all that broker {broker} may hold is its max_disk."
-    workflow.require_unchanged(beside, f"planner drain --broker {broker} of {path}", title)
-    output_folder.check(beside.with_suffix(".plan"))
-    found = beside.read_bytes() if beside.exists() else None
-    output_folder.replace_file(beside, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
-    options = workflow.WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
-    try:
-        planned = workflow.whatif(beside, options, Console(stderr=True))
-    except BaseException:
-        # Without a plan nothing is written.
-        beside.unlink() if found is None else output_folder.replace_file(beside, found)
-        raise
-    output.say(f"{beside}: written, and planned")
-    output.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
-    return 0
-
-
-def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
-    """The most bytes that the broker may hold afterwards. SetupError for what can't be freed."""
-    what, _, size = amount.partition("=")
-    try:
-        freed = parse_bytes(size) if what == "disk" and not lacks_unit(size, LEAST_BYTES) else 0
-    except ValueError:
-        freed = 0
-    if freed <= 0:
-        raise SetupError(f"--for {amount}: isn't an amount to free; allowed: disk= and a size, such as disk=200GB")
-    known = [each.id for each in spec.cluster.brokers]
-    if broker not in known:
-        raise SetupError(
-            f"--broker {broker}: isn't in cluster.brokers of {path}; allowed: {', '.join(map(str, known))}"
-        )
-    if not spec.cluster.sizes_known:
-        raise SetupError(f"{path}: no size of a partition is known; allowed: cluster.state.sizes")
-    parts = [part for topic in spec.cluster.topics for part in topic.partitions]
-    held = sum(part.size_bytes for part in parts if broker in part.replicas)
-    if freed >= held:
-        raise SetupError(
-            f"--for {amount}: broker {broker} holds {exactly(held)}; allowed: less than that. To empty it, "
-            f"changes.remove_brokers: [{broker}]"
-        )
-    return held - freed
