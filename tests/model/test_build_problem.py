@@ -13,7 +13,7 @@ from properties import examples
 from planner.model import build_problem
 from planner.model.build_problem import before, brokers_after, build, may_move
 from planner.model.cluster import Broker
-from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours
+from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.scoring import broker_loads
@@ -175,24 +175,6 @@ def test_loads_of_an_hour_are_those_of_its_rates() -> None:
     for hour in range(HOURS_OF_WEEK):
         then = replace(found, bytes_in_per_sec=hours[0, :, hour], bytes_out_per_sec=hours[1, :, hour])
         assert np.array_equal(broker_loads.loads(then, assignment)[1:], by_hour[:, :, hour])
-
-
-def test_the_hours_with_the_highest_loads_are_chosen_each_once() -> None:
-    """The cluster's, then each broker's, by their loads; of equal ones the earlier."""
-    loads = np.ones((2, 3, HOURS_OF_WEEK), dtype=np.int64)
-    loads[0, 0, [7, 9]] = 50
-    loads[0, 1, 20] = 40
-    loads[1, 2, 30] = 90
-    # The cluster's: hour 30 out (92), hour 7 in (52). Brokers': 30, 7, 20, and hour 0 where nothing differs.
-    assert (30, 7, 20, 0) == busiest_hours(loads)
-
-
-def test_no_more_than_a_few_hours_are_chosen() -> None:
-    """The most loaded ones; none where there is no traffic."""
-    loads = np.zeros((2, 20, HOURS_OF_WEEK), dtype=np.int64)
-    assert () == busiest_hours(loads)
-    loads[0, range(20), range(20)] = np.arange(100, 120)
-    assert (19, 18, 17, 16, 15, 14) == busiest_hours(loads)
 
 
 def test_a_problem_has_the_hours_as_scenarios_of_traffic() -> None:

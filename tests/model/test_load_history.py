@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, at_end, doubts, outgrown, topic_growth
+from planner.model.load_history import (
+    HOURS_OF_WEEK,
+    Span,
+    WeekOfLoad,
+    at_end,
+    busiest_hours,
+    doubts,
+    outgrown,
+    topic_growth,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +71,21 @@ def test_a_topic_grows_as_its_partitions_do_weighted_by_rates() -> None:
 
     assert [0.2, 0.2] == pytest.approx(found[:2].tolist())
     assert np.isnan(found[2])
+
+
+def test_the_hours_with_the_highest_loads_are_chosen_each_once() -> None:
+    """The cluster's, then each broker's, by their loads; of equal ones the earlier."""
+    loads = np.ones((2, 3, HOURS_OF_WEEK), dtype=np.int64)
+    loads[0, 0, [7, 9]] = 50
+    loads[0, 1, 20] = 40
+    loads[1, 2, 30] = 90
+    # The cluster's: hour 30 out (92), hour 7 in (52). Brokers': 30, 7, 20, and hour 0 where nothing differs.
+    assert (30, 7, 20, 0) == busiest_hours(loads)
+
+
+def test_no_more_than_a_few_hours_are_chosen() -> None:
+    """The most loaded ones; none where there is no traffic."""
+    loads = np.zeros((2, 20, HOURS_OF_WEEK), dtype=np.int64)
+    assert () == busiest_hours(loads)
+    loads[0, range(20), range(20)] = np.arange(100, 120)
+    assert (19, 18, 17, 16, 15, 14) == busiest_hours(loads)
