@@ -1,5 +1,5 @@
-"""From files to a `Spec`: the YAML with its schema and rules, and what Kafka's tools and others print of a cluster.
+"""Makes a `Spec` from files: the YAML, checked by its schema and rules, and what tools print about a cluster.
 
-Comes in: paths and texts that nobody has checked. Goes out: a `Spec`, or one error with every fault and its place.
-Imports `model`.
+Input: unchecked paths and texts. Output: a `Spec`, or one error with every fault and its place.
+This package imports `model`.
 """

@@ -1,4 +1,4 @@
-"""A load profile joined with a cluster: sizes, rates and growth wherever the YAML doesn't state them; and its rates."""
+"""Joins a load profile, and the rates that the YAML states, with a cluster. The YAML takes precedence."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ from planner.model.spec import Rate
 _PPM = 1_000_000
 # Enough for a median; a large cluster has hundreds of thousands of sizes.
 _SIZES_COMPARED = 10_000
-# Units that are mistaken for each other, by the ratio of two sizes of the same log.
+# Units that people confuse, by the ratio of two sizes of the same log.
 _MISTAKEN = {1024: "KiB", 1024**2: "MiB", 1024**3: "GiB", 1000: "kB", 1000**2: "MB", 1000**3: "GB", 8: "bits"}
-# How far the median ratio may be from one of these: less than the 2.4 % between kB and KiB.
+# How far the median ratio may be from one of these ratios: less than the 2.4 % between kB and KiB.
 _ALIKE = 0.02
 
 
@@ -40,9 +40,9 @@ class PartitionLoad:
 
 @dataclass(frozen=True)
 class ClusterLoad:
-    """The loads of a profile by (topic, partition), the growth of its topics, and what it says of its history.
+    """The loads of a profile by (topic, partition), the growth of its topics, and its facts about its history.
 
-    at_end: by how many millionths of its mean each topic that grows is written at the end of the history.
+    at_end: for each topic of known growth, the rate at the end of the history in millionths of its mean.
     """
 
     partitions: Mapping[PartitionKey, PartitionLoad]
@@ -52,7 +52,7 @@ class ClusterLoad:
 
 
 def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
-    """The load in a profile's rows (PROFILE_SCHEMA); a topic grows as its partitions do, weighted by their rates in."""
+    """The load in a profile's rows (PROFILE_SCHEMA). A topic's growth is its partitions' mean, weighted by rates in."""
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
     of, names = topics_of(rows)
@@ -67,7 +67,7 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
 
 
 def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
-    """The hours of the week in a profile's rows (PROFILE_SCHEMA): all of them in each row, some of them null."""
+    """The hours of the week in a profile's rows (PROFILE_SCHEMA). Each row has all hours; some may be null."""
     means = [_numbers(rows[f"bytes_{way}_per_sec_mean"]) for way in ("in", "out")]
     hours = [_numbers(pc.list_flatten(rows[f"hours_{way}"])).reshape(-1, HOURS_OF_WEEK) for way in ("in", "out")]
     rows_of = {key: at for at, key in enumerate(_profile_keys(rows))}
@@ -87,8 +87,8 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> FloatArray:
 
 
 def without_hours(topics: Sequence[Topic], week: WeekOfLoad, asked: Sequence[tuple[Path, str]]) -> str | None:
-    """Why a profile can't say how every hour is, with the first of the keys that need it and what else is allowed
-    there; None where it can.
+    """The message if a profile lacks hours of the week, with the first key that needs them and what else is allowed
+    there; None if it has all.
     """
     rows = [week.rows[key] for key in _cluster_keys(topics) if key in week.rows]
     lacking = int(np.isnan(week.hours[:, rows]).all(axis=(0, 1)).sum())
@@ -102,7 +102,7 @@ def without_hours(topics: Sequence[Topic], week: WeekOfLoad, asked: Sequence[tup
 
 
 def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignment:
-    """The assignment with the profile's rates where a partition has none, and with its sizes unless it is `sized`."""
+    """The assignment with the profile's rates for partitions without rates, and with its sizes unless it is `sized`."""
 
     def known(topic: str, partition: Partition) -> Partition:
         found = load.partitions.get((topic, partition.id))
@@ -119,10 +119,10 @@ def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignm
 
 
 def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRateRow]) -> tuple[Topic, ...]:
-    """The topics with the rates that somebody has stated, in place of those that they have.
+    """The topics with the rates that the YAML states, in place of those that they have.
 
-    The first pattern that matches a topic counts, and deals its bytes/s evenly to the partitions. A partition's own
-    rate takes precedence. 0 is a rate, too.
+    The first pattern that matches a topic counts, and its bytes/s are divided evenly among the partitions. A rate
+    stated for one partition takes precedence. 0 is a rate too.
     """
     patterns = [each for each in stated if each.partition is None]
     own = {(each.topics, each.partition): each for each in stated}
@@ -142,7 +142,7 @@ def _with_rates(
     def rate(of: Partition, name: str) -> int:
         alone = getattr(own.get((topic.name, of.id)), name, None)
         total = getattr(whole, name, None)
-        # The first partitions take what doesn't divide, so that the sum is the total.
+        # The first partitions get the remainder of the division, so that the sum is the total.
         share = getattr(of, name) if total is None else total // count + (of.id < total % count)
         return int(share if alone is None else alone)
 
@@ -152,7 +152,7 @@ def _with_rates(
 
 
 def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRateRow]) -> Mapping[str, int]:
-    """`at_end` of the topics whose rates nobody has stated as a whole: what is stated is the rate of today."""
+    """`at_end` without the topics whose rates the YAML states as a whole, because stated rates are today's."""
     whole = [each.topics for each in stated if each.partition is None]
     return {name: ppm for name, ppm in at_end.items() if not any(fnmatchcase(name, topics) for topics in whole)}
 
@@ -164,7 +164,7 @@ def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
 
 
 def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
-    """Why a profile can't be this cluster's, with what is allowed; None where it can."""
+    """The message if a profile can't belong to this cluster, with what is allowed; None if it can."""
     rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
     both = [(each, found) for topic, each in rows if (found := load.partitions.get((topic, each.id))) is not None]
     if rows and not both:
@@ -186,7 +186,7 @@ def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | 
 
 
 def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
-    """A plan's warnings about its profile: partitions that it lacks, and topics not to be trusted."""
+    """A plan's warnings about its profile: missing partitions, and topics whose rates can't be trusted."""
     lacking = sum(key not in load.partitions for key in _cluster_keys(topics))
     untrusted = [topic.name for topic in topics if topic.name in load.about.findings.untrusted]
     found: list[str] = []
@@ -201,6 +201,6 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
 
 
 def outgrown(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
-    """A plan's warning where topics are written far faster than the means of their profile."""
+    """A plan's warning if topics are written far faster than the means of their profile."""
     times = {topic.name: load.at_end.get(topic.name, _PPM) / _PPM for topic in topics}
     return load_history.outgrown(load.about.span, times)

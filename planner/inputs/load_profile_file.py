@@ -1,7 +1,7 @@
-"""The file of a load profile: Parquet with one row for each partition, the same bytes for the same history.
+"""The file of a load profile: Parquet with one row for each partition. The same history gives the same bytes.
 
-Rates are whole bytes a second. Hours of the week are rounded to seven significant bits (less than 0.8 % off), so that a
-profile of 50,000 partitions stays small enough to be committed; every other column is exact.
+Rates are whole bytes per second. Hours of the week are rounded to seven significant bits (error below 0.8 %), so that a
+profile of 50,000 partitions is small enough to commit. Every other column is exact.
 """
 
 import json
@@ -53,7 +53,7 @@ PROFILE_SCHEMA = pa.schema(
         ("source", pa.string()),
     ]
 )
-# Counts of samples, from which the findings are made; they aren't in the file.
+# Counts of samples for making the findings; they aren't in the file.
 FLAW_FIELDS = (
     pa.field("samples", pa.int64()),
     pa.field("repeated", pa.int64()),
@@ -66,10 +66,10 @@ JUDGED_SCHEMA = pa.schema([*PROFILE_SCHEMA, *FLAW_FIELDS])
 
 _MANTISSA_BITS = 7
 _GROWTH_DIGITS, _COVERAGE_DIGITS = 5, 4
-# A cluster has at most some 200,000 partitions; a file that is changed by hand mustn't take all memory.
+# A cluster has at most some 200,000 partitions; the limit keeps a manipulated file from using all memory.
 MOST_ROWS = 2_000_000
 _MOST_VALUE = 2.0**63
-# A topic is trusted if at least so much of the history is known of it, and at most so much of it makes no sense.
+# A topic is trusted if at least this share of its history is known, and at most this share of its values is unusable.
 LEAST_COVERAGE, MOST_UNUSABLE = 0.5, 0.05
 _ALLOWED = "allowed: what planner load writes"
 
@@ -80,7 +80,7 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
     also = noted(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)
     first, last = seen.argmax(axis=1), span.hours - 1 - seen[:, ::-1].argmax(axis=1)
-    # Hours since the last one with samples, at each hour with samples: one more than the hours between.
+    # For each hour with samples, the number of hours without samples since the last hour with some.
     here = np.arange(span.hours)
     latest = np.maximum.accumulate(np.where(seen, here, -1), axis=1)
     gaps = np.where(seen[:, 1:] & (latest[:, :-1] >= 0), here[1:] - latest[:, :-1] - 1, 0)
@@ -112,7 +112,7 @@ def _rates(of: Statistics) -> Iterator[pa.Array]:
 
 
 def _fractions(values: FloatArray, digits: int) -> pa.Array:
-    # An infinite end of an interval says no more than that it is unknown.
+    # An infinite end of an interval counts as unknown.
     unknown = ~np.isfinite(values)
     return pa.array(np.round(np.where(unknown, 0, values), digits) + 0.0, mask=unknown)
 
@@ -136,7 +136,7 @@ def encoded(rows: pa.Table, about: About) -> bytes:
         compression="zstd",
         compression_level=12,
         use_dictionary=["topic", "source"],
-        # Bytes of one significance together compress better: neighbors have like exponents.
+        # Splitting the streams by byte position compresses better, because neighbors have similar exponents.
         use_byte_stream_split=["hours_in.list.element", "hours_out.list.element"],
         write_statistics=False,
     )
@@ -144,11 +144,11 @@ def encoded(rows: pa.Table, about: About) -> bytes:
 
 
 def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
-    """The rows (PROFILE_SCHEMA) of a profile's file, and what it says of its history. PlannerError if it is none."""
+    """The rows (PROFILE_SCHEMA) of a profile's file, and the facts about its history. PlannerError if it isn't one."""
     if not content.startswith(b"PAR1"):
         raise PlannerError(f"{file}: isn't a Parquet file; {_ALLOWED}")
     try:
-        # Without threads of pyarrow's, which may abort the process when it ends (apache/arrow#34314).
+        # Without pyarrow's threads, because they may abort the process when it ends (apache/arrow#34314).
         parquet = pq.ParquetFile(BytesIO(content), pre_buffer=False)
         about = about_of(parquet.metadata.metadata)
         if about is None:
@@ -174,7 +174,7 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
 
 
 def _fault(rows: pa.Table) -> str | None:
-    """Why rows of PROFILE_SCHEMA can't be a profile's, as part of an error; None where they can."""
+    """Why rows of PROFILE_SCHEMA can't be a profile's, as part of an error message; None if they can."""
     if any(rows[name].null_count for name in ("topic", "partition", "hours_in", "hours_out")):
         return "has a row without a topic, a partition or hours"
     if bad := next((name for name in rows["topic"].unique().to_pylist() if not TOPIC_NAME.fullmatch(name)), None):
@@ -197,7 +197,7 @@ def _fault(rows: pa.Table) -> str | None:
 
 
 def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
-    """What a file's metadata says of the history; None if the file is no profile of this version."""
+    """The facts about the history in a file's metadata; None if the file isn't a profile of this version."""
     try:
         found: dict[str, Any] = json.loads((metadata or {})[_ABOUT])
         counts = {str(key): int(count) for key, count in found["findings"]["counts"].items()}
@@ -211,14 +211,14 @@ def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
 
 
 def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Findings:
-    """The findings of rows of JUDGED_SCHEMA; `others` are counts that only the reading of the samples knows."""
+    """The findings of rows of JUDGED_SCHEMA; `others` are counts that come from reading the samples."""
     samples, repeated, unusable, first, last, gap = (
         np.asarray(judged[field.name], dtype=np.int64) for field in FLAW_FIELDS
     )
     coverage = np.asarray(judged["coverage"].fill_null(0), dtype=np.float64)
     known = np.rint(coverage * span.hours).astype(np.int64)
-    # Hours without samples at an end of the history are a gap like others, unless there are more of them than between
-    # other samples of the partition, and of half of all partitions.
+    # Hours without samples at an end of the history count as a gap, unless there are more of them than in the
+    # partition's longest gap, and in the median of all partitions' longest gaps.
     usual = np.maximum(gap, np.median(gap) if len(gap) else 0)
     late, early = first - span.first, span.end - 1 - last
     appeared, vanished = late > usual, early > usual

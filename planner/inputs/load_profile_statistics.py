@@ -1,16 +1,16 @@
-"""The statistics of a load profile: samples of partitions' load summed by hour; level, percentiles, week and trend.
+"""The statistics of a load profile: hourly sums of samples of partitions' load; mean, percentiles, week and trend.
 
 A sample is a measurement of one partition at one time. A block of samples becomes one row for each partition, so that
 Spark shuffles these rows and not the samples.
 
-The mean of an hour of the week counts an hour without samples as the same hour of the other weeks, at the level of its
-own week: otherwise a partition that grows would seem to have less traffic in hours whose last sample is missing.
+For the mean of an hour of the week, an hour without samples gets the value of the same hour in other weeks, scaled to
+its week's level. Otherwise a growing partition would seem to have less traffic in hours whose last sample is missing.
 
-Growth is a seasonal Theil-Sen estimate (Sen 1968; Hirsch and Slack 1984). A day's level is its traffic by that of the
-week's curve in the hours that are known, so that missing hours of the night don't raise it. For all pairs of days of
-the same weekday, the change of the logarithm of the level is divided by the days between them; the estimate is their
-median. Neither a weekly curve nor a few odd days disturb it. Its 95 % interval is Sen's, with the variance of Kendall's
-statistic added up over the weekdays.
+Growth is a seasonal Theil-Sen estimate (Sen 1968; Hirsch and Slack 1984). A day's level is its traffic divided by the
+week's mean traffic in the same hours, so that missing night hours don't raise it. For all pairs of days of the same
+weekday, the change of the level's logarithm is divided by the days between them; the estimate is the median. Neither a
+weekly pattern nor a few unusual days disturb it. The 95 % interval is Sen's, with the variance of Kendall's statistic
+summed over the weekdays.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,23 +24,23 @@ import pyarrow.compute as pc
 from planner.model.load_history import GROWTH_HOURS, HOUR_SECONDS, HOURS_OF_WEEK, Span
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, sums_at
 
-# What is above makes no sense, and sums of hours must fit in 64 bits: 1 TiB/s, and 1 EiB.
+# Larger values are errors, and sums of hours must fit in 64 bits: 1 TiB/s, and 1 EiB.
 MOST_RATE, MOST_SIZE = 2**40, 2**60
-# The year 5138: later times are mistakes, such as milliseconds taken for seconds.
+# The year 5138: later times are errors, for example milliseconds read as seconds.
 END_OF_TIME = 100_000_000_000
-# A longer history is a mistake in its times; so many hours of a partition still fit in memory.
+# A longer history means wrong times; this many hours of a partition still fit in memory.
 LONGEST_HISTORY_HOURS = 3 * 366 * 24
-# Hours that lie apart from the rest by more than this belong to a clock that was wrong.
+# Hours that are further than this from the rest are from a wrong clock.
 _APART_HOURS = 7 * 24
-# Samples that are added up at once: some 150 MB.
+# The samples that are summed at once: some 150 MB.
 BLOCK_SAMPLES = 1_500_000
 
 _RATES = ("bytes_in_per_sec", "bytes_out_per_sec")
-# The columns of a table of samples; of those that are measured it has at least one.
+# The columns of a table of samples, which has at least one of MEASURED.
 REQUIRED, MEASURED = ("time", "topic", "partition"), (*_RATES, "size_bytes")
 TABLE_COLUMNS = (*REQUIRED, *MEASURED)
-# `at` is in seconds since 1970, UTC. A value that wasn't measured is null, one that makes no sense is below 0. `source`
-# is an index into SOURCES.
+# `at` is in seconds since 1970, UTC. A value that wasn't measured is null, an unusable one is below 0. `source` is an
+# index into SOURCES.
 SAMPLE_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -50,7 +50,7 @@ SAMPLE_SCHEMA = pa.schema(
         ("source", pa.int8()),
     ]
 )
-# How a partition's rates are known: measured by partition, or its topic's rate shared by log end offsets or by sizes.
+# The source of a partition's rates: measured by partition, or its topic's rate divided by log end offsets or by sizes.
 SOURCES = ("measured", "offsets", "size")
 
 _HOURS = pa.list_(pa.int32())
@@ -70,15 +70,15 @@ BLOCK_FIELDS = (
     pa.field("unusable", pa.int64()),
 )
 BLOCK_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *BLOCK_FIELDS])
-# Stands for null in arrays; every other value below 0 makes no sense.
+# Represents null in arrays; every other value below 0 is unusable.
 _UNMEASURED = np.iinfo(np.int64).min
 
 
 def span_of(hours: LongArray, samples: LongArray) -> tuple[Span, int]:
-    """The span of a history and the number of samples outside of it, from distinct hours (N,) and their samples (N,).
+    """The span of a history and the number of samples outside it, from distinct hours (N,) and their counts of samples.
 
-    A gap of more than a week separates runs of hours. The span is the run with the most samples; the other runs are
-    taken for samples of a wrong clock.
+    A gap of more than a week separates runs of hours. The span is the run with the most samples; the other runs count
+    as samples of a wrong clock.
     """
     order = np.argsort(hours)
     hours, samples = hours[order], samples[order]
@@ -89,7 +89,7 @@ def span_of(hours: LongArray, samples: LongArray) -> tuple[Span, int]:
 
 
 def blocks(batches: Iterable[pa.RecordBatch], span: Span) -> Iterator[pa.RecordBatch]:
-    """Batches of samples (SAMPLE_SCHEMA) as rows of BLOCK_SCHEMA; samples outside of the span are left out."""
+    """Batches of samples (SAMPLE_SCHEMA) as rows of BLOCK_SCHEMA, without samples outside the span."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -103,7 +103,7 @@ def blocks(batches: Iterable[pa.RecordBatch], span: Span) -> Iterator[pa.RecordB
 
 
 def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
-    """The rows of one block of samples; none where all are outside of the span."""
+    """The rows of one block of samples; none if all are outside the span."""
     hours = pc.divide(samples["at"], HOUR_SECONDS)
     samples = samples.filter(pc.and_(pc.greater_equal(hours, span.first), pc.less(hours, span.end)))
     if not len(samples):
@@ -113,7 +113,7 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     width = int(partitions.max()) + 1
     at = np.asarray(samples["at"], dtype=np.int64)
     pair = topic_of * width + partitions
-    # Samples of one partition and time are one: the mean of what was measured.
+    # Samples of the same partition and time are merged to the mean of their measured values.
     order = np.lexsort((at, pair))
     pair, at = pair[order], at[order]
     times = _firsts(pair, at)
@@ -155,7 +155,7 @@ def _firsts(*sorted_keys: LongArray) -> LongArray:
 
 
 def _means(values: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
-    """For each run of values, which begin at `times`: the mean of those that are at least 0; and False without any."""
+    """For each run of values, which begin at `times`: the mean of those of at least 0, and whether there are any."""
     known = values >= 0
     sums = np.add.reduceat(np.where(known, values, 0), times)
     counts = np.add.reduceat(known.astype(np.int64), times)
@@ -165,7 +165,7 @@ def _means(values: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
 def _last_sizes(
     column: pa.ChunkedArray, order: LongArray, at: LongArray, groups: LongArray
 ) -> tuple[LongArray, LongArray]:
-    """For each group of sorted samples: when its last size was known, and the largest size then; -1 without any."""
+    """For each group of sorted samples: the time of its last known size, and the largest size then; -1 without any."""
     sizes = np.asarray(column.fill_null(-1), dtype=np.int64)[order]
     times = np.where(sizes >= 0, at, -1)
     last = np.maximum.reduceat(times, groups)
@@ -174,7 +174,7 @@ def _last_sizes(
 
 
 class HourlySums(NamedTuple):
-    """Of K partitions (K, H): sums and counts of the rates in and out, and where there is any sample at all."""
+    """For K partitions (K, H): sums and counts of the rates in and out, and whether there is any sample."""
 
     in_sums: LongArray
     in_counts: LongArray
@@ -200,7 +200,7 @@ def added_up(parts: pa.ListArray, span: Span) -> HourlySums:
 
 
 class Noted(NamedTuple):
-    """(K,) each, of K partitions: the last size, -1 where unknown; the source; counts of samples and of flawed ones."""
+    """(K,) each, for K partitions: the last size, -1 if unknown; the source; counts of all and of flawed samples."""
 
     sizes: LongArray
     source: IntArray
@@ -210,7 +210,7 @@ class Noted(NamedTuple):
 
 
 def noted(parts: pa.ListArray) -> Noted:
-    """The last sizes, sources and counts of K partitions, from the same lists of blocks as in `added_up`."""
+    """The last sizes, sources and counts of K partitions, from lists of blocks like those of `added_up`."""
     flat, owner = parts.flatten(), np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     count = len(parts)
     last: LongArray = np.full(count, -1, dtype=np.int64)
@@ -240,7 +240,7 @@ _NORMAL_975 = 1.959964
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Rates of K partitions in bytes/s, of their hourly means; NaN where nothing was measured.
+    """Statistics of K partitions' hourly mean rates in bytes/s; NaN if nothing was measured.
 
     mean, highest (K,); percentiles (K, 3), those of PERCENTILES; week (K, 168), Monday 00:00 UTC first.
     """
@@ -272,9 +272,9 @@ def statistics(hourly: FloatArray, span: Span) -> Statistics:
 
 
 def _periods(hourly: FloatArray, first: int, hours: int) -> FloatArray:
-    """(K, N, hours): the hours (K, H) in N weeks or days of so many hours, NaN before the first and after the last.
+    """(K, N, hours): the hours (K, H) in N weeks or days of `hours` hours, NaN before the first and after the last one.
 
-    `first` is the number of the first hour, counted from any beginning of a period.
+    `first` is the number of the first hour, counted from the beginning of any week or day.
     """
     before = first % hours
     after = -(before + hourly.shape[1]) % hours
@@ -282,22 +282,22 @@ def _periods(hourly: FloatArray, first: int, hours: int) -> FloatArray:
 
 
 def _known_means(values: FloatArray, *, axis: int, least: int) -> FloatArray:
-    """The means of the known values along an axis, NaN where fewer than `least` are known."""
+    """The means of the known values along an axis, NaN if fewer than `least` are known."""
     counts = (~np.isnan(values)).sum(axis=axis)
     return np.where(counts >= least, np.nansum(values, axis=axis) / counts.clip(min=1), np.nan)
 
 
 def _filled(hourly: FloatArray, span: Span) -> FloatArray:
-    """The hours (K, H), with those estimated that are unknown between the first and the last known one.
+    """The hours (K, H), with estimates for unknown hours between the first and the last known one.
 
-    They stay unknown where nothing is known of their week, or of the same hour in any other week.
+    An hour stays unknown if nothing is known of its week, or of the same hour in any other week.
     """
     known, begin = ~np.isnan(hourly), span.first + _EPOCH_HOUR_OF_WEEK
     there = np.maximum.accumulate(known, axis=1) & np.maximum.accumulate(known[:, ::-1], axis=1)[:, ::-1]
     weeks = _periods(hourly, begin, HOURS_OF_WEEK)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = weeks / _known_means(weeks, axis=1, least=1)[:, None]
-        # The median: a day of an incident isn't the level of its week.
+        # The median, so that one unusual day doesn't change the level of its week.
         relative = np.sort(relative.reshape(-1, HOURS_OF_WEEK), axis=1)
         middle = ((~np.isnan(relative)).sum(axis=1) - 1).clip(0) / 2
         level = _interpolated(relative, middle).reshape(*weeks.shape[:2], 1)
@@ -308,9 +308,9 @@ def _filled(hourly: FloatArray, span: Span) -> FloatArray:
 
 
 def growth(hourly: FloatArray, week: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(K,) growth per month and the ends of its 95 % interval, as fractions; of hours (K, H) and their week (K, 168).
+    """(K,) growth per month and the ends of its 95 % interval, as fractions, from hours (K, H) and their week (K, 168).
 
-    NaN where no two days of the same weekday are known, and in a history of two weeks or less.
+    NaN if no two days of the same weekday are known, and for a history shorter than GROWTH_HOURS.
     """
     hour_of_week = (span.first + _EPOCH_HOUR_OF_WEEK + np.arange(hourly.shape[1])) % HOURS_OF_WEEK
     usual = np.where(np.isnan(hourly), np.nan, week[:, hour_of_week])

@@ -1,7 +1,7 @@
-"""Metric files as measures of topics and partitions: Prometheus' JSON and text, and what Kafka's tools print.
+"""Reads metric files as measures of topics and partitions: Prometheus' JSON and text, and output of Kafka's tools.
 
-Every value is one measure of a topic (by broker) or of a partition at one time; `load_profile` turns them into rates.
-The names are those that the JMX exporter gives Kafka's own beans: `kafka.server:type=BrokerTopicMetrics` (bytes in and
+Every value is one measure of a topic (by broker) or of a partition at one time; `load_profile` makes rates of them.
+The names are those that the JMX exporter gives Kafka's MBeans: `kafka.server:type=BrokerTopicMetrics` (bytes in and
 out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffset`, by partition and broker).
 """
 
@@ -22,7 +22,7 @@ from planner.model.errors import PlannerError
 MeasureKind = Literal["bytes_in", "bytes_out", "offset", "size"]
 MetricsFormat = Literal["query_range", "export", "exposition", "offsets", "log_dirs"]
 
-# `partition` is -1 for a topic's measure; `broker` tells apart who measured, whatever the label is called.
+# `partition` is -1 for a topic's measure. `broker` is the value of whichever label identifies the measuring broker.
 MEASURE_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -47,7 +47,7 @@ class Measurement(NamedTuple):
 
 
 _PARTITION = re.compile(r"[0-9]{1,9}", re.ASCII)
-# By names in lower case without underscores, so that all usual configurations of the exporter are known.
+# These match names in lower case without underscores, so that they fit all usual configurations of the exporter.
 _TOPIC_METRIC = re.compile(r"kafkaserverbrokertopicmetrics.*?bytes(in|out)(?:persec)?(?:total|count)?$")
 _LOG_METRIC = re.compile(r"kafkalog(?:log)?.*?(size|logendoffset)(?:value)?$")
 _NOT_COUNTERS = ("oneminuterate", "fiveminuterate", "fifteenminuterate", "meanrate")
@@ -60,7 +60,7 @@ _STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d
 
 
 def file_kind(head: str) -> MetricsFormat | None:
-    """The kind of file that begins with `head`; None if it is no metric file."""
+    """The kind of file that begins with `head`; None if it isn't a metric file."""
     text = head.lstrip()
     if text.startswith("{") and '"metric"' in text and '"timestamps"' in text:
         return "export"
@@ -86,7 +86,7 @@ def captured_at(name: str) -> int | None:
 
 
 def measures(kind: MetricsFormat, text: str, file: str) -> Iterator[Measurement]:
-    """Every value of a file, or of a line of an export. PlannerError where it can't be read as what it is."""
+    """Every value of a file, or of a line of an export. PlannerError if it can't be read as its kind."""
     match kind:
         case "query_range":
             yield from _query_range(_json(text, file), file)
@@ -119,7 +119,7 @@ def _stamp(file: str) -> int:
     return at
 
 
-# What JSON of another shape raises.
+# The exceptions that JSON of another structure raises.
 _NO_SERIES = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 
 
@@ -167,7 +167,7 @@ def _sample(pair: Sequence[Any], labels: Mapping[str, str], file: str) -> tuple[
 
 
 def _exposed(text: str, captured: int, file: str) -> Iterator[Measurement]:
-    # What a broker itself serves doesn't say which one it is: the file does, by all of its path but the time.
+    # A broker's own output doesn't name the broker, so the file's path without the time identifies it.
     source = {_BROKER_LABELS[0]: _STAMP.sub("", file)}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
@@ -199,19 +199,19 @@ def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measurement]:
             yield Measurement("offset", found["topic"], int(found["partition"]), "", at, float(found["offset"]))
 
 
-# Makes a measure of a series, which it knows, at a time and with a value.
+# Makes a measure of one series from a time and a value.
 _Series = Callable[[int, float], Measurement]
 
 
 def _named(labels: Mapping[str, str]) -> _Series | None:
-    """The series with its kind, topic, partition and broker; None for other metrics and for sums over all topics."""
+    """The maker of a series' measures, by its kind, topic, partition, broker; None for other metrics and sums of topics."""
     parts = (labels.get("__name__", ""), labels.get("name", ""), labels.get("attribute", ""))
     name = "".join(parts).lower().replace("_", "").replace(":", "")
     topic = labels.get("topic", "")
     if not topic or name.endswith(_NOT_COUNTERS):
         return None
     broker = next((labels[each] for each in _BROKER_LABELS if labels.get(each)), "")
-    # Without rules, the exporter puts the attribute before the bean's name: `…BrokerTopicMetrics_Count{name=…}`.
+    # Without rules, the exporter puts the attribute before the MBean's name: `…BrokerTopicMetrics_Count{name=…}`.
     if of_topic := _TOPIC_METRIC.search(name.replace("brokertopicmetricscount", "brokertopicmetrics")):
         return partial(Measurement, "bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
     of_log = _LOG_METRIC.search(name)
@@ -221,6 +221,6 @@ def _named(labels: Mapping[str, str]) -> _Series | None:
 
 
 def _measured(named: _Series, at: float, value: float) -> Iterator[Measurement]:
-    """The measure, at -1 for an invalid time; nothing for NaN, with which Prometheus marks the end of a series."""
+    """The measure, at -1 for an invalid time; none for NaN, because Prometheus marks the end of a series with it."""
     if math.isfinite(value):
         yield named(int(at) if 0 <= at < END_OF_TIME else -1, value)

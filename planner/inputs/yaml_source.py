@@ -1,8 +1,8 @@
 """A YAML text as plain values, with the place of every key.
 
-PyYAML's nodes know their line and column, its constructed values don't: so the values are made here, from the nodes.
-On the way, everything is refused that YAML 1.1 reads otherwise than it looks (octal and sexagesimal numbers stay
-text), that says something twice, or that grows without bound.
+PyYAML's nodes have a line and a column, but its constructed values don't, so the values are made here from the nodes.
+Octal and sexagesimal numbers stay text, because YAML 1.1 reads them differently from how they look. Repeated keys and
+aliases that grow without bound are refused.
 """
 
 import codecs
@@ -27,7 +27,7 @@ except ImportError:  # a PyYAML without libyaml
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 Path = tuple[str | int, ...]
-# What is wrong with the value at a path.
+# The error in the value at a path.
 PathFinding = tuple[Path, str]
 
 DEEPEST = 40
@@ -38,10 +38,10 @@ _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = {_TAG + name for name in ("str", "timestamp", "value")}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})", re.ASCII)
 _FLOAT = re.compile(r"[-+]?[0-9]{1,99}\.[0-9]{0,99}", re.ASCII)
-# An escape such as "\ud83d" makes one, and no file can hold it.
+# An escape like "\ud83d" makes one, and no UTF-8 file can hold it.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRUE = {"yes", "true", "on"}
-# Beside these libyaml takes some of what PyYAML refuses, or counts other columns.
+# If a text has one of these, libyaml may accept what PyYAML refuses, or count columns differently.
 _READ_OTHERWISE = re.compile("[\t!?|>\ufeff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
@@ -50,8 +50,8 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 class Document:
     """A YAML file's values: mappings (keys are text, as written), lists, text, int, float, bool, None.
 
-    `places` holds, for each path, where its key (in a mapping) or its item (in a list) begins; `moved` is a path, and
-    where its value is written, empty where all is where it is (see `instead`).
+    `places` has, for each path, where its key (in a mapping) or its item (in a list) begins. `moved` is a path and the
+    path where its value is written; both empty if no value is moved (see `instead`).
     """
 
     file: str
@@ -61,19 +61,19 @@ class Document:
     moved: tuple[Path, Path] = ((), ())
 
     def instead(self, path: Path, other: Path) -> Self:
-        """The document as it reads where the value at `other` is the one at `path`, a key of the top.
+        """The document with the value at `other` in place of the one at `path`, a top-level key.
 
-        Places and keys are told as they are written: a path under `path` is one under `other`.
+        Places and keys in findings are those of the file: a path under `path` becomes one under `other`.
         """
         return replace(self, value={**self.value, path[0]: self.get(*other)}, moved=(path, other))
 
     def written(self, path: Path) -> Path:
-        """Where a path of this document stands in the file."""
+        """The path in the file for a path of this document."""
         here, there = self.moved
         return there + path[len(here) :] if here and path[: len(here)] == here else path
 
     def get(self, *path: str | int) -> Any:
-        """The value at a path, None where there is none."""
+        """The value at a path, None if there is none."""
         value = self.value
         for step in path:
             try:
@@ -83,13 +83,13 @@ class Document:
         return value
 
     def items(self, *path: str | int) -> Iterator[tuple[Path, Any]]:
-        """Each item of the list at a path, behind its own path; nothing where there is no list."""
+        """The path and value of each item of the list at a path; empty if there is no list."""
         found = self.get(*path)
         for at, item in enumerate(found if isinstance(found, list) else ()):
             yield (*path, at), item
 
     def place(self, path: Path) -> Place:
-        """Where a path, or the nearest thing around it that exists, is written."""
+        """The place of a path, or of its closest ancestor that exists."""
         path = self.written(path)
         while path and path not in self.places:
             path = path[:-1]
@@ -100,7 +100,7 @@ class Document:
         return Finding(self.place(path), key_text(self.written(path)), message)
 
     def placed(self, told: Iterable[PathFinding | Finding]) -> Iterator[Finding]:
-        """Findings of this file, told by their paths; those that have a place of their own stay as they are."""
+        """Findings with places: pairs of path and message get the path's place, complete findings stay as they are."""
         return (each if isinstance(each, Finding) else self.finding(*each) for each in told)
 
 
@@ -118,7 +118,7 @@ def key_text(path: Path) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message: short, and with a warning where YAML may have read another thing than was meant."""
+    """A short form of a value for a message, with a hint if YAML may have read it differently than meant."""
     match value:
         case bool():
             hint = "YAML reads yes, no, on and off as booleans too; quote them where they are names"
@@ -148,7 +148,7 @@ def decode(data: bytes, file: str) -> str:
 
 
 def read_yaml(text: str, file: str) -> Document:
-    """The document in a YAML text. SpecError for what can't be read at all; lesser faults are in its `findings`."""
+    """The document in a YAML text. SpecError if it can't be read at all; other errors are in its `findings`."""
     root = _compose(text, file)
     reader = _NodeReader(file)
     reader.check_growth(root)
@@ -160,7 +160,7 @@ def read_yaml(text: str, file: str) -> Document:
 
 
 class _QuickLoader(Composer, _Loader):
-    """Nodes from libyaml's events, in a tenth of the time; its own composer crashes where they nest too deep."""
+    """Makes nodes from libyaml's events, ten times faster. libyaml's own composer crashes on deep nesting."""
 
     def __init__(self, text: str) -> None:
         _Loader.__init__(self, text)
@@ -169,7 +169,7 @@ class _QuickLoader(Composer, _Loader):
 
 def _compose(text: str, file: str) -> Node:
     if not _READ_OTHERWISE.search(text):
-        # PyYAML says what is wrong.
+        # If this fails, PyYAML below gives the error message.
         with suppress(yaml.YAMLError, UnicodeError, RecursionError):
             if (node := yaml.compose(text, Loader=_QuickLoader)) is not None:
                 return node
@@ -197,7 +197,7 @@ def _place(file: str, node: Node) -> Place:
 
 
 class _NodeReader:
-    """One pass over the nodes; collects places and findings while it goes."""
+    """Makes values in one pass over the nodes, and collects places and findings."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -209,14 +209,14 @@ class _NodeReader:
         self.findings.append(Finding(_place(self.file, node), key_text(path), message))
 
     def check_growth(self, root: Node) -> None:
-        """Refuse aliases that contain themselves, or that multiply the file beyond reason, and endless nesting."""
+        """Refuses aliases that contain themselves or multiply the file's values too much, and too deep nesting."""
         total = self._size(root, ())
         if total > ALIAS_GROWTH * len(self.sizes) + ALIAS_ALLOWANCE:
             message = f"aliases make {len(self.sizes)} values into {total}; allowed: ten times the values written"
             raise SpecError([Finding(_place(self.file, root), "", message)])
 
     def _size(self, node: Node, above: tuple[int, ...]) -> int:
-        """Number of values under a node, aliases counted as often as they are used."""
+        """The number of values under a node, with aliases counted each time they are used."""
         if id(node) in above:
             raise SpecError([Finding(_place(self.file, node), "", "this anchor's value contains its own alias")])
         if len(above) > DEEPEST:

@@ -59,12 +59,12 @@ class Problem:
     read_in_racks   (K,)    the millionths of all reads that consumers of each rack fetch from the nearest replica
                             (KIP-392), for `week` only; None: all reads are from leaders
     survive         what may fail without a partition going offline (`resilience.survive`)
-    deferred        (P,)    True where a change has to wait, because the budget doesn't pay for it; None: no change
-    waits out_of_sync     (B,)    True for brokers that hold replicas but are in no ISR, so can't be elected; None: no
-    broker allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: no such rules
-    cordoned        (B,)    True for brokers that get no new replica and may keep today's; None: no broker leader_ranks
-    (T, B)  a replica of the lowest rank leads a partition. Ranks follow `leader_racks`; brokers to be
-                            demoted, and those that `apart` doesn't let lead, have the highest; None: no such rules
+    deferred        (P,)    True where a change has to wait because the budget doesn't pay for it; None: no change waits
+    out_of_sync     (B,)    True for brokers that hold replicas but are in no ISR, so can't be elected; None: no broker
+    allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: no such rules
+    cordoned        (B,)    True for brokers that get no new replica and may keep today's; None: no broker
+    leader_ranks    (T, B)  a replica of the lowest rank leads a partition. Ranks follow `leader_racks`; brokers to be
+                            demoted, and those that `apart` doesn't let lead, rank highest; None: no such rules
     caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED if it has no cap;
                             None: no broker has caps
     apart           (G, T)  the side of each topic in each group of `apart`, -1 for none; None: no groups

@@ -1,1 +1,1 @@
-"""What tools print of a cluster, one module a format: text in, a `StatePart` out."""
+"""Reads what tools print about a cluster, with one module per format. Each makes a `StatePart` of a text."""

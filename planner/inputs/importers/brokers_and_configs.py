@@ -1,9 +1,9 @@
-"""What Kafka's tools print of brokers: configurations, the topics' own and inherited ones, and who lives in which rack.
+"""Reads configurations and racks from the output of Kafka's tools: topics' own and inherited configurations, brokers.
 
-`kafka-configs --describe` has a heading for each topic or broker (`Dynamic configs for topic T are:`, with `--all` `All
-configs for topic T are:`, for the cluster `Default configs for brokers in the cluster are:`), then a line a key. Its
-`synonyms` are where the value comes from, the one that counts first, and none for Kafka's own default.
-`kafka-broker-api-versions` has every live broker above the versions of its requests. Source:
+`kafka-configs --describe` prints a heading for each topic or broker (`Dynamic configs for topic T are:`, with `--all`
+`All configs for topic T are:`, for the cluster `Default configs for brokers in the cluster are:`), then a line for each
+key. `synonyms` lists the sources of the value, the effective one first; it is empty for Kafka's own default.
+`kafka-broker-api-versions` prints every live broker above the versions of its requests. Source:
 `kafka.admin.ConfigCommand`, since 2.5; `org.apache.kafka.tools.BrokerApiVersionsCommand`, which prints `Node`.
 """
 
@@ -30,7 +30,7 @@ _BROKER = re.compile(
 # The log dirs that get no new replicas (KIP-1066), since Kafka 4.3.
 CORDONED = "cordoned.log.dirs"
 
-# Brokers' names for what topics inherit, where values are alike (ServerTopicConfigSynonyms).
+# Brokers' names of configurations that topics inherit with the same value (ServerTopicConfigSynonyms).
 _BROKERS_NAMES = {
     "log.cleanup.policy": "cleanup.policy",
     "log.local.retention.bytes": "local.retention.bytes",
@@ -47,9 +47,9 @@ _BROKERS_NAMES = {
 
 @dataclass
 class _ReadConfigs:
-    """What is collected while the lines go by; `brokers` is one mapping a broker, `cluster` that of all of them.
+    """What is collected line by line. `brokers` has one mapping for each broker, `cluster` the default of all brokers.
 
-    `cordoned` are the log dirs of each broker that get nothing new.
+    `cordoned` are the log dirs of each broker that get no new replica.
     """
 
     topics: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -60,12 +60,12 @@ class _ReadConfigs:
 
 
 def recognizes_configs(text: str) -> bool:
-    """True where any line is a heading of this format; a tool's chatter may stand above it."""
+    """True if any line is a heading of this format. Other output of the tool may come before it."""
     return re.search(rf"^{_HEADING.pattern}\s*$", text, re.MULTILINE) is not None
 
 
 def read_configs(text: str, file: str) -> StatePart:
-    """What the text says. ImportStateError names each line that isn't a heading or a key with its value."""
+    """The configurations in the text. ImportStateError names each line that isn't a heading or a key with its value."""
     found, findings = _ReadConfigs(), list[Finding]()
     heading = None
     for number, line in enumerate(text.split("\n"), start=1):
@@ -116,7 +116,7 @@ def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _ReadConfigs
     if kind == "topic":
         if source == OF_TOPIC and value:
             found.topics[name][key] = value
-        # A topic's own value hides what others inherit; the inherited one is listed behind it.
+        # A topic's own value hides the inherited one, which other topics have; it follows in `synonyms`.
         inherited = next(((name, text) for where, name, text in synonyms if where in INHERITED), None)
         if source in INHERITED:
             found.inherited.setdefault(key, value)
@@ -129,29 +129,29 @@ def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _ReadConfigs
 
 
 def cordoned(broker: int, value: str) -> dict[int, tuple[str, ...]]:
-    """The broker with the log dirs of its `cordoned.log.dirs`; nothing where there are none.
+    """The broker with the log dirs of its `cordoned.log.dirs`; empty if it has none.
 
-    A Kafka older than 4.3 takes any name of a setting, and prints `null` for this one, which has no effect there.
+    Kafka before 4.3 accepts settings of any name. It prints `null` for this one, which has no effect there.
     """
     dirs = tuple(path for each in value.split(",") if (path := each.strip()) == "*" or path.startswith("/"))
     return {broker: dirs} if dirs else {}
 
 
 def as_topics_inherit(config: Mapping[str, str]) -> Config:
-    """A broker's configuration as the one that topics inherit from it, under topics' names."""
+    """The part of a broker's configuration that topics inherit, under the topics' names."""
     return tuple(sorted((_BROKERS_NAMES[key], value) for key, value in config.items() if key in _BROKERS_NAMES))
 
 
 def recognizes_brokers(text: str) -> bool:
-    """True where a line names a broker as this tool does."""
+    """True if a line names a broker in the form of this tool."""
     return _BROKER.search(text) is not None
 
 
 def read_brokers(text: str, file: str) -> StatePart:
     """The live brokers, and a note of those that are fenced.
 
-    `kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (` …; no other tool of Kafka's prints racks under KRaft.
-    A rack that is really called `null` can't be told from none: Kafka prints both alike.
+    The lines are `kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (` …. No other tool of Kafka prints racks under
+    KRaft. A rack named `null` can't be distinguished from no rack, because Kafka prints both the same.
     """
     lines = list(_BROKER.finditer(text))
     seen = tuple(

@@ -1,8 +1,8 @@
-"""What `kafka-consumer-groups --describe` prints: offsets, `--members` (with `--verbose` or without), and `--state`.
+"""Reads `kafka-consumer-groups --describe`: offsets, `--members` (with `--verbose` or without), and `--state`.
 
-So does `kafka-share-groups --describe`, of share groups, in which several members may have one partition. Several of
-them may stand in one file, one after the other. Columns are told by their headings, since versions differ: up to 3.9
-an assignment reads `orders(0,1), payments(2)`, from 4.0 on `orders:0,1;payments:2`.
+Also reads `kafka-share-groups --describe`, in which several members may have the same partition. One file may have
+several outputs, one after the other. Columns are found by their headings, because versions differ: up to 3.9, an
+assignment is `orders(0,1), payments(2)`, from 4.0 on `orders:0,1;payments:2`.
 Source: org.apache.kafka.tools.consumer.group.ConsumerGroupCommand and ShareGroupCommand.
 """
 
@@ -18,17 +18,17 @@ from planner.model.spec import DescribedGroup
 _HEADING = re.compile(r"^GROUP\s+(?:TOPIC|CONSUMER-ID|COORDINATOR)\b")
 _OLD = re.compile(r"([^\s,;:()]+)\(([0-9,]*)\)")
 _NEW = re.compile(r"([^\s,;:()]+):([0-9,]+)(?:;|$)")
-# What Kafka prints of a group on stderr, and what it says above its tables.
+# Kafka's messages about a group on stderr and above its tables.
 _CHATTER = re.compile(r"^(?:Consumer group '|Share group '|Warning: |Error: |\s*$)")
 _HINT = "allowed: what kafka-consumer-groups --describe prints, with --members --verbose or without"
-# The one assignor of share groups (KIP-932).
+# The only assignor of share groups (KIP-932).
 SHARED = "simple"
 MISSING = "-"
 
 
 @dataclass
 class _GroupLines:
-    """What the lines so far say of a group."""
+    """A group as described by the lines that were read so far."""
 
     assignor: str = ""
     owned: dict[str, set[PartitionKey]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
 
 
 def _lacking(columns: Sequence[str]) -> Iterator[str]:
-    """Why the lines below a heading can't be read: a column isn't in it."""
+    """Messages about columns that a heading lacks, so that the lines below it can't be read."""
     if not columns or "COORDINATOR" in columns or "START-OFFSET" in columns:
         return
     for name in ("CONSUMER-ID", *(("PARTITION",) if "TOPIC" in columns else ())):
@@ -71,14 +71,14 @@ def _lacking(columns: Sequence[str]) -> Iterator[str]:
 
 
 def _is_share(columns: Sequence[str]) -> bool:
-    """True for a heading of kafka-share-groups; of members, old versions of kafka-consumer-groups have the same one."""
+    """True for a heading of kafka-share-groups. Old versions of kafka-consumer-groups have the same one for members."""
     if "CONSUMER-ID" not in columns:
         return "START-OFFSET" in columns or ("COORDINATOR" in columns and "ASSIGNMENT-STRATEGY" not in columns)
     return "ASSIGNMENT" in columns and "GROUP-INSTANCE-ID" not in columns
 
 
 def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
-    """The line's words by their columns; an assignment of the old form, the last column, has blanks in it."""
+    """The line's words by their columns. The last column may have spaces: an assignment in the old form."""
     if not columns:
         raise ValueError(f"{line[:60]!r} stands under no heading")
     words = line.split(None, len(columns) - 1)
@@ -91,7 +91,7 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
 
 def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
     group = found.setdefault(cells["GROUP"], _GroupLines())
-    # Where old versions of kafka-consumer-groups have the same heading, their assignments look otherwise.
+    # Old versions of kafka-consumer-groups may have the same heading, but their assignments have no colon.
     if _is_share([*cells]) and (":" in (of := cells.get("ASSIGNMENT", "")) or not of):
         group.assignor = SHARED
         if "CONSUMER-ID" not in cells:
@@ -107,7 +107,7 @@ def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
         group.owned.setdefault(cells["CONSUMER-ID"], set()).update(owned)
         group.topics |= {name for name, _ in owned}
         return
-    # Kafka writes - as the topic of a group without offsets, and as the member of a partition without an owner.
+    # Kafka prints - as the topic of a group without offsets, and as the member of a partition without an owner.
     if topic != MISSING:
         group.topics.add(topic)
     if member != MISSING:
@@ -133,7 +133,7 @@ def _partition(text: str) -> int:
 
 
 def _owned_twice(found: Mapping[str, _GroupLines], file: str) -> Iterator[Finding]:
-    """Partitions that two members of a group own: two states of it in one file."""
+    """Findings for partitions that two members of a group own, because the file has two states of the group."""
     for name in sorted(name for name, group in found.items() if group.assignor != SHARED):
         owner: dict[PartitionKey, str] = {}
         for member, held in sorted(found[name].owned.items()):

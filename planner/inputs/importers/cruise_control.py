@@ -1,7 +1,7 @@
-"""Two answers of Cruise Control: `kafka_cluster_state?json=true&verbose=true`, and proposals (`json=true`).
+"""Reads two answers of Cruise Control: `kafka_cluster_state?json=true&verbose=true`, and proposals (`json=true`).
 
-The first is a whole state only with verbose=true; otherwise it lists only partitions with a problem. A proposal lists
-only the partitions that it would change; their old replicas are taken.
+The first has all partitions only with verbose=true; otherwise it lists only partitions with a problem. Proposals list
+only the partitions that they would change; as a state, their old replicas are used.
 Source: ClusterPartitionState and ExecutionProposal of Cruise Control 2.5.
 """
 
@@ -43,7 +43,7 @@ def read_part(text: str, file: str) -> StatePart:
         entries = sound(_proposal(item, f"proposals[{at}]", place) for at, item in enumerate(proposals))
         return StatePart("Cruise Control's proposals", file, entries=tuple(entries), leaders_known=True)
     state = value["KafkaPartitionState"]
-    # A partition may be in several lists, each time alike.
+    # A partition may be in several lists, with the same values.
     found: dict[PartitionKey, AssignmentEntry] = {}
     for name in _LISTS:
         key = f"KafkaPartitionState.{name}"
@@ -62,7 +62,7 @@ def is_proposals(text: str) -> bool:
 
 
 def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:
-    """The partitions as the proposals would leave them, and as they were found. ImportStateError names each bad one."""
+    """The partitions as the proposals would leave them, and as they are now. ImportStateError names each bad one."""
     value, place = read_alone(text, file)
     proposals = items(value, "proposals")
     if not proposals:

@@ -1,7 +1,7 @@
-"""What `kafka-log-dirs --describe` prints: two headings and one line of JSON, or that JSON alone.
+"""Reads `kafka-log-dirs --describe`: two headings and one line of JSON, or only the JSON.
 
-Source: `org.apache.kafka.tools.LogDirsCommand`; the room of a log dir has the names of KIP-827. Log dirs with an error,
-and brokers that didn't answer, hold no partitions here; the other replicas tell the size.
+Source: `org.apache.kafka.tools.LogDirsCommand`; KIP-827 names the fields for a log dir's room. Log dirs with an error,
+and brokers that didn't answer, list no partitions; sizes then come from the other replicas.
 """
 
 import re
@@ -29,25 +29,25 @@ from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-log-dirs --describe"
 _HINT = f"allowed: what {TITLE} prints"
-# The JSON has a line of its own; what a logger prints above may have braces too.
+# The JSON begins a line; log messages before it may have braces too.
 _BEGIN = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
 
 def recognizes(text: str) -> bool:
-    """True where the JSON lists brokers with their log dirs."""
+    """True if the JSON lists brokers with their log dirs."""
     return '"brokers"' in text and '"logDirs"' in text
 
 
 def read_part(text: str, file: str) -> StatePart:
     """The sizes, (topic, partition) to the bytes of its largest replica, and notes on log dirs with an error.
 
-    Replicas that are on their way between log dirs (`isFuture`) aren't complete and don't count. ImportStateError names
-    each bad entry.
+    Replicas that are moving between log dirs (`isFuture`) are incomplete and don't count. ImportStateError names each
+    bad entry.
     """
     sizes: dict[PartitionKey, int] = {}
 
     def counted(value: dict[str, Any]) -> object:
-        # There may be millions of replicas: one that is as Kafka prints it counts as soon as it is read.
+        # There may be millions of replicas, so a well-formed one is counted as soon as it is decoded, and not kept.
         found = _replica(value, "", Place(file)) if tuple(value) == _KEYS else None
         if found is None or isinstance(found, Finding):
             return value
@@ -57,7 +57,7 @@ def read_part(text: str, file: str) -> StatePart:
         return _COUNTED
 
     value, place = _document(text, file, decoder(counted))
-    # What isn't a list where one belongs holds no replicas.
+    # `items` treats a value that should be a list and isn't as an empty one.
     replicas = sound(
         _replica(item, f"brokers[{broker_at}].logDirs[{dir_at}].partitions[{at}]", place)
         for broker_at, broker in enumerate(items(value, "brokers"))
@@ -83,9 +83,9 @@ _COUNTED = object()
 
 
 def places(text: str, file: str) -> LogDirs:
-    """The log dirs of each broker that answered, and which replica lies where. ImportStateError names each bad entry.
+    """The log dirs of each broker that answered, and each replica's log dir. ImportStateError names each bad entry.
 
-    A replica that is on its way between log dirs counts, with its present size, in the one it goes to.
+    A replica that is moving between log dirs counts, with its current size, in the log dir that it moves to.
     """
     value, place = _document(text, file)
     brokers: dict[int, tuple[LogDir, ...]] = {}
@@ -124,7 +124,7 @@ def _add_log_dirs(
     dirs: dict[str, LogDir],
     held: dict[PartitionKey, ReplicaDir],
 ) -> Iterator[Finding]:
-    """Add a broker's log dirs, and its replicas; bad entries."""
+    """Adds a broker's log dirs to `dirs` and its replicas to `held`; yields findings for bad entries."""
     moving: dict[PartitionKey, str] = {}
     for at, entry in enumerate(items(item, "logDirs")):
         there = f"{key}.logDirs[{at}]"
@@ -159,16 +159,16 @@ def _log_dir(entry: Any, key: str, place: Place) -> LogDir | Finding:
 
 
 def _room(entry: dict[str, Any], key: str) -> int | None:
-    """Bytes, None where the broker doesn't say: Kafka writes -1 then."""
+    """Bytes, or None if unknown: Kafka writes -1 then."""
     value = entry.get(key)
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 def _replica(item: Any, key: str, place: Place) -> tuple[PartitionKey, int, bool] | Finding:
-    """Its partition, its bytes, and whether it is on its way to this log dir."""
+    """The replica's partition, its bytes, and whether it is moving to this log dir."""
     if not isinstance(item, dict) or not isinstance(item.get("partition"), str):
         return Finding(place, key, f"has no partition; {_HINT}")
-    # Topic names may hold hyphens, so only the last one divides.
+    # Topic names may have hyphens, so only the last one separates.
     topic, _, number = item["partition"].rpartition("-")
     if not topic or not NUMBER.fullmatch(number):
         return Finding(place, f"{key}.partition", f"{item['partition']!r} isn't topic-partition; {_HINT}")

@@ -1,11 +1,11 @@
-"""What `kafka-reassign-partitions` takes and prints, and the string that `kafka-topics --replica-assignment` takes.
+"""Reads input and output of `kafka-reassign-partitions`, and the string of `kafka-topics --replica-assignment`.
 
-- A reassignment JSON, `{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}`, alone or in what
-  `--generate` and `--execute` print; of the two assignments there, the current one is taken.
-- What `--list` prints of running reassignments: `topic-0: replicas: 1,2,4,3. adding: 4. removing: 3.`, a line for each
-  partition, or that there are none.
+- A reassignment JSON, `{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}`, alone or in the
+  output of `--generate` and `--execute`; of the two assignments there, the current one is used.
+- The running reassignments from `--list`: `topic-0: replicas: 1,2,4,3. adding: 4. removing: 3.`, one line per
+  partition, or a message that there are none.
 - The topics-to-move JSON of `--topics-to-move-json-file`: the topics that may move.
-- A replica assignment, `0:1,1:0,0:1`: partitions with commas between them, brokers with colons. It doesn't name its
+- A replica assignment, `0:1,1:0,0:1`: commas separate partitions, colons separate brokers. It doesn't name its
   topic.
 
 Source: `org.apache.kafka.tools.reassign.ReassignPartitionsCommand` (`curReassignmentsToString`, `parseTopicsData`);
@@ -48,7 +48,7 @@ _REPLICA_ASSIGNMENT = re.compile(
     r"\s*\"?[0-9]{1,10}(?::[0-9]{1,10})*(?:,[0-9]{1,10}(?::[0-9]{1,10})*)*\"?\s*", re.ASCII
 )
 _TO_MOVE = 'allowed: {"version":1,"topics":[{"topic":"t"}]} with at least one topic'
-# The tools' headings stand among so many characters; a logger's lines may stand above.
+# The tools' headings are within so many first characters; log messages may come before them.
 _HEAD_CHARACTERS = 4000
 
 
@@ -58,7 +58,7 @@ def is_reassignment(text: str) -> bool:
 
 
 def read_reassignment(text: str, file: str) -> StatePart:
-    """The partitions listed, of which a topic may have more. ImportStateError names each bad entry."""
+    """The listed partitions; their topics may have more. ImportStateError names each bad entry."""
     entries, end = _listed(text, text.find(_CURRENT), file)
     if _CURRENT not in text:
         refuse_rest(text, end, file, "allowed: one reassignment, alone")
@@ -68,7 +68,7 @@ def read_reassignment(text: str, file: str) -> StatePart:
 def read_proposed(text: str, file: str) -> tuple[StatePart, StatePart | None]:
     """The partitions as a reassignment would leave them, and as `--generate` found them (None: not in the file).
 
-    ImportStateError names each bad entry, and refuses what `--execute` prints: that has the current assignment only.
+    ImportStateError names each bad entry, and refuses the output of `--execute`: it has only the current assignment.
     """
     if _CURRENT not in text:
         return read_reassignment(text, file), None
@@ -82,7 +82,7 @@ def read_proposed(text: str, file: str) -> tuple[StatePart, StatePart | None]:
 
 
 def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, ...], int]:
-    """The partitions of the first JSON behind a heading (below 0: none), and where that JSON ends."""
+    """The partitions of the first JSON after the position `heading` (below 0: no heading), and where that JSON ends."""
     start = max(text.find("{", max(heading, 0)), 0)
     value, end = read_object(text, start, file)
     listed = value.get("partitions")
@@ -109,12 +109,12 @@ def _reassigned(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
 
 
 def is_list(text: str) -> bool:
-    """True where one of the two headings of `--list` is among the first lines."""
+    """True if one of the two headings of `--list` is near the beginning."""
     return any(words in text[:_HEAD_CHARACTERS] for words in (_NONE_RUN, _SOME_RUN))
 
 
 def read_list(text: str, file: str) -> StatePart:
-    """The partitions that are being reassigned, none included. ImportStateError names each bad line."""
+    """The partitions that are being reassigned, if any. ImportStateError names each bad line."""
     moving: list[RunningReassignment] = []
     findings: list[Finding] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -163,7 +163,7 @@ def is_replica_assignment(text: str) -> bool:
 
 
 def read_replica_assignment(text: str, file: str, topic: str | None) -> StatePart:
-    """The partitions of `topic`, each led by its first replica. ImportStateError where no topic is given."""
+    """The partitions of `topic`, each led by its first replica. ImportStateError if no topic is given."""
     start = len(text) - len(text.lstrip(' \t\r\n"'))
     if topic is None:
         message = (

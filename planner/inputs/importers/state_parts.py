@@ -1,7 +1,7 @@
-"""What importers share: a part of the state, which is what one source says of a cluster; and JSON with its places.
+"""What importers share: `StatePart`, which is what one source says about a cluster, and reading JSON with places.
 
-Which source is believed where several say different things is told by their rank, and within a rank by their order:
-see `planner.inputs.state.merge`. `assignment` makes topics of the partitions that were read.
+If sources differ, the one of lower rank counts, and within a rank their order decides: see
+`planner.inputs.state.merge`. `assignment` makes topics from the partitions that were read.
 """
 
 import json
@@ -24,7 +24,7 @@ TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AssignmentEntry:
-    """One partition, with its place in the file and what people call it there."""
+    """One partition, with its place in the file and its key there for messages."""
 
     place: Place
     key: str
@@ -33,7 +33,7 @@ class AssignmentEntry:
 
 
 class Rank(IntEnum):
-    """Which source is believed first: what brokers answer, then what ZooKeeper keeps, then documents."""
+    """The precedence of sources: first brokers' answers, then ZooKeeper's data, then documents."""
 
     CLUSTER = 0
     ZNODES = 1
@@ -44,8 +44,8 @@ class Rank(IntEnum):
 class RunningReassignment:
     """A partition that is being reassigned now.
 
-    `replicas` are all replicas that it has meanwhile, the ones that will be removed included; None where the source
-    lists adding and removing replicas alone.
+    `replicas` are all its replicas during the reassignment, including those to be removed; None if the source lists
+    only adding and removing replicas.
     """
 
     place: Place
@@ -57,15 +57,15 @@ class RunningReassignment:
     key: str = ""
 
 
-# A partition's leader, None without one, and its ISR, None where that isn't known.
+# A partition's leader, None without one, and its ISR, None if not known.
 LeaderAndIsr = tuple[int | None, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSeen:
-    """A broker that is registered, with its `broker.rack`, None without one; `source` is the file, as written.
+    """A registered broker, with its `broker.rack`, None without one; `source` is the file, as written.
 
-    `disk_bytes` is what it may store, None where the source doesn't say it.
+    `disk_bytes` is what it may store, None if the source doesn't say it.
     """
 
     place: Place
@@ -77,7 +77,7 @@ class BrokerSeen:
 
 @dataclass(frozen=True, slots=True)
 class TopicTarget:
-    """What a topic is declared to be; None where that isn't known."""
+    """The declared values of a topic; None if not known."""
 
     topic: str
     partitions: int | None
@@ -87,18 +87,17 @@ class TopicTarget:
 
 @dataclass(frozen=True)
 class StatePart:
-    """What one source says of the state. `title` is what people call such a source, `file` its path as written; notes
-    name that, since places may have the path of a machine.
+    """The state according to one source. `title` names this kind of source, `file` is its path as written. Notes use
+    `file`, because places may have a path of the machine.
 
-    `entries` are partitions; where `leaders_known` is False their leaders are taken to be the first replicas. Where
-    `whole` is False the source may list some partitions of a topic and leave others out. `only_topics` are the topics
-    that may move, None where that isn't known.
+    `entries` are partitions. If `leaders_known` is False, their first replicas count as leaders. If `whole` is False,
+    the source may list only some of a topic's partitions. `only_topics` are the topics that may move, None if not
+    known.
 
-    `configs` are topics' own. Where `effective_configs` has something for a topic, that is in force for it too, and the
-    source doesn't say whether it is the topic's own; all else that it doesn't set has Kafka's default or an inherited
-    one. `config_defaults` is what brokers and the cluster set for all topics. `cordoned` are the log dirs of each
-    broker that get nothing new, `*` for all of them (`cordoned.log.dirs`, KIP-1066). `platform` is who runs the brokers
-    and their type, such as `msk.m7g.large`.
+    `configs` are topics' own. `effective_configs` are also in force, but the source doesn't say whether the topic sets
+    or inherits them. Any other key has Kafka's default or an inherited value. `config_defaults` is what brokers and the
+    cluster set for all topics. `cordoned` are each broker's log dirs that get no new replica, `*` for all
+    (`cordoned.log.dirs`, KIP-1066). `platform` is the brokers' provider and type, for example `msk.m7g.large`.
     """
 
     title: str
@@ -123,7 +122,7 @@ class StatePart:
 
 
 def largest_sizes(replicas: Iterable[tuple[PartitionKey, int]]) -> dict[PartitionKey, int]:
-    """The bytes of each partition's largest replica, of replicas as ((topic, partition), bytes)."""
+    """The bytes of each partition's largest replica; `replicas` are ((topic, partition), bytes)."""
     sizes: dict[PartitionKey, int] = {}
     for key, size_bytes in replicas:
         sizes[key] = max(size_bytes, sizes.get(key, 0))
@@ -131,7 +130,7 @@ def largest_sizes(replicas: Iterable[tuple[PartitionKey, int]]) -> dict[Partitio
 
 
 def moving_finding(moving: RunningReassignment) -> Finding:
-    """Why a state with this reassignment in progress isn't planned from."""
+    """The finding that refuses a state with this reassignment in progress."""
     label, brokers = ("Adding", moving.adding) if moving.adding else ("Removing", moving.removing)
     seen = f" ({label} Replicas: {', '.join(map(str, brokers))})" if brokers else ""
     message = (
@@ -143,13 +142,13 @@ def moving_finding(moving: RunningReassignment) -> Finding:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Today's topics, by name, and the entries that they were made of."""
+    """Today's topics, by name, and the entries that they were made from."""
 
     topics: tuple[Topic, ...]
     entries: tuple[AssignmentEntry, ...]
 
     def with_partitions(self, made: Callable[[str, Partition], Partition]) -> Self:
-        """The topics with what is made of each topic's name and partition; the entries as they were read."""
+        """The topics with each partition replaced by `made(topic, partition)`; the entries stay as they were read."""
         topics = (
             replace(topic, partitions=tuple(made(topic.name, each) for each in topic.partitions))
             for topic in self.topics
@@ -163,9 +162,9 @@ def assignment(
     deleting: Collection[str] = (),
     effective: Mapping[str, Config] | None = None,
 ) -> Assignment:
-    """The entries as topics. ImportStateError with everything that is wrong with them.
+    """The entries as topics. ImportStateError names every error in them.
 
-    `configs` are the topics' own; `effective` is what is in force beside them, of unknown origin.
+    `configs` are the topics' own; `effective` is also in force, but of unknown origin.
     """
     unsourced = effective or {}
     ordered = sorted(entries, key=lambda entry: (entry.topic, entry.partition.id))
@@ -179,7 +178,7 @@ def assignment(
 
 
 def entry_findings(ordered: Iterable[AssignmentEntry]) -> Iterator[Finding]:
-    """What is wrong with entries, sorted by topic and partition, without knowing the cluster."""
+    """Errors in entries, sorted by topic and partition, that can be found without knowing the cluster."""
     for name, group in groupby(ordered, key=lambda entry: entry.topic):
         entries = list(group)
         if not TOPIC_NAME.fullmatch(name):
@@ -208,7 +207,7 @@ def _numbering_findings(entries: list[AssignmentEntry]) -> Iterator[Finding]:
 
 
 def replica_findings(entry: AssignmentEntry) -> Iterator[Finding]:
-    """Empty or repeated replicas, ids out of range, and a leader or ISR outside the replicas."""
+    """Findings for empty or repeated replicas, ids out of range, and a leader or ISR outside the replicas."""
     replicas, leader = entry.partition.replicas, entry.partition.leader
     strangers = [broker for broker in entry.partition.isr or () if broker not in replicas]
     leads_elsewhere = leader is not None and leader not in replicas
@@ -233,7 +232,7 @@ _T = TypeVar("_T")
 
 
 def decoder(of_object: Callable[[dict[str, Any]], object] = lambda value: value) -> json.JSONDecoder:
-    """Reads JSON whose keys are all different; `of_object` makes what stands for an object, the innermost first."""
+    """A decoder that refuses repeated keys. `of_object` replaces each object by a value, innermost objects first."""
 
     def unique(pairs: list[tuple[str, Any]]) -> object:
         value = dict(pairs)
@@ -252,7 +251,7 @@ _ALLOWED = "allowed: the complete JSON as Kafka's tool prints it"
 
 
 def places(text: str, file: str) -> Callable[[int], Place]:
-    """The line and the column of any position in a text."""
+    """A function that gives the line and the column of any position in a text."""
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def place(position: int) -> Place:
@@ -263,17 +262,17 @@ def places(text: str, file: str) -> Callable[[int], Place]:
 
 
 def place_of(text: str, position: int, file: str) -> Place:
-    """Line and column of one position in a text."""
+    """The line and the column of one position in a text."""
     return places(text, file)(position)
 
 
 def begins_object(text: str) -> bool:
-    """True where a JSON object may begin the text."""
+    """True if the text may begin with a JSON object."""
     return re.match(r"\s*\{", text) is not None
 
 
 def read_object(text: str, start: int, file: str, read: json.JSONDecoder = DECODER) -> tuple[dict[str, Any], int]:
-    """The JSON object at `start`, and where it ends. ImportStateError where there is none."""
+    """The JSON object at `start`, and where it ends. ImportStateError if there is none."""
     position = start
     try:
         value, end = read.raw_decode(text, start)
@@ -285,21 +284,21 @@ def read_object(text: str, start: int, file: str, read: json.JSONDecoder = DECOD
     except RecursionError:
         told = f"not usable JSON: it is nested too deeply; {_ALLOWED}"
     except ValueError as error:
-        # What Python itself says of its limit is advice to programmers.
+        # Python's own message about its limit is advice for programmers.
         many_digits = str(error).startswith("Exceeds the limit")
         told = f"not usable JSON: {'a number has thousands of digits' if many_digits else error}; {_ALLOWED}"
     raise ImportStateError([Finding(place_of(text, position, file), "", told)])
 
 
 def refuse_rest(text: str, end: int, file: str, allowed: str) -> None:
-    """ImportStateError where anything but blanks follows the JSON that ends at `end`."""
+    """Raises ImportStateError if anything but whitespace follows the JSON that ends at `end`."""
     if rest := text[end:].lstrip():
         message = f"something follows the JSON; {allowed}"
         raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
 
 
 def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:
-    """The JSON object that is all of a text, and where it begins. ImportStateError for anything else."""
+    """The only JSON object of a text, and where it begins. ImportStateError for anything else."""
     start = len(text) - len(text.lstrip())
     value, end = read_object(text, start, file)
     refuse_rest(text, end, file, "allowed: one JSON object, alone")
@@ -307,8 +306,8 @@ def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:
 
 
 def item_places(text: str, key: str, start: int, file: str) -> Iterator[Place]:
-    """Where each item of the list under `key` begins, in valid JSON at `start` whose first use of `key` is that list;
-    then `start` for ever: a key that is there twice has other items.
+    """The place of each item in the list under `key`, in valid JSON at `start` whose first `key` is that list; then
+    endless places of `start`, because a list under a repeated `key` may have more items.
     """
     place = places(text, file)
     head = re.compile(rf'"{re.escape(key)}"\s*:\s*\[').search(text, start)
@@ -325,13 +324,13 @@ def _past_separators(text: str, position: int) -> int:
 
 
 def items(value: Any, key: str) -> list[Any]:
-    """The list under a key of an object; empty where either isn't what it should be."""
+    """The list under a key of an object; empty if `value` isn't an object or has no list there."""
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, list) else []
 
 
 def sound(read: Iterable[_T | Finding]) -> list[_T]:
-    """The values that were read. ImportStateError with the findings, if there are any."""
+    """The values that were read. ImportStateError with all findings, if there are any."""
     values: list[_T] = []
     findings: list[Finding] = []
     for each in read:
@@ -351,7 +350,7 @@ def shown(value: Any) -> str:
 
 
 def is_id(value: Any) -> TypeGuard[int]:
-    """True for a whole number that Kafka could use as an id."""
+    """True for a whole number that can be an id in Kafka."""
     return type(value) is int and 0 <= value < 2**31
 
 

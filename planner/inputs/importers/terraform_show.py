@@ -1,9 +1,9 @@
-"""What `terraform show -json` prints of a state or a plan, and how the topics declared there differ from today's.
+"""Reads `terraform show -json` of a state or a plan, and compares the topics declared there with today's.
 
-Only resources that declare topics are read, and what tells the brokers of Amazon MSK: `aws_msk_cluster`, the data
+Reads only resources that declare topics, and those that describe the brokers of Amazon MSK: `aws_msk_cluster`, the data
 source `aws_msk_broker_nodes` and `aws_subnet`. A state's resources are under `values`, a plan's changes under
-`resource_changes`. Everything else in them, which may hold secrets, is passed over. A plan that replaces a topic is
-refused: whoever applies it deletes the topic's data.
+`resource_changes`. Everything else is ignored, because it may have secrets. A plan that replaces a topic is refused,
+because applying it deletes the topic's data.
 Source: Terraform's JSON output format, major version 1; providers Mongey/kafka, hashicorp/aws, confluentinc/confluent.
 """
 
@@ -28,7 +28,7 @@ from planner.model.file_reading import json_value
 
 
 class _Keys(NamedTuple):
-    """How a type of resource calls what it says of a topic; empty where it doesn't say it."""
+    """The names of a topic's attributes in a type of resource; empty if it has no such attribute."""
 
     name: str = "name"
     partitions: str = "partitions"
@@ -39,7 +39,7 @@ class _Keys(NamedTuple):
 _TYPES = {
     "kafka_topic": _Keys(),
     "aws_msk_topic": _Keys(partitions="partition_count", config="configs"),
-    # Confluent Cloud decides about replicas itself.
+    # Confluent Cloud sets the replication factor itself.
     "confluent_kafka_topic": _Keys("topic_name", "partitions_count", ""),
 }
 _COUNT = "number_of_broker_nodes"
@@ -47,9 +47,9 @@ _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
 class _TopicResource(NamedTuple):
-    """A topic's address, its values as Terraform has applied them, and as they are to be; see `_resources`.
+    """A topic's address, its values as Terraform has applied them, and its declared values; see `_resources`.
 
-    `because` are the attributes for which a plan replaces the topic, where it is `replaced`.
+    `because` are the attributes whose change makes the plan replace the topic, if it is `replaced`.
     """
 
     address: str
@@ -62,15 +62,15 @@ class _TopicResource(NamedTuple):
 
 
 def recognizes(text: str) -> bool:
-    """True for a JSON object with Terraform's version in it."""
+    """True for a JSON object with Terraform's version."""
     return begins_object(text) and '"format_version"' in text and '"terraform_version"' in text
 
 
 def read_part(text: str, file: str) -> StatePart:
-    """The topics as they are declared, and for a plan as they will be. ImportStateError names each bad resource.
+    """The topics as declared; for a plan, as they will be. ImportStateError names each bad resource.
 
-    The configurations are those that Terraform has set, of a plan those before it is applied: the provider keeps what
-    topics set themselves, and nothing that they inherit.
+    The configurations are those that Terraform has already applied. The provider stores only what topics set
+    themselves, and nothing that they inherit.
     """
     value, place = read_alone(text, file)
     version = value.get("format_version")
@@ -110,7 +110,7 @@ def read_part(text: str, file: str) -> StatePart:
 
 
 def _resources(value: dict[str, Any]) -> Iterator[_TopicResource]:
-    """The topics of a plan, or of a state's root module and the modules inside it; data sources are left out."""
+    """The topics of a plan, or of a state's root module and the modules inside it, without data sources."""
     if isinstance(value.get("resource_changes"), list):
         for item in items(value, "resource_changes"):
             if isinstance(item, dict) and str(item.get("type")) in _TYPES and isinstance(item.get("change"), dict):
@@ -140,10 +140,10 @@ def _of_state(value: Any) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Msk:
-    """The first of the MSK clusters that Terraform knows: its values, those of its nodes, and each subnet's zone.
+    """The number of MSK clusters; the values of the first and of its nodes; the zone of each subnet.
 
-    Ids and subnets of brokers are told by `aws_msk_broker_nodes` alone, and their racks by the subnets: MSK sets
-    `broker.rack` to the id of the availability zone. The size of their volumes and their type are the cluster's.
+    Only `aws_msk_broker_nodes` has brokers' ids and subnets. A broker's rack follows from its subnet, because MSK sets
+    `broker.rack` to the id of the availability zone. The cluster has the size of the volumes and the type of brokers.
     """
 
     count: int
@@ -153,7 +153,7 @@ class _Msk:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
-        """Of a state, or of the state that a plan begins from: how many there are, and the first."""
+        """The MSK clusters of a state, or of the state before a plan."""
         there = _of_state(value if "values" in value else value.get("prior_state"))
         found = [(str(each.get("type")), each["values"]) for each in there if isinstance(each.get("values"), dict)]
         clusters = [each for of, each in found if of == "aws_msk_cluster" and "broker_node_group_info" in each]
@@ -167,19 +167,19 @@ class _Msk:
 
     @property
     def platform(self) -> str:
-        """The type of the brokers as `cluster.profile` calls it: `kafka.m7g.large` is `msk.m7g.large`."""
+        """The brokers' type under its name in `cluster.profile`: `msk.m7g.large` for `kafka.m7g.large`."""
         of = _first(self.cluster, "broker_node_group_info").get("instance_type")
         return f"msk.{of.removeprefix('kafka.')}" if isinstance(of, str) and self.count == 1 else ""
 
     def brokers(self, place: Place) -> Iterator[BrokerSeen | Finding]:
-        """Each broker whose rack is known: one that isn't known must not look like none."""
-        # Terraform has the size of a volume in GiB; Express brokers have none.
+        """Each broker whose rack is known. Others are left out, so that an unknown rack doesn't look like no rack."""
+        # Terraform gives the volume size in GiB; Express brokers have none.
         storage = _first(_first(self.cluster, "broker_node_group_info"), "storage_info")
         gib = _first(storage, "ebs_storage_info").get("volume_size")
         disk = gib << 30 if type(gib) is int and 0 < gib < 1 << 20 else None
         for node in items(self.nodes if self.count == 1 else None, "node_info_list"):
             number = node.get("broker_id") if isinstance(node, dict) else None
-            # JSON's true is a number to Python; a float in range(n) is looked for one by one.
+            # In Python, JSON's true is a number, and `in range(2**31)` would compare a float with each number.
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 2**31 or number % 1:
                 message = f"{shown(number)} isn't possible here; allowed: the id of a broker"
                 yield Finding(place, "aws_msk_broker_nodes.node_info_list.broker_id", message)
@@ -187,7 +187,7 @@ class _Msk:
                 yield BrokerSeen(place, int(number), zone, "", disk)
 
     def notes(self, file: str, known: int) -> Iterator[str]:
-        """What isn't known of the brokers, where so many are."""
+        """Notes about what isn't known of the brokers; `known` is the number of those whose rack is known."""
         if self.count > 1:
             yield f"{file} has {self.count} MSK clusters: their brokers aren't read from it"
             return
@@ -220,7 +220,7 @@ def _resized(value: dict[str, Any], file: str) -> Iterator[str]:
 
 
 def _first(value: Any, key: str) -> dict[str, Any]:
-    """The one block under a key, as Terraform writes blocks; empty where there is none."""
+    """The first block in the list under a key, because Terraform writes blocks as lists; empty if there is none."""
     found = next(iter(items(value, key)), None)
     return found if isinstance(found, dict) else {}
 
@@ -240,7 +240,7 @@ def _target(resource: _TopicResource, place: Place) -> TopicTarget | Finding:
         return Finding(place, address, message)
     counts = [declared.get(key) for key in (keys.partitions, keys.replication_factor)]
     for key, count in zip((keys.partitions, keys.replication_factor), counts, strict=True):
-        # A plan leaves out what is only known after it was applied.
+        # A plan leaves out values that are known only after it is applied.
         if count is not None and not (type(count) is int and 1 <= count < 2**31):
             return Finding(place, f"{address}.{key}", f"{shown(count)} isn't possible here; allowed: 1, 2, 3 …")
     config = _config(declared.get(keys.config))
@@ -250,7 +250,7 @@ def _target(resource: _TopicResource, place: Place) -> TopicTarget | Finding:
 
 
 def _config(config: Any) -> Config | None:
-    """What the topic is declared to set; values that aren't known yet are left out. None for a text that isn't JSON."""
+    """The topic's declared configuration, without values that aren't known yet. None for a text that isn't JSON."""
     if isinstance(config, str):
         try:
             config = json_value(config)
@@ -262,10 +262,10 @@ def _config(config: Any) -> Config | None:
 
 @dataclass(frozen=True)
 class Targets:
-    """What has to change for the topics to be as declared.
+    """The changes that make the topics as declared.
 
-    `factors` are (topic, replication factor), `partitions` (topic, partitions afterwards), `new` topics to be created;
-    `fewer` are topics declared with fewer partitions than they have, which no change can give them.
+    `factors` are (topic, replication factor), `partitions` (topic, partitions afterwards), `new` topics to be created.
+    `fewer` are topics declared with fewer partitions than they have; no change can do that.
     """
 
     factors: tuple[tuple[str, int], ...] = ()
@@ -275,9 +275,9 @@ class Targets:
 
 
 def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets:
-    """How the declared topics differ from `topics`, in the order in which they are declared.
+    """How the declared topics differ from `topics`, in the order of declaration.
 
-    Those are today's for what has to change, and those that `changes` leaves for what isn't asked for.
+    `topics` are today's to find what must change, or those after `changes` to find what `changes` doesn't cover.
     """
     today = {topic.name: topic.partitions for topic in topics}
     factors: list[tuple[str, int]] = []
@@ -299,7 +299,7 @@ def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets
 
 
 def target_notes(found: Targets, declared_by: str) -> Iterator[str]:
-    """What `declared_by`, a file, declares otherwise than the YAML leaves it, and the key of `changes` that says so."""
+    """Notes where the file `declared_by` differs from the topics after the plan, with the key of `changes` to set."""
     leaves = "than this plan leaves: change it there, or in changes"
     for names, what in (
         ([name for name, _ in found.factors], f"with another replication factor {leaves}.set_replication_factor"),

@@ -1,12 +1,12 @@
-"""What `kafka-topics --describe` prints, in every layout from Kafka 0.8 to 4.x.
+"""Reads `kafka-topics --describe`, in every layout from Kafka 0.8 to 4.x.
 
-A heading a topic (`Topic: … PartitionCount: …`), then a line a partition. Fields are told by their labels, since
-older versions write `Topic:x` without a blank and copies from a terminal lose the tabs. 0.8.0 (`kafka-list-topic`) has
-no headings, and labels in small letters.
+Each topic has a heading (`Topic: … PartitionCount: …`) and one line per partition. Fields are found by their labels,
+because older versions write `Topic:x` without a space and copies from a terminal lose the tabs. 0.8.0
+(`kafka-list-topic`) has no headings, and its labels are in lower case.
 
-`Configs` has all that isn't Kafka's default, so a topic's own configuration and what it inherits look alike. A key that
-one of the topics doesn't show is inherited by none of them, or that one would show it too: so it is the topic's own
-wherever it stands. Of a key that every topic shows, the origin isn't known.
+`Configs` has all that isn't Kafka's default, so a topic's own and inherited configurations look the same. If a topic
+doesn't show a key, no topic inherits it, because then all would show it. So the key is the own one of each topic that
+shows it. If every topic shows a key, its origin isn't known.
 Source: `org.apache.kafka.tools.TopicCommand` (kafka.admin.TopicCommand before 3.7).
 """
 
@@ -30,24 +30,24 @@ _LABELS = (
 _FIELD = re.compile(rf"(?:^|(?<=\s))({_LABELS}):")
 _SMALL = {label.lower(): label for label in ("Topic", "Partition", "Leader", "Replicas", "Isr")}
 _SMALL_FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(_SMALL)}):")
-# Nearly every line of a long output is one of these; what it doesn't match, `_fields` takes apart.
+# Matches nearly every line of a long output; `_fields` parses the others.
 _USUAL = re.compile(
     r"[\t ]*Topic: (\S+)\tPartition: ([0-9]{1,10})\tLeader: ([0-9]{1,10})\tReplicas: ([0-9]{1,10}(?:,[0-9]{1,10})*)"
     r"\tIsr: ([0-9]{1,10}(?:,[0-9]{1,10})*)(?:\tElr: (?:N/A|[0-9,]*)\tLastKnownElr: (?:N/A|[0-9,]*))?[\t ]*",
     re.ASCII,
 )
 _CONFIG = re.compile(r"(?:^|,)([A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)+|preallocate)=")
-# What stands at the end of a partition's line: an output that was cut within its last line lacks some of it.
+# The labels at the end of a partition's line. If the output was cut within its last line, some are missing there.
 _LAST_LABELS = re.compile(r"(?<=\s)(?:isr|elr|lastknownelr)(?=:)", re.IGNORECASE)
 _NO_LEADER = ("none", "-1", "")
 _HINT = "allowed: what kafka-topics --describe prints, headings included and without filters"
-# Two million partitions are what Kafka's controllers aim at; beyond these it is no cluster's output.
+# Kafka's controllers aim at two million partitions. Output with more than these limits isn't from a real cluster.
 _MOST_TOPICS, _MOST_PARTITIONS = 1_000_000, 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A topic's first line: its name, the number of partitions that follow, its configuration."""
+    """A topic's heading: its name, the number of partitions that follow, its configuration."""
 
     place: Place
     topic: str
@@ -57,7 +57,7 @@ class Heading:
 
 @dataclass
 class _ReadTopics:
-    """What is collected while the lines go by."""
+    """What is collected line by line."""
 
     headings: dict[str, Heading] = field(default_factory=dict)
     entries: list[AssignmentEntry] = field(default_factory=list)
@@ -68,16 +68,16 @@ class _ReadTopics:
 
 
 class _LineError(ValueError):
-    """Why one line can't be read."""
+    """One line can't be read; the message says why."""
 
 
 def recognizes(text: str) -> bool:
-    """True where any line starts as this format does; what stands around it is refused with its own line."""
+    """True if any line begins like this format. `read_part` refuses other lines, with their numbers."""
     return re.search(r"^\s*(?:Topic|topic):", text, re.MULTILINE) is not None
 
 
 def read_part(text: str, file: str) -> StatePart:
-    """What the text says. ImportStateError names each bad line; after the first hundred the others are only counted."""
+    """The topics in the text. ImportStateError names each bad line; after a hundred, it only counts unread lines."""
     found = _ReadTopics()
     read, before, last = 0, "", ""
     lines = text.removesuffix("\n").split("\n")
@@ -101,7 +101,7 @@ def read_part(text: str, file: str) -> StatePart:
 
 
 def _part(found: _ReadTopics, file: str) -> StatePart:
-    """All that was read; configuration of a key that every topic shows is of unknown origin, see the module's text."""
+    """All that was read. The origin of a key that every topic shows is unknown; see the module's docstring."""
     configs = {heading.topic: heading.config for heading in found.headings.values()}
     staying = [config for topic, config in configs.items() if topic not in found.deleting] or list(configs.values())
     keys = [{key for key, _ in config} for config in staying]
@@ -123,7 +123,7 @@ def _part(found: _ReadTopics, file: str) -> StatePart:
 
 
 def _usual_entry(line: str, number: int, file: str) -> AssignmentEntry | None:
-    """The partition of a line without anything special, None for all others."""
+    """The partition of a line in the usual form; None for other lines."""
     match = _USUAL.fullmatch(line.rstrip("\r"))
     if match is None:
         return None
@@ -139,7 +139,7 @@ def _usual_entry(line: str, number: int, file: str) -> AssignmentEntry | None:
 
 @lru_cache(maxsize=100_000)
 def _ids(text: str) -> tuple[int, ...]:
-    """Brokers' ids; the same list is the same tuple, since a cluster has many times more partitions than lists."""
+    """Brokers' ids. Cached, because a cluster has many times more partitions than distinct lists."""
     return tuple(map(int, text.split(",")))
 
 
@@ -152,7 +152,7 @@ def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
         if "Partition" in fields:
             entry = _entry(fields, place)
             found.entries.append(entry)
-            # The labels are there, empty, for a while after a reassignment has ended.
+            # For a while after a reassignment has ended, the labels are still there without values.
             adding, removing = (_brokers(fields, f"{which} Replicas") for which in ("Adding", "Removing"))
             if adding or removing:
                 row = entry.partition
@@ -172,7 +172,7 @@ def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
 
 
 def _fields(line: str, found: _ReadTopics) -> dict[str, str]:
-    """Label to value; a value reaches to the next label."""
+    """Labels and their values. A value ends at the next label."""
     fields = _labeled(_FIELD, line)
     if not fields and line.startswith("topic:"):
         fields = {_SMALL[label]: value for label, value in _labeled(_SMALL_FIELD, line).items()}
@@ -229,7 +229,7 @@ def _too_many(found: _ReadTopics, place: Place) -> bool:
 
 
 def _count_findings(found: _ReadTopics) -> Iterator[Finding]:
-    """Topics without a heading, or with another number of partitions: an output that was filtered or cut."""
+    """Findings for topics without a heading or with another number of partitions: the output was filtered or cut."""
     counts = Counter(entry.topic for entry in found.entries)
     unlike = [each for each in found.headings.values() if counts[each.topic] != each.partitions]
     for heading in unlike[: MOST_SHOWN - 1]:
@@ -250,9 +250,9 @@ def _count_findings(found: _ReadTopics) -> Iterator[Finding]:
 
 
 def _cut_findings(found: _ReadTopics, before: str, last: str) -> Iterator[Finding]:
-    """The last partition's line where it has less than the one before it: the number that it ends in may be cut too.
+    """A finding if the last partition's line has fewer labels than the line before; its last number may be cut too.
 
-    Every Kafka prints `Isr`; the labels after it are those of the line before, where that is of the same topic.
+    Every Kafka prints `Isr`. The labels after it are compared only with a line of the same topic.
     """
     entries = found.entries[-2:]
     same = len(entries) == 2 and entries[0].topic == entries[1].topic

@@ -1,9 +1,9 @@
-"""Kafka's znodes: `/brokers/topics/T` (versions 1 to 3), `/brokers/ids/N`, `/brokers/topics/T/partitions/N/state`,
-`/config/topics/T` and `/config/brokers/<default>`.
+"""Reads Kafka's znodes: `/brokers/topics/T` (versions 1 to 3), `/brokers/ids/N`,
+`/brokers/topics/T/partitions/N/state`, `/config/topics/T` and `/config/brokers/<default>`.
 
-What a znode is about stands in its path alone. So a file is named after it: a folder with the znodes' own paths, where
-a topic's data is in `brokers/topics/T`, `T.json` or `T/data`, or one name with hyphens, `znode-brokers-topics-T.json`.
-Source: `kafka.zk.ZkData` (TopicZNode, BrokerIdZNode, TopicPartitionStateZNode, ConfigEntityZNode).
+Only a znode's path says what it describes, so a file is named after it: a folder with the znodes' own paths, with a
+topic's data in `brokers/topics/T`, `T.json` or `T/data`; or a name with hyphens, `znode-brokers-topics-T.json`. Source:
+`kafka.zk.ZkData` (TopicZNode, BrokerIdZNode, TopicPartitionStateZNode, ConfigEntityZNode).
 """
 
 import re
@@ -54,7 +54,7 @@ def _kind(text: str) -> Literal["topic", "state", "config", "broker"] | None:
 
 
 def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
-    """What the znode says. `topic` names it where the path doesn't. ImportStateError for each fault."""
+    """The state in a znode. `topic` is its topic if the path doesn't name one. ImportStateError for each error."""
     value, place = read_alone(text, file)
     match _kind(text):
         case "topic":
@@ -133,7 +133,7 @@ def _led(value: dict[str, Any], place: Place) -> LeaderAndIsr:
 
 
 def _config(value: dict[str, Any], place: Place, kind: str, name: str) -> StatePart:
-    """A topic's own configuration, or what brokers set for all topics; that of one broker alone counts for nothing."""
+    """A topic's own configuration, or what brokers set for all topics. Ignores the configuration of a single broker."""
     found = value.get("config")
     if not isinstance(found, dict) or not all(_KEY.fullmatch(key) and isinstance(found[key], str) for key in found):
         message = f"{shown(found)} isn't possible here; allowed: a JSON object of configuration keys and texts"

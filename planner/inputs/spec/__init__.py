@@ -1,1 +1,1 @@
-"""One YAML file, its schema and its rules, as a `Spec`."""
+"""Makes a `Spec` of one YAML file, by its schema and its rules."""
