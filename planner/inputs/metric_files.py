@@ -204,7 +204,7 @@ _Series = Callable[[int, float], Measurement]
 
 
 def _named(labels: Mapping[str, str]) -> _Series | None:
-    """The maker of a series' measures, by its kind, topic, partition, broker; None for other metrics and sums of topics."""
+    """The maker of a series' measures (kind, topic, partition, broker); None for other metrics and sums of topics."""
     parts = (labels.get("__name__", ""), labels.get("name", ""), labels.get("attribute", ""))
     name = "".join(parts).lower().replace("_", "").replace(":", "")
     topic = labels.get("topic", "")

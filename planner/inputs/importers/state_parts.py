@@ -1,6 +1,6 @@
 """What importers share: `StatePart`, which is what one source says about a cluster, and reading JSON with places.
 
-If sources differ, the one of lower rank counts, and within a rank their order decides: see
+If sources differ, the one of the first rank counts, and within a rank the first source: see
 `planner.inputs.state.merge`. `assignment` makes topics from the partitions that were read.
 """
 
