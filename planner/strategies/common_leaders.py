@@ -1,10 +1,10 @@
-"""One preferred leader for each slot of `together`: the partitions with one number of co-partitioned topics.
+"""One preferred leader for each slot of `together`: the partitions with the same number of co-partitioned topics.
 
-All is planned without the rule first: the least bytes of that are a bound for plans with it, too. Where a broker has
+Everything is planned without the rule first: its least bytes are a bound for plans with the rule, too. If a broker has
 a replica of each partition of a slot, only leaders change: a min-cost flow with slots as units spreads them evenly.
-Where there is none, replicas move to a common broker or change places with others, one slot after the other, each time
-so that windows are missed least, then the fewest bytes are copied. Then all other replicas are placed anew around those
-brokers (see `optimum`). A plan that copies no more than the bound is proven.
+Otherwise replicas move to a common broker or exchange brokers with others, one slot after the other, each time so that
+windows are missed least, then the fewest bytes are copied. Then all other replicas are placed anew around those brokers
+(see `optimum`). A plan that copies no more than the bound is proven.
 """
 
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ from planner.strategies.work_limits import COMMON_LEADER_PARTNERS
 def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[IntArray, IntArray]:
     """Replicas (P, W) with a common broker for each slot, and the leader (P,) of each slot's partitions.
 
-    The same replicas where each has one. The leader is -1 for partitions of no slot. InfeasibleError where a slot can't
-    have a common broker.
+    If each slot has a common broker, the replicas don't change. The leader is -1 for partitions of no slot.
+    InfeasibleError if a slot can't have a common broker.
     """
     slot_of, kept = problem.slot_of, kept_leaders(problem, placed)
     placed, led = placed.copy(), _chosen(problem, placed, wanted, kept)
@@ -45,9 +45,9 @@ def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[I
 
 
 def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray) -> IntArray:
-    """(P,): who leads each slot that has a common broker, as evenly as can be, with the fewest changes; -1: none.
+    """(P,): the leader of each slot that has a common broker, as even as possible, with the fewest changes; -1: none.
 
-    Where somebody is kept (S,), nobody else leads.
+    If a slot's leader is kept (S,), no other broker leads it.
     """
     led, free = np.full(problem.rows, -1, dtype=placed.dtype), problem.may_lead_anew
     slot, broker = common_brokers(problem, placed)
@@ -61,13 +61,13 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray)
     fixed = counts_by_group(problem, counted, np.zeros(problem.rows, dtype=np.int32), 1)[0]
     able = open_slots[slot] & ((kept[slot] < 0) | (kept[slot] == broker))
     if problem.out_of_sync is not None:
-        # Who is out of sync can't be elected, but stays preferred where nothing changes.
+        # A broker out of sync can't be elected, but stays preferred if nothing changes.
         changed = (placed != today(problem)).any(axis=1) | led_by_several(problem, placed)
         first = np.full(len(members), -1)
         first[together[together >= 0]] = placed[together >= 0, 0]
         able &= ~problem.out_of_sync[broker] | ((first[slot] == broker) & ~np.isin(slot, together[changed]))
     slot, broker = slot[able], broker[able]
-    # Slots of most partitions first: the others even out what they leave.
+    # Slots with the most partitions first: smaller ones even out the rest.
     for size in sorted(set(members[slot].tolist()), reverse=True):
         these = members[slot] == size
         names, at = np.unique(slot[these], return_inverse=True)
@@ -81,7 +81,7 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray)
 
 
 class _Units(NamedTuple):
-    """Slots of so many partitions each, by number (S,), and each choice (K,): the slot's place and a broker."""
+    """Slots (S,) by number, with `size` partitions each, and each choice (K,): the slot's place and a broker."""
 
     size: int
     slots: IntArray
@@ -90,9 +90,9 @@ class _Units(NamedTuple):
 
 
 def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) -> IntArray:
-    """(S,): the leaders of slots, which all have a choice, beside those that are fixed (Bt,)."""
+    """(S,): the leaders of slots, which all have a choice, in addition to the fixed leaders (Bt,)."""
     targets, here = np.flatnonzero(problem.targets).astype(np.int32), target_numbers(problem)
-    # The windows are of all leaders; these have a part of them.
+    # The windows are of all leaders; these slots get their part of them.
     total = int(fixed.sum()) + units.size * len(units.slots)
     share = (wanted.leaders * total // max(problem.rows, 1) - fixed) // units.size
     bounds = np.stack([share[0], np.maximum(share[0], share[1])])
@@ -129,8 +129,8 @@ def _keys(slots: IntArray, brokers: IntArray, count: int) -> LongArray:
 
 
 class _Way(NamedTuple):
-    """How a row gets a replica on a broker: what is outside windows more, and is copied more; the row that takes its
-    place on the other broker, -1: none does.
+    """How a row gets a replica on a broker: how much more is outside windows and is copied; the row that takes its
+    place on the old broker, -1: none; and the old broker.
     """
 
     outside: float
@@ -143,10 +143,10 @@ class _Way(NamedTuple):
 class _Moves:
     """Replicas that move so that slots have a common broker.
 
-    placed (P, W) · on, held (B, P) True where a partition is placed, and where it is today · led (P,) the leaders of
-    slots that have one · loads (M, B) of bytes that have windows (2, M, B), and what each partition brings of them
-    (M, P); price (M,) of a unit · cells (T + 1, B) replicas of topics, and of all, with windows (2, T + 1, B), and how
-    much further outside a replica less or more is: steps (2, T + 1, B)
+    placed (P, W) · on, held (B, P) True if a broker will hold, or holds today, a partition · led (P,) leaders of slots
+    that have one · loads (M, B) of the M kinds of bytes that have windows (2, M, B), brought (M, P) by each partition,
+    prices (M,) of a unit · cells (T + 1, B) replicas of topics, then of all, with cell_windows (2, T + 1, B) · steps
+    (2, T + 1, B) how much further outside these are with a replica less, and with one more
     """
 
     problem: Problem
@@ -172,7 +172,7 @@ class _Moves:
 
     @classmethod
     def of(cls, problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> Self:
-        """What is held before any replica moves."""
+        """The state before any replica moves."""
         brokers, targets = len(problem.targets), problem.targets
         of_bytes = zip((wanted.disk, wanted.network_in), (problem.size_bytes, problem.bytes_in_per_sec), strict=True)
         measures = [(window, of) for window, of in of_bytes if window is not None]
@@ -218,7 +218,7 @@ class _Moves:
         )
 
     def bring_together(self, rows: IntArray) -> None:
-        """A common broker for a slot's rows, which becomes its leader; InfeasibleError without one."""
+        """Move a slot's rows to a common broker, which becomes their leader; InfeasibleError without one."""
         every = np.flatnonzero(self.problem.targets)
         near: IntArray = np.flatnonzero(self.problem.targets & (self.on[:, rows] | self.held[:, rows]).any(axis=1))
         slot = self.problem.slot_of[rows[0]]
@@ -246,7 +246,7 @@ class _Moves:
         self.leading[broker] += len(rows)
 
     def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:
-        """The best of these brokers for a slot's rows, after what it costs; None where none can lead them."""
+        """The cost and the number of the best of these brokers for a slot's rows; None if none can lead them."""
         best: tuple[tuple[float, ...], int] | None = None
         for broker in brokers.tolist():
             ways = [way for row in rows.tolist() if (way := self._way(row, broker)) is not None]
@@ -258,7 +258,7 @@ class _Moves:
         return best
 
     def _order(self, way: _Way) -> tuple[float, ...]:
-        """Less is better: windows come first where everything may move."""
+        """A sort key, less is better: windows come first if everything may move."""
         return way if self.problem.rebalance == "all" else (way.copied, way.outside, *way[2:])
 
     def _way(self, row: int, there: int) -> _Way | None:
@@ -271,7 +271,7 @@ class _Moves:
             return None
         held = own[own >= 0]
         racks, rack = self.racks[held].tolist(), self.racks[there]
-        # As spread over racks as now. Lists of Python's own: of so few brokers arrays take several times as long.
+        # As spread over racks as now. Python lists, because arrays take several times as long for so few brokers.
         near = [
             here
             for here, of in zip(held.tolist(), racks, strict=True)
@@ -281,7 +281,7 @@ class _Moves:
         return min(ways, key=self._order, default=None)
 
     def _from(self, row: int, here: int, there: int) -> Iterator[_Way]:
-        """The best way for the replica here, if there is one."""
+        """The best way that moves the replica on `here`, if there is one."""
         problem = self.problem
         own = self.placed[row]
         if not self._may_lead(row, np.where(own == here, there, own), there):
@@ -311,7 +311,7 @@ class _Moves:
         yield _Way(float(outside[at]), int(copied[at]), int(others[at]), here)
 
     def _partners(self, row: int, broker: int) -> IntArray:
-        """(n,): partitions on a broker: of the row's topic, and those that may move and copied least at first."""
+        """(n,): partitions on a broker: those of the row's topic, and those that may move and copied least at first."""
         if broker not in self.likely:
             here = np.flatnonzero(self.on[broker] & self.moves)
             order = np.lexsort((here, np.where(self.held[broker, here], self.sizes[here], 0)))
@@ -333,7 +333,7 @@ class _Moves:
         return broker in replicas and bool(mine[broker] <= lowest)
 
     def _spread(self, replicas: IntArray, here: int, there: int) -> BoolArray:
-        """(n,): True where replicas (n, W) are as spread over racks with the one here on the broker there."""
+        """(n,): True if replicas (n, W) stay as spread over racks when the one on `here` moves to `there`."""
         racks = self.racks
         if racks[here] == racks[there]:
             return np.ones(len(replicas), dtype=bool)
@@ -342,7 +342,7 @@ class _Moves:
         return fewer
 
     def _outside(self, row: int, others: IntArray, here: int, there: int) -> FloatArray:
-        """(n,): what is outside windows more where a row goes from one broker to another and one of the others back."""
+        """(n,): how much more is outside windows if a row moves between brokers and one of the others moves back."""
         own, topics = self.problem.topic_of[row], self.problem.topic_of[others]
         none = others < 0
         alone = none | (topics != own)

@@ -1,4 +1,4 @@
-"""java.util.Random, and the orders of Java's strings and hash maps: a seed gives here what it gives in Kafka."""
+"""java.util.Random, and the orders of Java's strings and hash maps: a seed gives the same result here as in Kafka."""
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Generic, TypeVar
@@ -19,7 +19,7 @@ class JavaRandom:
     """
 
     def __init__(self, seed: int) -> None:
-        """`seed` is a Java long; of a wider number the low 48 bits count, as in Java."""
+        """`seed` is a Java long; of a wider number, only the low 48 bits count, as in Java."""
         self._state = (seed ^ _MULTIPLIER) & _MASK
 
     def _next(self, bits: int) -> int:
@@ -36,7 +36,7 @@ class JavaRandom:
             raise ValueError(f"bound must be positive, not {bound}")
         if bound & (bound - 1) == 0:
             return (bound * self._next(31)) >> 31
-        # Draws from the last, cut short, round are refused.
+        # Draws from the last, incomplete round are rejected.
         while True:
             bits = self._next(31)
             value = bits % bound
@@ -65,9 +65,9 @@ def string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Sequence[str | None]) -> list[str | None]:
-    """Distinct `keys`, put into a `HashMap<Optional<String>, ?>` in this order, in the order the map iterates them.
+    """Distinct `keys`, in the order in which a `HashMap<Optional<String>, ?>` iterates them if added in this order.
 
-    None is the empty Optional. Right as long as fewer than eight keys share a bucket (then Java makes it a tree).
+    None is the empty Optional. Correct if fewer than eight keys share a bucket (Java makes fuller buckets trees).
     """
     capacity = 16
     while len(keys) > capacity * 3 // 4:
@@ -80,8 +80,8 @@ def hash_map_order(keys: Sequence[str | None]) -> list[str | None]:
 class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):
     """A `HashMap` that iterates in Java's order: by bucket, and within a bucket in the order of insertion.
 
-    `capacity` is what its constructor is given. As in Java, a bucket with nine keys doubles a table of fewer than 64
-    buckets; in a larger one Java makes such a bucket a tree, whose order isn't followed.
+    `capacity` is the argument of its constructor. As in Java, a bucket with nine keys doubles a table of fewer than 64
+    buckets. In a larger table Java makes such a bucket a tree; this class doesn't reproduce a tree's order.
     """
 
     def __init__(self, hashed: Callable[[Key], int], capacity: int = 16) -> None:
@@ -92,7 +92,7 @@ class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):
 
     @classmethod
     def of(cls, keys: Iterable[Key], hashed: Callable[[Key], int], capacity: int = 16) -> "JavaHashMap[Key, None]":
-        """A `HashSet` of the keys, put in in this order; a set made of a collection has 16 buckets or more."""
+        """A `HashSet` of the keys, added in this order; Java gives a set made from a collection at least 16 buckets."""
         made = JavaHashMap[Key, None](hashed, max(capacity, 16))
         for key in keys:
             made[key] = None
@@ -113,7 +113,7 @@ class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):
                 self._double()
 
     def compute_if_absent(self, key: Key, value: Value) -> Value:
-        """What the map has for `key`, else `value`, which it then has: in front of its bucket, not at the end."""
+        """The map's value for `key`; if it has none, `value` is added, in front of its bucket and not at the end."""
         if len(self._values) > self._buckets * 3 // 4:
             self._double()
         if key not in self._values:

@@ -34,15 +34,15 @@ def place(
 ) -> list[tuple[int, ...]]:
     """Replica lists of `partitions` partitions from `start_partition_id` on, preferred leader first.
 
-    `brokers` are (id, rack). Without racks their order counts as given; with racks they're alternated (see
-    `rack_alternated`). Where `start_partition_id` is above 0, the shift counts as that of the first partition placed,
-    as when Kafka adds partitions to a topic. InfeasibleError where Kafka refuses: nothing to place, a replication
-    factor below 1 or above the number of brokers, racks on only some brokers.
+    `brokers` are (id, rack). Without racks their order counts as given; with racks they are alternated (see
+    `rack_alternated`). If `start_partition_id` is above 0, the shift is that of the first partition placed, as when
+    Kafka adds partitions to a topic. InfeasibleError if Kafka refuses: nothing to place, a replication factor below 1
+    or above the number of brokers, racks on only some brokers.
 
     Source: Kafka 3.9, org.apache.kafka.admin.AdminUtils.assignReplicasToBrokers (KIP-36).
     """
     require_placeable(len(brokers), partitions, replication_factor)
-    if start_index < 0 or next_replica_shift < 0:  # to Kafka: draw one
+    if start_index < 0 or next_replica_shift < 0:  # Kafka would draw one
         both = f"start index {start_index}, next replica shift {next_replica_shift}"
         raise InfeasibleError(f"{both}: both must be at least 0")
     order, racks = _arranged(brokers, rack_aware)
@@ -87,16 +87,16 @@ def place_rows(
     table = order[replica_lists(tuple(racks.tolist()), replication_factor)]
     rack_count = len(set(racks.tolist()))
     turns = (shifts + ids // n) * rack_count % table.shape[1]
-    # One flat index into rows of replica lists: half the time of indexing with two arrays.
+    # One flat index into rows of replica lists takes half the time of two arrays of indices.
     rows = (ids + starts) % n * table.shape[1] + turns
     lists: IntArray = table.reshape(-1, replication_factor).take(rows, axis=0)
     return lists
 
 
 def broker_order(problem: Problem) -> tuple[IntArray, IntArray]:
-    """The target brokers' indices in Kafka's order and the rack of each, both (n,): what `place_rows` takes.
+    """The target brokers' indices in Kafka's order and the rack of each, both (n,): the input of `place_rows`.
 
-    Alternated by rack where racks matter; otherwise by id, and every rack is -1.
+    Alternated by rack if racks matter; otherwise by id, and every rack is -1.
     """
     targets = np.flatnonzero(problem.targets).astype(np.int32)
     if not problem.racks_matter:
@@ -112,9 +112,9 @@ def assign(problem: Problem, seed: int = 0, start_index: int = -1, next_replica_
 
     A start index or shift of -1 is drawn for each topic from the seed.
 
-    The target brokers stand in `broker_order`; each partition has the list that its topic would have given it at
-    the replication factor wanted of it. Rows that `rows_to_place` leaves out keep today's replicas.
-    InfeasibleError where a replication factor exceeds the number of target brokers.
+    The target brokers are in `broker_order`. Each partition gets the list that its topic would give it at its wanted
+    replication factor. Rows that `rows_to_place` leaves out keep today's replicas. InfeasibleError if a replication
+    factor exceeds the number of target brokers.
     """
     order, racks = broker_order(problem)
     starts, shifts = starts_and_shifts(problem, seed, start_index, next_replica_shift)
@@ -126,8 +126,8 @@ def assign(problem: Problem, seed: int = 0, start_index: int = -1, next_replica_
 
 
 def _placed(problem: Problem, lists: Callable[[int, IntArray, IntArray], IntArray]) -> IntArray:
-    """Today's assignment (P, W) with the rows of `rows_to_place` placed anew, those of one replication factor at once:
-    by the factor, the partitions' ids and their topics.
+    """Today's assignment (P, W) with the rows of `rows_to_place` placed anew. `lists` places all rows of one
+    replication factor, given the factor, the partitions' ids and their topics.
     """
     wanted, factors = rows_to_place(problem), problem.replication_factors
     assignment = today(problem)
@@ -165,10 +165,10 @@ def replica_lists(racks: tuple[int, ...], replication_factor: int) -> IntArray:
 
 
 def _walked(racks: Sequence[int], replication_factor: int, first: IntArray, turns: IntArray) -> IntArray:
-    """(K, replication_factor): positions of partitions' replicas: from `first` (K,), walk the others from `turns` (K,)
-    on. As Kafka does, skip a rack that has a replica while another one has none, and a broker that has one already.
+    """(K, replication_factor): positions of partitions' replicas: `first` (K,), then by a walk from `turns` (K,) on. As
+    in Kafka, it skips a rack that has a replica if another rack has none, and a broker that has a replica.
 
-    One step of each walk that isn't done at a time.
+    All walks that aren't done advance by one step at a time.
     """
     n, period, rack_of, step = len(racks), max(len(racks) - 1, 1), np.array(racks), turns.copy()
     chosen = np.full((len(first), replication_factor), -1, dtype=np.int32)
@@ -217,9 +217,9 @@ def round_robin(
 ) -> list[tuple[int, ...]]:
     """The round robin that most articles on Kafka describe: replica j of partition i on broker (i + j) mod n.
 
-    It is Kafka's own placement with one fixed start index and shift and without the extra shift after each round, so
-    that the same brokers follow each other in every round: cheap to explain, and worse when a broker fails. Replica
-    lists of partitions 0..partitions-1, preferred leader first, on `brokers` (ids) in the order given.
+    It is Kafka's own placement with one fixed start index and shift, but without the extra shift after each round. So
+    the same brokers follow each other in every round: easy to explain, but worse when a broker fails. Replica lists of
+    partitions 0..partitions-1, preferred leader first, on `brokers` (ids) in the order given.
 
     InfeasibleError for a replication factor below 1 or above the number of brokers, or nothing to place.
     """
@@ -231,8 +231,8 @@ def round_robin(
 def assign_round_robin(problem: Problem, seed: int = 0, start_index: int = -1) -> IntArray:
     """Round robin of every topic that may move, as an assignment (P, W) of broker indices padded with -1.
 
-    The target brokers are in Kafka's order, alternated by rack where racks matter. A start index of -1 is drawn for
-    each topic from the seed. Rows that may not move keep today's replicas. InfeasibleError as in `round_robin`.
+    The target brokers are in Kafka's order, alternated by rack if racks matter. A start index of -1 is drawn for each
+    topic from the seed. Rows that may not move keep today's replicas. InfeasibleError as in `round_robin`.
     """
     order, _ = broker_order(problem)
     starts, _ = starts_and_shifts(problem, seed, start_index, 0)

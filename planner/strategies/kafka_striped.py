@@ -1,8 +1,8 @@
 """The placement that KRaft's controller gives new topics: org.apache.kafka.metadata.placement.StripedReplicaPlacer.
 
-Partition after partition starts one rack further, and within a rack one broker further; fenced brokers come last and
-never lead. After as many partitions as there are unfenced brokers, racks and brokers are shuffled and a new round
-begins. All of it follows from one java.util.Random.
+Each partition starts one rack further than the last one, and within a rack one broker further; fenced brokers come last
+and never lead. After as many partitions as there are unfenced brokers, racks and brokers are shuffled and a new round
+begins. One java.util.Random makes all draws.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,9 +27,9 @@ def place(
     """Replica lists of `partitions` partitions of one topic, preferred leader first.
 
     `brokers` are (id, rack, fenced); all brokers without a rack count as one rack. `start_partition`, the id of the
-    first partition, doesn't change the placement: Kafka's placer takes it and doesn't look at it. InfeasibleError
-    where Kafka refuses: nothing to place, a replication factor below 1 or above the number of brokers (fenced ones
-    count), no unfenced broker.
+    first partition, doesn't change the placement, because Kafka's placer ignores it. InfeasibleError if Kafka refuses:
+    nothing to place, a replication factor below 1 or above the number of brokers (fenced ones count), no unfenced
+    broker.
 
     Source: Kafka 4.1, StripedReplicaPlacer.place.
     """
@@ -47,8 +47,8 @@ def assign(problem: Problem, seed: int) -> IntArray:
 
     One java.util.Random of this seed serves the topics in the order of their names, as if the controller created them
     one after the other on the target brokers, none fenced. Rows that may not move keep today's replicas; a topic that
-    has only such rows takes no draw. A topic with several replication factors is placed like one topic for each, since
-    the placer knows one factor a topic. InfeasibleError where a factor exceeds the number of brokers.
+    has only such rows takes no draw. A topic with several replication factors is placed like one topic per factor,
+    because the placer takes one factor per topic. InfeasibleError if a factor exceeds the number of brokers.
     """
     targets, names = np.flatnonzero(problem.targets).tolist(), problem.topic_names
     racks = [problem.rack_names[problem.broker_racks[at]] if problem.racks_matter else None for at in targets]
@@ -115,14 +115,14 @@ class _Rack:
 
 
 class _Stripes:
-    """The state that goes from partition to partition of one topic."""
+    """The state that is kept from partition to partition of one topic."""
 
     def __init__(self, random: JavaRandom, brokers: Sequence[tuple[int, str | None, bool]]) -> None:
         members: dict[str | None, list[tuple[int, bool]]] = {}
         for broker, rack, fenced in brokers:
             members.setdefault(rack, []).append((broker, fenced))
         self._random = random
-        # The order of the draws: the one in which Java's map of racks happens to iterate.
+        # Racks draw in the order in which Java's map of racks iterates.
         self._by_hash = {rack: _Rack(members[rack], random) for rack in hash_map_order(list(members))}
         # No rack first, then by name as Java compares strings (Kafka's OptionalStringComparator).
         names = sorted(members, key=lambda rack: (rack is not None, utf16_key(rack or "")))
@@ -133,7 +133,7 @@ class _Stripes:
 
     def next_partition(self, replication_factor: int) -> list[int]:
         """The next partition's replicas, preferred leader first."""
-        # A round of a single partition would set the epoch back for good, and its one broker would be spent.
+        # With one unfenced broker, a reset after each partition would leave that broker taken for good.
         if self._epoch == self._round and self._round > 1:
             self._shuffle()
             self._epoch = 0
@@ -145,14 +145,14 @@ class _Stripes:
         return replicas
 
     def _leader(self) -> tuple[int, int]:
-        """The first rack's next unfenced broker, and that rack: from the offset on, the first to have one."""
+        """The next unfenced broker of the first rack that has one, from the offset on; and that rack."""
         at = self._offset
         while (broker := self._racks[at].unfenced.next_broker(self._epoch)) < 0:
             at = (at + 1) % len(self._racks)
         return broker, at
 
     def _followers(self, count: int, leader_rack: int) -> list[int]:
-        """One broker of each rack in turn, from the offset on; the leader's rack is passed over once."""
+        """One broker of each rack in turn, from the offset on; the leader's rack is skipped once."""
         followers: list[int] = []
         racks, epoch, at, passed_over = self._racks, self._epoch, self._offset, False
         while len(followers) < count:
@@ -164,7 +164,7 @@ class _Stripes:
         return followers
 
     def _shuffle(self) -> None:
-        """Another order of the racks, and of the brokers in each."""
+        """Shuffles the racks, and the brokers of each rack."""
         self._random.shuffle(self._racks)
         for rack in self._by_hash.values():
             self._random.shuffle(rack.fenced.brokers)

@@ -1,22 +1,22 @@
-"""The lower bound of what any plan moves, worked out from prices alone, so that no solver is needed to check it.
+"""The lower bound on the bytes that any plan moves, from prices alone, so that no solver is needed to check it.
 
 This is Lagrangian relaxation. Every window gets a price per unit, and each broker's bytes (or traffic) a price per
-byte. A partition pays, for each replica, the cost of copying it less the prices at its broker. Its cheapest choice of
-brokers within the racks and the replication factor is found by sorting. The sum of those over all partitions, plus each
-price times the edge of its window (the low edge for a positive price, else the high one), is never above what a plan
-within the windows moves, whatever the prices. Good prices, which are the node potentials of the optimum's flow, make
-the bound tight.
+byte. For each replica, a partition pays the cost of copying it minus the prices at its broker. Sorting finds its
+cheapest choice of brokers within the racks and the replication factor. The sum of these costs over all partitions, plus
+each price times the edge of its window (the low edge for a positive price, else the high edge), is never more than a
+plan within the windows moves, whatever the prices. Good prices make the bound tight: the node potentials of the
+optimum's flow.
 
-Prices alone don't suffice where single partitions are as large as the windows of bytes. Then the bound branches into
+Prices alone don't suffice if single partitions are as large as the windows of bytes. Then the bound branches into
 cases: a partition has a replica on a broker, or it doesn't. Each case has its own prices or branches again, and the
 bound is the least of all cases. The cost of one rack's brokers can be bounded separately, which keeps the cases few;
-the bound is then the sum over racks. A window that may begin anywhere branches too: into ranges of where it begins.
+the bound is then the sum over racks. A window that may begin anywhere branches too: into ranges of its start.
 
-Where the windows can't all hold, the bound is for all plans that are no further outside them than
-`window_excess.Allowed` says, and a unit outside has a price too. With the bytes left out of the costs, the same prices
-prove how far outside any plan is.
+If the windows can't all hold, the bound is for all plans that are no further outside them than `window_excess.Allowed`
+says, and a unit outside has a price too. With the bytes left out of the costs, such prices also prove how far outside
+any plan is.
 
-All numbers are integers: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
+All numbers are integers: a price is a whole number of 1 / `grain` bytes, so rounding loses nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,28 +28,28 @@ import numpy as np
 from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.scoring.window_excess import Allowed
 
-# Prices are in this part of a byte, or in a finer one; coarser ones cost the bound up to a tenth of a per cent.
+# Prices are in units of 1 / GRAIN byte, or finer ones; coarser prices lower the bound by up to a tenth of a percent.
 GRAIN = 256
 FINEST = 1 << 20
-# Rows priced at once: rows × brokers numbers are held.
+# Rows priced at a time, because pricing holds rows × brokers numbers.
 _CHUNK = 20_000
-# More than any choice costs: as 64 bits, and where 64 bits are too few.
+# More than any choice costs: in 64 bits, and in Python's integers if 64 bits are too few.
 _NEVER, _NEVER_EVER = np.int64(1) << np.int64(60), 1 << 200
 
 
 @dataclass(frozen=True, eq=False)
 class BoundFacts:
-    """What a bound is about: M partitions that may move, Bt target brokers, R racks, T topics, D kinds of bytes.
+    """The data of a bound: M partitions that may move, Bt target brokers, R racks, T topics, D kinds of bytes.
 
-    measure            "bytes" or "replicas": what is counted
+    measure            "bytes" or "replicas": the unit of the costs
     broker_ids, racks  (Bt,) Kafka's id, and number of the rack, of each broker
-    least, most        (K, R) replicas in each rack of a partition of each kind
+    least, most        (K, R) fewest and most replicas in each rack, for a partition of each kind
     topics, factors    (M,) topic and replication factor of each partition
     kinds              (M,) kind of each partition: its replication factor, unless topics have different brokers
-    forbidden          (T, Bt) True where no replica of a topic may come; None: every topic may be everywhere
-    costs              (M,) what entering a broker costs, in bytes or replicas
-    home, home_costs   (M, W) brokers where a replica may stay (-1: none) and what that costs
-    loads              (D, M) bytes, bytes/s in, that each replica brings
+    forbidden          (T, Bt) True if no replica of the topic may enter the broker; None: every topic may be everywhere
+    costs              (M,) cost of entering a broker, in bytes or replicas
+    home, home_costs   (M, W) brokers where a replica may stay (-1: none) and the cost of staying
+    loads              (D, M) bytes, bytes/s in, of each replica
     load_names         the D windows' names in the YAML
     """
 
@@ -71,10 +71,10 @@ class BoundFacts:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """The prices other than 0, each with the edge of its window; in parts of `grain`.
+    """The prices other than 0, each with the edge of its window; in units of 1 / `grain`.
 
     topic_replicas (4, K): topic, broker, price, edge · replicas (3, K): broker, price, edge · loads: the same for each
-    kind of bytes · of_replicas, of_loads: of a unit of what may be outside of windows, by weight
+    kind of bytes · of_replicas, of_loads: price of a unit of weight that may be outside of windows
     """
 
     topic_replicas: LongArray
@@ -111,7 +111,7 @@ class Part:
     case: Case
 
 
-# The first and the last start of the window of all replicas that prices are for; None: wherever it begins.
+# The first and last start of the window of all replicas for which prices hold; None: all starts.
 Lows = tuple[int, int] | None
 
 
@@ -140,11 +140,11 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Facts with prices, and maybe parts: all that is needed to work out the bound again.
+    """Facts with prices, and possibly parts: everything needed to compute the bound again.
 
-    Where a window may begin at several places, the prices may be for some of those starts, `lows`. `others` are then
-    the certificates of the same facts for the other starts, and the bound is the least of all. `outside` is None where
-    plans are within their windows; else there is at most one part, of all racks.
+    If a window may begin at several places, the prices may be for some of those starts only, `lows`. `others` are then
+    the certificates of the same facts for the other starts, and the bound is the least of all. `outside` is None if
+    plans are within their windows; otherwise there is at most one part, of all racks.
     """
 
     facts: BoundFacts
@@ -156,7 +156,7 @@ class Certificate:
 
 
 class LeastOutside(NamedTuple):
-    """The least that any plan is outside of its windows: the weight of replicas, and that of loads."""
+    """The least weight by which any plan is outside of its windows: of replicas, and of loads."""
 
     replicas: int
     loads: int
@@ -164,7 +164,7 @@ class LeastOutside(NamedTuple):
 
 @dataclass(frozen=True)
 class _Decided:
-    """The (row, broker) pairs that a case has decided to be or not to be, and what plans may be outside of windows."""
+    """The (row, broker) pairs that a case requires and excludes, and how far outside windows plans may be."""
 
     allowed: Allowed | None
     on: frozenset[tuple[int, int]] = frozenset()
@@ -172,12 +172,12 @@ class _Decided:
 
 
 def least(certificate: Certificate) -> int:
-    """The bound in bytes (or replicas), at least 0: no plan that the certificate is for moves less."""
+    """The bound in bytes (or replicas), at least 0: no plan that the certificate covers moves less."""
     return _least_of(certificate, None if certificate.outside is None else certificate.outside.allowed)
 
 
 def least_outside(facts: BoundFacts, outside: Outside) -> LeastOutside:
-    """How far every plan is outside: of counts, and of loads among the plans that are no further outside of counts."""
+    """How far outside every plan is at least: of counts; and of loads, among plans as close to counts as allowed."""
     free = replace(facts, costs=np.zeros_like(facts.costs), home_costs=np.zeros_like(facts.home_costs))
     racks, allowed = every_rack(facts), replace(outside.allowed, loads=0, furthest=None)
     of_replicas, of_loads = [], []
@@ -215,7 +215,7 @@ def leaves(case: Case) -> Iterator[Prices]:
 
 
 def changed(case: Case, change: Callable[[Prices], Prices]) -> Case:
-    """The case with the prices of all cases changed."""
+    """The case with `change` applied to the prices of all its cases."""
     if isinstance(case, Prices):
         return change(case)
     return replace(case, off=changed(case.off, change), on=changed(case.on, change))
@@ -235,7 +235,7 @@ def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
 
 
 def _least(facts: BoundFacts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
-    """The least cost of the brokers of these racks with what is decided; at least 0."""
+    """A lower bound, at least 0, on the cost of these racks' brokers with the decided pairs."""
     if isinstance(case, Prices):
         return max(0, _proven(facts, case, racks, decided))
     pair = frozenset({(case.row, case.broker)})
@@ -246,13 +246,13 @@ def _least(facts: BoundFacts, case: Case, racks: tuple[int, ...], decided: _Deci
 
 
 def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
-    """The bound by these prices for these racks; huge where no choice fits what is decided."""
+    """The bound by these prices for these racks; huge if no choice fits the decided pairs."""
     settled = np.zeros(len(facts.factors), dtype=bool)
     settled[[row for row, _ in decided.on | decided.off]] = True
     free = np.flatnonzero(~settled)
     chunks = [free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)]
     here = np.isin(facts.racks, racks)
-    # Prices times edges, in Python's own integers: they may be beyond 64 bits.
+    # Prices times edges, in Python's integers, because they may exceed 64 bits.
     edges = (table[-2:, here[table[-3]]].tolist() for table in prices.tables)
     total = sum(price * edge for table in edges for price, edge in zip(*table, strict=True))
     if decided.allowed is not None:
@@ -268,13 +268,13 @@ def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: 
 
 
 def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
-    """The costs (m, Bt) of the cheapest choices of these rows, summed.
+    """The sum of the costs (m, Bt) of the cheapest choices of these rows.
 
-    Over all racks a row has as many replicas as its replication factor. Over some racks it has as many as they must
-    hold, and more, up to what they may hold, where that has a negative cost.
+    Over all racks, a row has as many replicas as its replication factor. Over some racks, it has as many as they must
+    hold, and more replicas of negative cost, up to as many as they may hold.
     """
     kinds, left = facts.kinds[rows], facts.factors[rows].astype(np.int64)
-    # What the racks force each row to pay, and the costs of what else it may choose.
+    # The cost that the racks force on each row, and the costs of its other possible choices.
     forced, choices = np.zeros(len(costs), dtype=costs.dtype), []
     never = _NEVER_EVER if costs.dtype == object else _NEVER
     for rack in racks:
@@ -293,15 +293,15 @@ def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[
 
 
 def _priced(facts: BoundFacts, prices: Prices, rows: IntArray) -> LongArray:
-    """(m, Bt): what a replica of each row costs on each broker, less the prices there.
+    """(m, Bt): the cost of a replica of each row on each broker, minus the prices there.
 
-    Python's integers where 64 bits may be too few.
+    Python's integers if 64 bits may be too few.
     """
     tables = zip(facts.loads, prices.loads, strict=True)
     largest = prices.grain * (_largest(facts.costs) + _largest(facts.home_costs)) + _largest(prices.replicas[-2:-1])
     largest += _largest(prices.topic_replicas[-2:-1])
     largest += sum(_largest(load) * _largest(table[-2:-1]) for load, table in tables)
-    # No sum over a row's replicas may leave 64 bits.
+    # No sum over a row's replicas may exceed 64 bits.
     number = np.int64 if largest * (1 + int(facts.factors.max(initial=0))) < int(_NEVER) else object
     topics, costs, home = facts.topics[rows], facts.costs[rows].astype(number), facts.home[rows]
     by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number)
@@ -313,7 +313,7 @@ def _priced(facts: BoundFacts, prices: Prices, rows: IntArray) -> LongArray:
     for load, table in zip(facts.loads, prices.loads, strict=True):
         priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
     if facts.forbidden is not None:
-        # Dearer than anything else; a row has no more replicas in a rack than brokers that it may be on.
+        # Dearer than anything else. A row needs no more replicas in a rack than it may have brokers there.
         never = facts.forbidden[topics]
         never[at, home[at, slots]] = False
         priced[never] = _NEVER_EVER if number is object else _NEVER

@@ -1,12 +1,12 @@
-"""The preferred leaders: chosen among the replicas that are placed already, even at the fewest changes.
+"""Chooses the preferred leaders among the replicas that are placed already, evenly and with the fewest changes.
 
-A min-cost flow makes their numbers even: partition → (topic, broker), where leaders are to be even within topics →
-broker → sink. Today's preferred leader costs 0, another replica 2, and 1 more where it doesn't lead at this moment: an
-election that restores the preferred leader is cheaper than a new replica order.
+A min-cost flow evens out their numbers: partition → (topic, broker), if leaders must be even within topics → broker →
+sink. Today's preferred leader costs 0, another replica 2. A replica that doesn't lead now costs 1 more: an election
+that restores the preferred leader is cheaper than a new replica order.
 
-What a leader sends follows it, so traffic out is a window on leaders, not on replicas. Where it has a window, a local
-search exchanges leaders until the bytes that they send fit too, on average and in every scenario, each at the cost that
-the flow gives it. No data is copied for that.
+The traffic that a leader sends moves with it, so traffic out is a window on leaders, not on replicas. If it has a
+window, a local search exchanges leaders until the bytes that they send fit too, on average and in every scenario. Each
+leader costs as much as in the flow. No data is copied for that.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def order(
 ) -> IntArray:
     """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones.
 
-    A broker that replaces another stands where that one does. `led` (P,): who is to lead, -1: any of its replicas.
+    A broker that replaces another takes its position. `led` (P,): the broker that must lead, -1: any of the replicas.
     """
     placed = _led_by_its_side(problem, placed, wanted)
     free = problem.may_lead_anew
@@ -49,7 +49,7 @@ def order(
     if free.any():
         choices = Choices.of(problem, placed, free, able)
         plain, windowed, supplies = network(choices, wanted)
-        # Where nothing may change that need not, few changes come before even leaders.
+        # If only forced changes are allowed, fewer changes come before more even leaders.
         solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
         solved = solve(plain, windowed, supplies)
         if solved is None and wanted.caps is not None:
@@ -59,15 +59,15 @@ def order(
         leads = solved.units > 0
         leaders[np.flatnonzero(free)[choices.at[leads]]] = choices.targets[choices.brokers[leads]]
         leaders = even_out(problem, placed, leaders, free if led is None else free & (led < 0), wanted, grown)
-    # What may not change is where it was, in its order; that of a replaced broker's partition may have to wait.
+    # Partitions whose leader may not change keep their order, even on a replaced broker: they may have to wait.
     return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
 
 
 def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
-    """The same replicas (P, W) where some choice of leaders keeps `max_leaders`; else exchanged until one does.
+    """The same replicas (P, W) if some choice of leaders keeps `max_leaders`; otherwise exchanged until one does.
 
-    Partitions of a topic change places on two brokers of a rack, which keeps every count and rule: each time the two
-    that copy least, so that one partition more has a leader. As it is where that doesn't help.
+    Two partitions of a topic exchange two brokers of a rack, which keeps every count and rule. Each time it is the pair
+    that copies least, so that one more partition has a leader. If no exchange helps any more, those so far remain.
     """
     if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all() or problem.leader_ranks is not None:
         return placed
@@ -83,9 +83,9 @@ def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
 
 
 def _most_led(problem: Problem, placed: IntArray, caps: LongArray) -> IntArray | None:
-    """(P,): leaders of as many partitions as the caps (Bt,) let lead, as numbers of target brokers; -1: none.
+    """(P,): the target brokers that lead as many partitions as the caps (Bt,) allow; -1: no leader.
 
-    -2: it may not change. None where all have one.
+    -2: the leader may not change. None if all partitions have a leader.
     """
     rows, here = np.flatnonzero(problem.may_lead_anew), target_numbers(problem)
     settled = np.where(problem.may_lead_anew, -1, problem.leaders)
@@ -106,10 +106,10 @@ def _most_led(problem: Problem, placed: IntArray, caps: LongArray) -> IntArray |
 def _cheapest_exchange(
     problem: Problem, placed: IntArray, led: IntArray, caps: LongArray, racks: IntArray
 ) -> tuple[int, int, int, int] | None:
-    """Two partitions, and the target brokers on which they change places: the first then leads from the second broker.
+    """Two partitions, and the target brokers that they exchange: the first then leads from the second broker.
 
-    The first is one that can't be led, or by whose leader another could be; the second broker leads less than its cap,
-    or could by handing another partition on. The second partition keeps its leader. None where there are no such two.
+    The first partition has no leader, or its leader could lead one that has none; the second broker leads less than its
+    cap, or could hand a partition on. The second partition keeps its leader. None if there are no such two partitions.
     """
     on = counts_by_group(problem, placed, np.arange(problem.rows), problem.rows) > 0
     todays = counts_by_group(problem, problem.replicas, np.arange(problem.rows), problem.rows) > 0
@@ -125,7 +125,7 @@ def _cheapest_exchange(
         to_here, to_there = (may_hold(problem, every, brokers[at]) for at in (here, there))
         one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
         other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there) & to_here)
-        # What is copied more, or less, where a partition goes from one of the two to the other.
+        # The bytes copied in addition (negative: saved) if a partition goes from the first broker to the second.
         more = problem.size_bytes * (todays[:, here].astype(np.int64) - todays[:, there])
         pair = _cheapest_of_a_topic(problem.topic_of, (one, more[one]), (other, -more[other]))
         if pair is not None and (best is None or pair[0] < best[0]):
@@ -136,7 +136,7 @@ def _cheapest_exchange(
 def _cheapest_of_a_topic(
     topic_of: IntArray, one: tuple[IntArray, LongArray], other: tuple[IntArray, LongArray]
 ) -> tuple[int, int, int] | None:
-    """The least sum of costs of two rows of a topic, one of each kind, and these; None where no topic has both."""
+    """The least sum of costs of two rows of one topic, one of each kind, and these rows; None if no topic has both."""
     firsts = []
     for rows, costs in (one, other):
         order = np.lexsort((rows, costs, topic_of[rows]))
@@ -152,14 +152,14 @@ def _cheapest_of_a_topic(
 
 
 def _led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
-    """The same replicas (P, W) but for partitions of which `apart` lets none lead: one of theirs changes places with a
-    replica of their topic in its rack, which keeps every count, or moves. InfeasibleError where there is no such one.
+    """The same replicas (P, W), except if `apart` lets no replica of a partition lead: one of them exchanges brokers
+    with a replica of the topic in its rack, which keeps every count, or moves. InfeasibleError if neither is possible.
     """
     moves = rows_to_place(problem)
     lacking = np.flatnonzero(leaderless(problem, placed) & moves).tolist()
     if not lacking:
         return placed
-    # Once for all: there may be tens of thousands of them.
+    # Counted once, because there may be tens of thousands of such partitions.
     placed, held = placed.copy(), np.bincount(placed[placed >= 0], minlength=len(problem.targets))
     by_topic = np.argsort(problem.topic_of, kind="stable")
     ends = np.searchsorted(problem.topic_of[by_topic], np.arange(len(problem.topic_names) + 1))
@@ -180,8 +180,9 @@ def _led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> Int
 def _ways_to_lead(
     problem: Problem, placed: IntArray, row: int, alike: LongArray, held: LongArray, wanted: Windows
 ) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """How a row gets a replica that may lead it: whether counts change, what is copied more, replicas there, the row
-    that takes the other place (itself: none does), and the two brokers. Brokers of one rack, or a rack that it lacks.
+    """Ways to a replica that may lead a row: 1 if counts change, bytes copied in addition, replicas on the new broker,
+    the row that takes the old place (the row itself: none), both brokers. These are in one rack, or the row lacks the
+    new one's.
 
     alike (K,): rows of its topic that may move; held (B,): replicas on each broker.
     """
@@ -217,7 +218,7 @@ def _ways_to_lead(
 class Choices:
     """Every replica that could lead one of the free rows (M): parallel arrays (K,) of row, topic and target broker.
 
-    `brokers` are numbered within the target brokers, `fixed` (T, Bt) counts the leaders that are settled.
+    `brokers` are numbered within the target brokers; `fixed` (T, Bt) counts the leaders that are settled.
     """
 
     at: IntArray
@@ -230,7 +231,7 @@ class Choices:
 
     @classmethod
     def of(cls, problem: Problem, placed: IntArray, free: BoolArray, able: BoolArray) -> Self:
-        """The choices for the rows of the mask, of the replicas that are able to lead (P, W)."""
+        """The choices for the rows of the mask `free`, among the replicas that are able to lead (P, W)."""
         rows = np.flatnonzero(free)
         at, slots = np.nonzero(able[rows])
         brokers, of = placed[rows[at], slots], rows[at]
@@ -268,12 +269,12 @@ def network(
 
 
 def led_today(problem: Problem) -> IntArray:
-    """(P, 2): today's preferred leader and today's leader of each partition, -1: none; or the brokers after them."""
+    """(P, 2): each partition's preferred leader and leader today, -1: none; or the brokers that replace them."""
     return taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
 
 
 def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray:
-    """Rows sorted by: the leader, today's position, then the broker; what is absent goes last."""
+    """Each row's replicas sorted: the leader first, then by today's position, then by broker; -1 goes last."""
     today = taken_over(problem, problem.replicas)
     match = (placed[:, :, None] == today[:, None, :]) & (placed[:, :, None] >= 0)
     position = np.where(match.any(axis=2), match.argmax(axis=2), today.shape[1] + placed)
@@ -297,7 +298,7 @@ def even_out(
     rows = np.flatnonzero(free)
     on = np.zeros((len(rows), len(targets)), dtype=bool)
     on[np.arange(len(rows)), here[leaders[rows]]] = True
-    # Windows (D, 2, Bt) of what leaders send, and what each partition sends (D, P): on average, and in each scenario.
+    # Windows (D, 2, Bt) of bytes that leaders send, and bytes of each partition (D, P): on average, and by scenario.
     windowed = [(wanted.network_out, problem)]
     windowed += [(each.windows.network_out, each.problem) for each in grown if each.windows.network_out is not None]
     windows, sent = np.stack([window for window, _ in windowed]), np.stack([sent_by_leader(of) for _, of in windowed])
@@ -318,7 +319,7 @@ def _search(
     asked: tuple[Windows, LongArray, LongArray],
     on: BoolArray,
 ) -> SearchState:
-    """The free rows (M,) as a local search with one replica a row: its leader, now on a broker of `on` (M, Bt)."""
+    """The free rows (M,) as a local search with one replica per row: its leader, now on a broker of `on` (M, Bt)."""
     wanted, windows, sent = asked
     weights, totals = sent[:, rows], sent[:, rows].sum(axis=1)
     fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
@@ -345,7 +346,7 @@ def _search(
         least=np.ones((len(rows), 1), dtype=np.int64),
         most=np.ones((len(rows), 1), dtype=np.int64),
         loads=weights,
-        # What is sent in an hour counts as much as what is sent on average.
+        # Bytes sent in one hour's scenario count as much as bytes sent on average.
         scales=np.maximum(totals[0] // np.maximum(totals, 1), 1),
         load_windows=windows - fixed_sent[:, None],
         cell_windows=of_topics,
@@ -354,7 +355,7 @@ def _search(
 
 
 def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> IntArray:
-    """(M, Bt): 2 where a broker isn't today's preferred leader, and 1 more where it doesn't lead at this moment."""
+    """(M, Bt): 2 if a broker isn't today's preferred leader, plus 1 if it doesn't lead at this moment."""
     levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
     for todays, worth in zip(led_today(problem)[rows].T, (2, 1), strict=True):
         at = np.where(todays >= 0, here[todays], -1)
@@ -364,11 +365,11 @@ def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> I
 
 
 def led_in_sync(problem: Problem, assignment: IntArray) -> IntArray:
-    """The assignment (P, W) with a broker in front that can lead, where a broker that is in no ISR would be.
+    """The assignment (P, W) with a broker that can lead in front, if the first broker is in no ISR.
 
-    Of those that rules on leaders prefer, that is today's leader where it stays, else the first that may be elected.
-    Partitions that nothing else changes, and no such rule, keep their order: the broker may come back, and until then
-    nobody elects it (see `broker_loads.leaders_after`).
+    Among the brokers that rules on leaders prefer, it is today's leader if that stays, else the first that may be
+    elected. Partitions that neither the plan nor such a rule changes keep their order: the broker may come back, and
+    until then it isn't elected (see `broker_loads.leaders_after`).
     """
     if problem.out_of_sync is None or not problem.out_of_sync.any():
         return assignment

@@ -1,10 +1,10 @@
-"""The placement of partitions to be made: the most even one, since none of their bytes are copied.
+"""Places new partitions as evenly as possible, because none of their bytes are copied.
 
-The optimum's flow only knows how far counts are outside their windows. Brokers that are far below them, for example new
-ones, would be filled one after the other. Here a min-cost flow fills all of them evenly: each further replica on a
-broker, and each further one of a topic there, costs more than the last. Existing partitions are where the plan puts
-them. What counts first is how far brokers are outside their windows, then the same of topics on brokers, then how much
-brokers hold within their windows. Leaders are chosen among the replicas in the same way.
+The optimum's flow only knows how far counts are outside their windows. It would fill brokers that are far below them,
+for example new ones, one after the other. Here a min-cost flow fills all of them evenly: each further replica on a
+broker, and each further one of a topic there, costs more than the last. Existing partitions stay where the plan puts
+them. First counts how far brokers are outside their windows, then how far topics on brokers are, then how much brokers
+hold within their windows. Leaders are chosen among the replicas in the same way.
 """
 
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ from planner.strategies import leaders
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.work_limits import LEVEL_CELLS
 
-# Which of the three kinds of evenness count; the last ones are left out where the costs of all three don't fit.
+# Which of the three kinds of evenness count; the last ones are left out if the costs of all three are too large.
 _KINDS = ((1, 1, 1), (1, 1, 0), (1, 0, 0))
 
 
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """N rows, sorted by topic (0 to T - 1), and what the B brokers hold without them.
+    """N rows, sorted by topic (0 to T - 1), and the replicas that the B brokers hold without them.
 
-    topics, factors (N,) · allowed (N, B) · racks (B,) · least, most (N, R) in each rack · cells (T, B) held of each
-    topic · held (B,) in all · topic_windows (2, T, B) · windows (2, B) · weights (B,) of shares · caps (B,)
-    the most in all, None: any number
+    topics, factors (N,) · allowed (N, B) · racks (B,) · least, most (N, R) in each rack · cells (T, B) replicas of each
+    topic · held (B,) of all topics · topic_windows (2, T, B) · windows (2, B) · weights (B,) of shares · caps (B,) most
+    replicas of all topics, None: any number
     """
 
     topics: IntArray
@@ -71,7 +71,9 @@ class Filling:
 
     @classmethod
     def of_leaders(cls, problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Self:
-        """Among each row's own brokers; where topics' leaders have no window, as few of a topic on one as can be."""
+        """Leaders on each row's own brokers; if no window limits topics' leaders, as few of a topic per broker as can
+        be.
+        """
         topics, cells, held = _held(problem, broker_loads.leaders_after(problem, assignment)[:, None], rows)
         of = np.unique(problem.topic_of[rows])
         one = np.ones((len(rows), 1), dtype=np.int32)
@@ -94,9 +96,9 @@ class Filling:
 
 
 def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArray:
-    """The assignment (P, W) with the new partitions placed and led most evenly; all others stay as they are.
+    """The assignment (P, W) with the new partitions placed and led most evenly; all others keep their replicas.
 
-    It is returned unchanged where that would take bytes or counts further outside the windows of the problem's balance.
+    It is returned unchanged if that would take bytes or counts further outside the windows of the problem's balance.
     """
     rows = np.flatnonzero(problem.is_new)
     if len(rows) * int(problem.targets.sum()) > LEVEL_CELLS:
@@ -115,7 +117,7 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
 
 
 def filled(filling: Filling) -> BoolArray:
-    """(N, B): True where a row has a replica."""
+    """(N, B): True if a row has a replica on the broker."""
     for kinds in _KINDS:
         plain, supplies = _network(filling, kinds)
         try:
@@ -133,7 +135,7 @@ def filled(filling: Filling) -> BoolArray:
 
 
 def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
-    """The weight of everything outside the windows, today and in the scenarios."""
+    """The weight of everything outside the windows, with today's loads and in the scenarios."""
     leading, topics = broker_loads.leaders_after(problem, assignment), len(problem.topic_names)
     held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, topics, len(broker_loads.MEASURES))
     in_all = held.sum(axis=0)
@@ -143,8 +145,8 @@ def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
 
 
 def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArray, LongArray, LongArray]:
-    """The topics of the rows, numbered from 0 (N,), and what the other rows' replicas (P, …) put on target brokers:
-    of those topics (T, B), and in all (B,).
+    """The topics of the rows, numbered from 0 (N,), and how many of the other rows' replicas (P, …) target brokers
+    hold: of those topics (T, B), and of all topics (B,).
     """
     of, topics = np.unique(problem.topic_of[rows], return_inverse=True)
     others = np.flatnonzero(~problem.is_new)
@@ -153,9 +155,9 @@ def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArra
 
 
 def _led_by(replicas: IntArray, first: IntArray) -> IntArray:
-    """The same replicas (N, W) with another one (N,) first, and the others going round from there.
+    """The same replicas (N, W) with another broker (N,) first, and the rest in cyclic order after it.
 
-    Whoever takes over from a leader is the next in the list: were all lists ascending, that would always be the same.
+    The next broker in the list takes over from a leader: in ascending lists, that would always be the same broker.
     """
     brokers = np.iinfo(np.int32).max >> 1
     turn = np.where(replicas >= first[:, None], replicas, replicas + brokers)
@@ -201,13 +203,13 @@ def _rising(tails: IntArray, heads: IntArray, costs: LongArray) -> min_cost_flow
 
 
 def _costs(filling: Filling, kinds: tuple[int, int, int], largest: int) -> tuple[LongArray, LongArray]:
-    """What each further unit costs: of a topic on a broker (T × B, most of a topic), and on a broker (B, N).
+    """The cost of each further replica: of a topic on a broker (T × B, most of a topic), and on a broker (B, N).
 
-    Each kind of evenness outweighs all units of the next one. Ranks are enough: only their order matters.
+    Each kind of evenness outweighs all units of the next one. Costs are ranks, because only their order matters.
     """
     total = int(filling.factors.sum())
     most = int(np.bincount(filling.topics).max())
-    # What a broker holds with each further unit, by its weight.
+    # A broker's replicas with each further one, divided by its weight.
     held = filling.held[:, None] + np.arange(1, len(filling.topics) + 1)
     within = _ranks(held * int(filling.weights.max()) // filling.weights[:, None]) * kinds[2]
     of_topics = _ranks(_beyond(filling.cells.reshape(-1, 1) + np.arange(most), filling.topic_windows)) * kinds[1]
@@ -220,11 +222,11 @@ def _costs(filling: Filling, kinds: tuple[int, int, int], largest: int) -> tuple
 
 
 def _beyond(counts: LongArray, windows: LongArray) -> LongArray:
-    """How far outside its window (2, …) each further unit beyond so many (K, units) is: negative below, 0 within."""
+    """How far outside its window (2, …) a further unit is, after so many (K, units): negative below, 0 within."""
     low, high = (bound.reshape(-1, 1) for bound in windows)
     return np.minimum(counts - low, 0) + np.maximum(counts - high + 1, 0)
 
 
 def _ranks(values: LongArray) -> LongArray:
-    """The values' places among all different ones."""
+    """The rank of each value among the distinct values."""
     return np.unique(values, return_inverse=True)[1].reshape(values.shape).astype(np.int64)

@@ -2,19 +2,19 @@
 
 Nodes: partition → (partition, rack) → (topic, broker) → broker → sink. Keeping a replica costs nothing, entering a
 broker costs the partition's bytes. A broker that the partition isn't on is reached through a pool of its topic and
-rack, since all of them cost the same: that keeps the arcs at partitions × (factor + racks). Where a rack may hold two
-replicas of a partition, the pool's brokers are dealt out afterwards by a bipartite flow; partitions that can't be
-dealt different brokers get arcs of their own and the flow is solved again, which keeps the answer exact.
+rack, because all of them cost the same: that keeps the arcs at partitions × (factor + racks). If a rack may hold two
+replicas of a partition, a bipartite flow deals out the pool's brokers afterwards. Partitions that can't be dealt
+different brokers get their own arcs, and the flow is solved again, which keeps the answer exact.
 
 Windows (see `windows`) that can't all hold are relaxed in this order, least excess first: those of single topics, then
-the brokers' totals. Racks, replication factors and brokers are never relaxed. Where `rebalance` isn't `all`, bytes come
+the brokers' totals. Racks, replication factors and brokers are never relaxed. If `rebalance` isn't `all`, bytes come
 first: the fewest that the other changes force, and the least excess among those.
 
-Partitions to be made cost nothing wherever they go; see `new_partition_placement` for what chooses among all those
-places. Slots of `together` are given common brokers one after the other (see `common_leaders`). With the broker of each
-slot decided, what is left is the flow again: the replicas by which those brokers lead are settled in the layout, which
-places one replica less of each such partition, in the racks that are left to it. So no plan with these common brokers
-misses the windows less, and of those that miss them as little none copies less.
+New partitions cost nothing wherever they go; `new_partition_placement` chooses among all those places. Slots of
+`together` are given common brokers one after the other (see `common_leaders`). With the broker of each slot decided,
+the rest is the flow again: the layout fixes the replicas on those brokers, and places one replica less of each such
+partition, in the racks that are left to it. So no plan with these common brokers misses the windows less, and none that
+misses them as little copies less.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ from planner.strategies.load_windows.certificates import Question, certified, ou
 from planner.strategies.load_windows.window_positions import BestPosition, Started, cheapest
 from planner.strategies.work_limits import ASKED, Effort, Worth
 
-# Loads may cost up to three times the bytes, in parts of GRAIN.
+# Prices of loads may add up to three times the bytes to a cost, in units of 1 / GRAIN.
 _ROOM = 4 * GRAIN
 
 
@@ -53,10 +53,10 @@ UNKNOWN = -1
 class Proposal(NamedTuple):
     """An assignment (P, W), and the least bytes that any plan within the same windows moves, UNKNOWN without a proof.
 
-    `least_replicas` likewise where no sizes are known, so that replicas are all there is to count; else UNKNOWN.
-    `certificate` lets anyone work out the bound again; None where it wasn't asked for and none was needed.
-    `ties_proven`: no plan of the same flow costs takes fewer replicas from leaders, then touches fewer partitions, then
-    spreads what arrives more evenly over the brokers.
+    `least_replicas` is the least number of replicas, if no sizes are known; else UNKNOWN. With `certificate`, anyone
+    can compute the bound again; None if it wasn't asked for and none was needed. `ties_proven`: no plan of the same
+    flow costs takes fewer replicas from leaders, then touches fewer partitions, then spreads arriving replicas more
+    evenly.
     """
 
     assignment: IntArray
@@ -67,10 +67,10 @@ class Proposal(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What is solved: the problem with its layout, the windows of the balance, and those of each scenario.
+    """The question: the problem with its layout, the windows of the balance, and those of each scenario.
 
-    `of_bytes`: some of these windows are of bytes or traffic in, so that the flow alone doesn't keep them. `exactly`:
-    what comes after bytes is worth integer programs.
+    `of_bytes`: some of these windows are of bytes or traffic in, which the flow alone doesn't keep. `exactly`: the
+    objectives after bytes are worth integer programs.
     """
 
     problem: Problem
@@ -83,7 +83,7 @@ class _Asked(NamedTuple):
 
 
 class _Replicas(NamedTuple):
-    """All replicas of a problem in their places (P, W), whoever leads, and whether ties are proven."""
+    """The placed replicas of a problem (P, W), whoever leads, and whether ties are proven."""
 
     problem: Problem
     layout: Layout
@@ -92,7 +92,7 @@ class _Replicas(NamedTuple):
     ties_proven: bool
 
     def serves(self, problem: Problem) -> bool:
-        """True where the other problem, of the same spec but for the sides of `apart`, has the same replicas."""
+        """True if another problem, of the same spec except for the sides of `apart`, has the same replicas."""
         same = np.array_equal(rows_to_place(problem), rows_to_place(self.problem))
         either, other = problem.allowed, self.problem.allowed
         return same and (either is other if either is None or other is None else np.array_equal(either, other))
@@ -100,15 +100,15 @@ class _Replicas(NamedTuple):
 
 @dataclass
 class Shared:
-    """What solves of one spec at one balance, seed and worth have in common where only who may lead differs: the
-    replicas that the last of them placed.
+    """The last placed replicas. Solves of one spec at one balance, seed and worth share them if they differ only in
+    which brokers may lead.
     """
 
     last: _Replicas | None = None
 
 
 class Assigned(NamedTuple):
-    """The optimum's assignment (P, W) of what was asked, whose bound isn't worked out yet."""
+    """The optimum's assignment (P, W), before its bound is computed."""
 
     asked: _Asked
     replicas: _Replicas
@@ -126,17 +126,16 @@ class Assigned(NamedTuple):
 def solve(
     problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: Worth = ASKED
 ) -> Proposal:
-    """The optimum for a balance. Different seeds give different plans of the same cost where there are several.
+    """The optimum for a balance. If there are several plans of the same cost, different seeds give different ones.
 
-    `worth` is the work that may be done where partitions are as large as the windows: with less of it the plan comes
-    sooner, and its bound may prove less.
-    InfeasibleError where no assignment keeps the replication factors on the target brokers.
+    `worth` limits the work if partitions are as large as the windows: with less of it the plan comes sooner, and its
+    bound may prove less. InfeasibleError if no assignment keeps the replication factors on the target brokers.
     """
     return assigned(problem, balance, seed, worth, Shared()).proven(certify=certify)
 
 
 def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
-    """What `solve` finds, without its bound. What is shared spares work and changes no plan."""
+    """The assignment that `solve` finds, without its bound. What is shared saves work and changes no plan."""
     wanted, grown = windows(problem, balance), scenarios(replace(problem, balance=balance))
     every = (wanted, *(scenario.windows for scenario in grown))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in every)
@@ -147,7 +146,7 @@ def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared
         found = _cheapest(asked, Effort.of(worth, len(layout.rows) * len(layout.targets)))
         last = _Replicas(problem, layout, found, *_replicas(asked, found.best, today(problem)))
     shared.last = last
-    # Where the windows of replicas begin was chosen with their places.
+    # The starts of the windows of replicas were chosen together with the placement.
     begun, assignment = last.found.best.wanted, last.assignment
     wanted = replace(wanted, replicas=begun.replicas, topic_replicas=begun.topic_replicas)
     for step in STEPS:
@@ -171,7 +170,7 @@ def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
 
 
 def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntArray, bool]:
-    """What moves where; of placements that cost the same, one that keeps more leaders and touches fewer partitions."""
+    """The placed replicas; of equal cost, those that keep more leaders and touch fewer partitions. True: proven."""
     wanted, placed, evened = best
     chosen, proven = placed.chosen if evened is None else evened.chosen, False
     if evened is None or (
@@ -180,7 +179,7 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
     ):
         tied, of_ties = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
         loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown)
-        # The best of all that cost as little is the best of those within the windows of bytes, too, if it is in them.
+        # If the best of all that cost as little is within the windows of bytes, it is the best of those within them.
         if evened is None or loads.within(asked.layout.numbered(tied)):
             chosen, proven = tied, of_ties
     assignment[asked.layout.rows] = chosen
@@ -188,13 +187,13 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
 
 
 def _leaders(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
-    """Who is preferred to lead, by a flow of its own: moves no data. A replica in sync comes before all that aren't."""
+    """Chooses preferred leaders, in sync if possible, by a second flow. Only `max_leaders` or `apart` move data."""
     placed = leaders.leadable(asked.problem, assignment, wanted)
     return led_in_sync(asked.problem, leaders.order(asked.problem, placed, wanted, asked.grown))
 
 
 def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
-    """Partitions to be made cost nothing wherever they go: they make loads, leaders and topics more even."""
+    """New partitions cost nothing wherever they go: they make loads, leaders and topics more even."""
     if not asked.problem.is_new.any():
         return assignment
     problem = replace(asked.problem, balance=asked.balance)
@@ -202,7 +201,7 @@ def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> Int
 
 
 def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
-    """One leader for the partitions of each slot, whatever that copies: the bound is that of all leaders."""
+    """One leader for the partitions of each slot, whatever that copies: the bound is for plans with any leaders."""
     if asked.problem.together is None:
         return assignment
     problem, layout = asked.problem, asked.layout
@@ -212,18 +211,18 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
         return made
     around = placed_around(problem, layout, wanted, placed, led)
     other = led_in_sync(problem, leaders.order(problem, around, wanted, asked.grown, led))
-    # Other replicas may leave fewer choices of leaders.
+    # The other replicas may allow fewer choices of leaders.
     return min(made, other, key=lambda each: outside_and_copied(problem, layout, wanted, each))
 
 
 def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: IntArray, led: IntArray) -> IntArray:
     """The replicas (P, W) that miss the windows least, then copy the fewest bytes, with one of each partition on the
-    broker that is to lead it, `led` (P,), -1: any. Those that are placed where that can't be found.
+    broker that must lead it, `led` (P,), -1: any. Those in `placed` if that can't be found.
     """
     brokers = layout.numbered(led[layout.rows])
     rows = np.flatnonzero(brokers >= 0)
     racks = layout.racks[brokers[rows]]
-    # Only where a rack holds one replica of a partition does the layout say enough.
+    # The layout says enough only if a rack holds one replica of a partition.
     anew = problem.rebalance == "all" and problem.leader_ranks is None and not problem.is_new.any()
     if not anew or layout.replaced.any() or (layout.most[rows, racks] > 1).any():
         return placed
@@ -249,9 +248,7 @@ def outside_and_copied(problem: Problem, layout: Layout, wanted: Windows, assign
 
 
 def _without_settled(layout: Layout, brokers: IntArray) -> Layout:
-    """The layout without a replica of each row on its broker (M,), -1: it has none, which counts as one that is fixed
-    there.
-    """
+    """The layout without each row's replica on its broker (M,), -1: none. That replica counts as fixed there."""
     rows = np.flatnonzero(brokers >= 0)
     on, racks = brokers[rows], layout.racks[brokers[rows]]
     factors, fixed, (least, most) = layout.factors.copy(), layout.fixed_cells.copy(), (layout.least, layout.most)
@@ -265,12 +262,12 @@ def _without_settled(layout: Layout, brokers: IntArray) -> Layout:
     return replace(layout, factors=factors, fixed_cells=fixed, least=(least - one).clip(0), most=most - one, home=home)
 
 
-# What makes an assignment (P, W) of the one with all replicas in their places: one step after the other.
+# The steps, in order, from an assignment (P, W) with all replicas placed to the plan's assignment.
 STEPS: tuple[Callable[[_Asked, Windows, IntArray], IntArray], ...] = (_leaders, _new_partitions, _together)
 
 
 def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: bool) -> Proposal:
-    """The assignment with the least that any moves; with a certificate where that is asked for or needed."""
+    """The assignment with the least that any plan moves, and with a certificate if that is asked for or needed."""
     layout, best = asked.layout, found.best
     loads = byte_loads(asked.problem, layout, best.wanted, asked.grown)
     question = Question(asked.problem, layout, asked.balance, loads)
@@ -279,6 +276,6 @@ def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: b
         bound = least(certificate)
         leasts = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
         return Proposal(assignment, *leasts, certificate)
-    # Of all starts, the relaxed placement's cost is the least; where windows can't hold, that may be above the plan's.
+    # The relaxed placement has the least cost of all starts; if windows can't hold, that may be above the plan's.
     costs = [best.placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
     return Proposal(assignment, layout.bytes_of(min(costs)), layout.replicas_of(min(costs)))
