@@ -1,1 +1,1 @@
-"""The only door to Spark: finds a Java, opens sessions and runs the sweep in them. `planner` never imports pyspark."""
+"""The only package that uses Spark: finds a Java, opens sessions and runs jobs. `planner` never imports pyspark."""

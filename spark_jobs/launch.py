@@ -1,11 +1,11 @@
-"""Starts Spark's JVM so that it can be ended: in a session of its own, and without pyspark's signal handlers.
+"""Starts Spark's JVM so that it can be ended: in a separate OS session, and without pyspark's signal handlers.
 
-pyspark doesn't say which process the JVM is, and answers Ctrl-C by itself: it asks the JVM to cancel its jobs and
-waits. Three names of its modules are replaced while a session is made; nothing else of pyspark is touched.
+pyspark doesn't say which process the JVM is, and handles Ctrl-C by itself: it asks the JVM to cancel its jobs and
+waits. Three names in its modules are replaced while a session is made; nothing else of pyspark is changed.
 
-Opening a session takes seconds, most of them Java's. An `Opening` does it in another thread, while this one reads what
-is asked for and begins with the work. What to do in the session is submitted meanwhile; the thread does it as soon as
-the session is open and prepared, keeps the answer, and closes the session, unless more work is to follow.
+Opening a session takes seconds, mostly for Java. An `Opening` does it in another thread, while this thread reads the
+inputs and begins with the work. Work for the session is submitted meanwhile. The other thread does this work as soon as
+the session is open and prepared, keeps the answer, and closes the session unless more work will follow.
 """
 
 import os
@@ -28,29 +28,29 @@ from planner.model.errors import PlannerError, SetupError
 T = TypeVar("T")
 
 _EXIT_SECONDS = 2
-# Lines of the JVM that are kept until the session is open: a failed start ends with its cause.
+# How many of the JVM's lines are kept until the session is open: a failed start prints its cause last.
 _MOST_KEPT = 200
-# How lines begin that the shell prints on Spark's start script, such as that its process was killed.
+# The shell's messages about Spark's start script (for example that its process was killed) begin with this.
 _SCRIPT = b"/bin/spark-class: line "
-# Spark's exit code where it can't make a folder for its blocks.
+# Spark's exit code if it can't make a folder for its blocks.
 _NO_FOLDER = 53
 NO_SCRATCH = "the disk of its scratch folder is full, or can't be written; SPARK_LOCAL_DIRS names another folder"
 _DIED = "Spark's Java process ended before its work was done ({}); nothing was written"
 
 
 class _JvmOutput:
-    """What the JVM prints: kept until the session is open, then passed on to stderr line by line."""
+    """The JVM's output: kept until the session is open, then passed on to stderr line by line."""
 
     def __init__(self) -> None:
         self._kept: list[bytes] | None = []
         self._lock = threading.Lock()
 
     def read(self, reader: int) -> None:
-        """Read a pipe to its end, in another thread."""
+        """Reads a pipe to its end, in another thread."""
         threading.Thread(target=self._read, args=(reader,), name="spark-output", daemon=True).start()
 
     def pass_on(self) -> None:
-        """Print what was kept, and from now on every line as it comes, except the shell's on Spark's start script."""
+        """Prints the kept lines, then each line as it comes, except the shell's messages about Spark's start script."""
         with self._lock:
             kept, self._kept = self._kept or [], None
             for line in kept:
@@ -81,15 +81,15 @@ class Launch:
         self.output = _JvmOutput()
 
     def died(self, *, patient: bool = False) -> str:
-        """How the JVM ended, nothing while it runs."""
+        """How the JVM ended; empty while it runs."""
         from pyspark import SparkContext
 
-        # A process that opens a second session has a JVM already.
+        # If this is the process's second session, it has a JVM already.
         process = self.process or getattr(SparkContext._gateway, "proc", None)
         if process is None:
             return ""
         with suppress(subprocess.TimeoutExpired):
-            # Its connections break some milliseconds before its exit code is there.
+            # The JVM's connections break some milliseconds before its exit code is available.
             process.wait(_EXIT_SECONDS if patient else 0)
         if (code := process.returncode) is None:
             return ""
@@ -98,19 +98,19 @@ class Launch:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def end(self) -> None:
-        """Kill the JVM and its workers, and let pyspark forget them: the next session starts another one."""
+        """Kills the JVM and its workers, and makes pyspark forget them, so that the next session starts another JVM."""
         interrupts.end_all()
         self._forget()
 
     def kill(self) -> None:
-        """Kill the JVM alone: another session of this process may be at work."""
+        """Kills only the JVM, because another session of this process may be at work."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
         self._forget()
 
     def retire(self) -> subprocess.Popen[bytes] | None:
-        """Let the JVM, whose session is stopped, end in its own time; None where something else started it."""
+        """Lets the JVM, whose session is stopped, end by itself; None if other code started it."""
         from pyspark import SparkContext
 
         gateway = SparkContext._gateway
@@ -130,7 +130,7 @@ class Launch:
 
 
 def forget_ended() -> None:
-    """Let pyspark forget a JVM that has ended: an earlier session's, which was killed while that stopped."""
+    """Makes pyspark forget a JVM that has ended: an earlier session's, which was killed while it stopped."""
     launch = Launch()
     if launch.died():
         launch._forget()
@@ -138,9 +138,9 @@ def forget_ended() -> None:
 
 @contextmanager
 def launched() -> Iterator[Launch]:
-    """A launch whose session is stopped at the end of the block; SetupError where the JVM dies in it.
+    """A launch whose session is stopped at the end of the block; SetupError if the JVM dies in it.
 
-    After a signal the JVM isn't waited for: it is killed, and its workers with it.
+    After a signal, it kills the JVM and its workers at once.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -148,7 +148,7 @@ def launched() -> Iterator[Launch]:
     try:
         yield launch
     except BaseException as error:
-        # A connection that is refused, or breaks, is a JVM's that is just ending; one that answers with an error runs.
+        # A refused or broken connection means that the JVM is ending; a JVM that answers with an error is running.
         lost = isinstance(error.__cause__, (OSError, Py4JError)) and not isinstance(error.__cause__, Py4JJavaError)
         broken = lost or not isinstance(error, PlannerError)
         how = launch.died(patient=broken and not interrupts.pending())
@@ -168,16 +168,16 @@ def launched() -> Iterator[Launch]:
 
 @contextmanager
 def own_session(launch: Launch, scratch: Path) -> Iterator[None]:
-    """A JVM that is started in the block leads a session of its own, which a terminal's Ctrl-C doesn't reach.
+    """A JVM started in the block leads a separate OS session, so that a terminal's Ctrl-C doesn't reach it.
 
-    How it is reached is written to a file in `scratch`.
+    pyspark writes the JVM's address to a file in `scratch`.
     """
     from pyspark import accumulators, java_gateway
     from pyspark.core import context
 
-    # A JVM that isn't needed any more is killed, perhaps while its session stops: that is no news to the user.
+    # A JVM that isn't needed any more is killed, perhaps while its session stops; the user needn't see a warning.
     warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
-    # It is the JVM that ends these connections, when it is killed; Python would print where it was.
+    # When the JVM is killed, it breaks these connections, and Python would print a traceback.
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  mypy: a method
 
@@ -211,7 +211,7 @@ _ROUND_SECONDS, _ROUNDS = 0.05, 100
 
 
 class Opening(Generic[T]):
-    """A session on its way; `submit` says what to do in it, `result` waits for that."""
+    """A session that is being opened; `submit` gives it work, `result` waits for the answer."""
 
     def __init__(self, session: AbstractContextManager[Any], prepare: Prepare, spare: Callable[[], bool]) -> None:
         self._session, self._prepare, self._spare = session, prepare, spare
@@ -225,22 +225,22 @@ class Opening(Generic[T]):
         self._thread.start()
 
     def submit(self, work: Callable[[Any], T], *, more: bool = False) -> None:
-        """What to do in the session, once; or, with `more`, before what is still to be submitted."""
+        """Adds work for the session: the last one, unless `more` will be submitted."""
         self._work.put((work, more))
 
     def result(self) -> T:
-        """What the next work has answered; its error, or that of the session, is raised here."""
+        """The answer of the next work; raises the error of the work or of the session."""
         self._answered.acquire()
         if self.error is not None:
             raise self.error
         return self._answers.get()
 
     def release(self) -> None:
-        """The work was done without the session: `close` won't wait for its end, nor for its error."""
+        """The session isn't needed any more: `close` will ignore its errors and not wait for its end."""
         self.needless = True
 
     def spared(self) -> bool:
-        """Release the session and end it at once, behind this thread's back; False where it can't be spared (yet)."""
+        """Releases the session and ends it at once, in another thread; False if it can't be spared (yet)."""
         if not self._spare():
             return False
         self.release()
@@ -249,12 +249,12 @@ class Opening(Generic[T]):
         return True
 
     def close(self, seconds: float = 0, *, failed: bool) -> None:
-        """Wait for the thread's end.
+        """Waits for the thread's end.
 
-        Where `failed`, a session that still opens isn't needed and is killed; so is one that was released, once these
-        seconds have passed.
+        If `failed`, kills a session that is still opening, because nobody needs it. Kills a released session after
+        these seconds.
         """
-        # What ends a session that was spared would end the next one of this process, too.
+        # Wait first: the code that ends a spared session would otherwise also end this process's next session.
         if self._end is not None:
             self._end.join()
         self._close(seconds, failed)
@@ -282,7 +282,7 @@ class Opening(Generic[T]):
                     work, more = asked
                     self._answers.put(work(spark))
                     self._answered.release()
-        except BaseException as error:  # `result` raises it in the thread that waits
+        except BaseException as error:  # `result` raises it in the waiting thread
             self.error = error
             self._answered.release()
 
@@ -291,9 +291,9 @@ class Opening(Generic[T]):
 def opened(
     session: AbstractContextManager[Any], prepare: Prepare = lambda _: None, spare: Callable[[], bool] = lambda: False
 ) -> Iterator[Opening[Any]]:
-    """The session as it opens, and is prepared; gone at the end of the block, but for one that was released.
+    """The session while it opens and is prepared; closed at the end of the block, unless it was released.
 
-    `spare` says whether the session may be ended before that, where nothing is left for it.
+    `spare` tells whether the session may be ended early, because it has nothing left to do.
     """
     opening: Opening[Any] = Opening(session, prepare, spare)
     try:

@@ -1,11 +1,11 @@
-"""A load profile on Spark: from any number of files with samples to one row for each partition.
+"""A load profile on Spark: from any number of files with samples to one row per partition.
 
-Spark reads and shuffles; `planner.inputs.load` adds samples up by hour, block by block as they are read, and judges the
-hours of each partition where they come together. A task holds one block, or the hours of a few hundred partitions.
+Spark reads and shuffles; `load_profile_statistics` sums samples by hour, block by block as they are read, and judges
+each partition's hours where Spark collects them. A task holds one block, or the hours of a few hundred partitions.
 
-Brokers count bytes by topic only. A partition's share of its topic's rate is its share of the growth of log end offsets
-in the same hour, or of the sizes where no offsets are known. Without counters of bytes, the rate is the growth of the
-log, except between two values where it shrank because old segments were deleted.
+Brokers count bytes only by topic. A partition's share of its topic's rate is its share of the growth of log end offsets
+in the same hour, or of the sizes if no offsets are known. Without counters of bytes, the rate is the growth of the log,
+except between two values where the log shrank because old segments were deleted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spark_jobs.carrier import is_connect, python_faults_named, tasks_for
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Two values further apart than this are a gap: in which of the hours between them the bytes came is unknown.
+# Two values further apart than this are a gap: it is unknown in which of the hours between them the bytes came.
 GAP_SECONDS = 6 * HOUR_SECONDS
 _PARTITION_HOUR = ("topic", "partition", "hour")
 
@@ -38,8 +38,8 @@ _PARTITION_HOUR = ("topic", "partition", "hour")
 def _increments(measures: DataFrame) -> DataFrame:
     """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps.
 
-    A counter that falls began again at 0 and has grown by its new value. A log that shrank has no known growth for that
-    time. Growth between two values is spread evenly over the time between them; `seconds` is how much of the hour has a
+    A counter that falls was reset to 0 and has grown by its new value. A log that shrank has no known growth for that
+    time. Growth between two values is spread evenly over the time between them; `seconds`: how much of the hour has
     known growth.
     """
     from pyspark.sql import Window
@@ -77,7 +77,7 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     of_topic = grown.groupBy("topic", "hour").agg(
         *(fn.sum(fn.when(fn.col("kind") == kind, fn.col("rate"))).alias(kind) for kind in ("bytes_in", "bytes_out"))
     )
-    # Every replica's log has the same offsets and grows alike; the leader's is ahead.
+    # Every replica's log has the same offsets and grows equally; the leader's is ahead.
     of_partition = (
         grown.where("partition >= 0")
         .groupBy(*_PARTITION_HOUR)
@@ -103,7 +103,7 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
         fn.expr(_usable(rate_in, load_profile_statistics.MOST_RATE)).alias("bytes_in_per_sec"),
         fn.expr(_usable(rate_out, load_profile_statistics.MOST_RATE)).alias("bytes_out_per_sec"),
         fn.expr(_usable("size", load_profile_statistics.MOST_SIZE)).alias("size_bytes"),
-        # An hour with a size alone has no rate, and says nothing of how rates are known.
+        # An hour with only a size has no rate, so it doesn't count as a source of rates.
         fn.expr(
             f"CAST(CASE WHEN coalesce({rate_in}, {rate_out}) IS NULL THEN {measured} "
             f"WHEN bytes_in IS NOT NULL AND all_messages > 0 THEN {by_offsets} ELSE {by_size} END AS TINYINT)"
@@ -112,12 +112,12 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
 
 
 def _usable(value: str, most: int) -> str:
-    """A value as a whole number, -1 where it makes no sense."""
+    """A value as a whole number; -1 if it is out of range."""
     return f"IF({value} < 0 OR {value} > {most}D, -1, CAST(round({value}) AS BIGINT))"
 
 
 def flaws(measures: DataFrame) -> dict[str, int]:
-    """Counts of counters that began again, of gaps, and of partitions that moved to other brokers."""
+    """Counts of counter resets, of gaps, and of partitions that moved to other brokers."""
     from pyspark.sql import functions as fn
 
     counted = _increments(measures).agg(fn.sum("resets"), fn.sum("gaps")).first()
@@ -126,30 +126,30 @@ def flaws(measures: DataFrame) -> dict[str, int]:
     firsts = stays.groupBy("topic", "partition").agg(
         fn.expr("max(first) - min(first)").alias("late"), fn.expr("max(last) - min(last)").alias("early")
     )
-    # Scrapes of several brokers aren't made in the same second.
+    # Scrapes of different brokers have slightly different times, so an hour of difference is ignored.
     moved = firsts.where(f"greatest(late, early) > {HOUR_SECONDS}").count()
     resets, gaps = (counted[0] or 0, counted[1] or 0) if counted else (0, 0)
     return {"counter_resets": int(resets), "gaps_in_counters": int(gaps), "moved_partitions": moved}
 
 
-# Rows, and bytes of lists, that a worker gets at once. Pieces of files don't depend on how many workers there are, as
-# samples of one time are seen to be so only where they are read together.
+# Rows and bytes of lists that a worker gets at once. The pieces of files must not depend on the number of workers,
+# because samples with the same time are recognized only if they are read together.
 _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.files.maxPartitionBytes": "16777216",
     "spark.sql.session.timeZone": "UTC",
-    # What pandas writes; Spark has no such type.
+    # pandas writes this type, which Spark doesn't have.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
 }
-# Hours of partitions that a task holds at once: 744 partitions of four weeks.
+# Hours of partitions that a task holds at once: 744 partitions with four weeks each.
 _HOURS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """What `planner load` was asked for: files, what tables call their columns, the cluster's time zone."""
+    """The request to `planner load`: files, the tables' names of columns, and the cluster's time zone."""
 
     files: tuple[str, ...]
     names: Mapping[str, str] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class LoadRequest:
 def profile(
     spark: SparkSession, request: LoadRequest, partitions: int | None, phase: Callable[[str], None]
 ) -> tuple[pa.Table, About]:
-    """The rows (JUDGED_SCHEMA) of a profile and what it says of the history. PlannerError where there is no sample."""
+    """A profile's rows (JUDGED_SCHEMA) and what it says about the history. PlannerError if there is no sample."""
     from pyspark.sql import functions as fn
 
     with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
@@ -202,10 +202,10 @@ def profile(
 
 @contextmanager
 def _settings(spark: SparkSession) -> Iterator[None]:
-    """The session's settings for as long as the block runs."""
+    """Sets the session's settings while the block runs."""
     before = {key: spark.conf.get(key, None) for key in _SETTINGS}
     if not is_connect(spark):
-        # What fails in a task fails this job, which says so in one sentence.
+        # No logs: an error in a task fails this job, which reports it in one sentence.
         spark.sparkContext.setLogLevel("OFF")
     for key, value in _SETTINGS.items():
         spark.conf.set(key, value)
@@ -217,7 +217,7 @@ def _settings(spark: SparkSession) -> Iterator[None]:
 
 
 def _hours(samples: DataFrame) -> tuple[dict[int, int], int]:
-    """The number of samples (SAMPLE_SCHEMA) in each hour; and of rows without a time, which are no samples."""
+    """The number of samples (SAMPLE_SCHEMA) in each hour, and of rows without a time, which aren't samples."""
     from pyspark.sql import functions as fn
 
     hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
@@ -228,7 +228,7 @@ def _hours(samples: DataFrame) -> tuple[dict[int, int], int]:
 
 
 def _profiled(samples: DataFrame, within: Span, partitions: int) -> DataFrame:
-    """Rows of JUDGED_SCHEMA of all partitions; `partitions` is how many tasks judge them."""
+    """Rows of JUDGED_SCHEMA of all partitions; `partitions` is the number of tasks that judge them."""
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
 

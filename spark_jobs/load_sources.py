@@ -1,6 +1,6 @@
 """The files that `planner load` reads, as samples on Spark: tables, metrics, and captures of Kafka's tools.
 
-Paths are whatever Spark can read, `s3a://` included. A file's kind is known from its name and its beginning.
+Paths are all that Spark can read, including `s3a://`. A file's name and its beginning determine its kind.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from planner.model.errors import PlannerError, SetupError, did_you_mean
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
-# Java's way to write it: an end of the text, not of a line.
+# In Java's syntax: \z is the end of the text, not of a line.
 VALID_TOPIC = rf"\A(?:{TOPIC_NAME.pattern})\z".replace(r"\Z", r"\z")
-# A number of this or more is in milliseconds: these reach it in 1973, seconds in 5138. The same by thousands to
-# nanoseconds.
+# A number from this one on is in milliseconds: milliseconds reach it in 1973, seconds in 5138. The same holds for each
+# factor of 1000 up to nanoseconds.
 _EPOCHS = ((END_OF_TIME * 1_000_000, 10**9), (END_OF_TIME * 1000, 10**6), (END_OF_TIME, 1000))
-# Hadoop's local file system looks for a checksum beside each file, which fails for a name with a colon, such as a time.
+# Hadoop's local file system looks for a checksum file, which fails if a name has a colon, such as a time.
 _WITHOUT_CHECKSUMS = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache": "true"}
 _TIME_TYPES = ("timestamp", "timestamp_ntz", "date", "string", "bigint", "int", "double", "float", "decimal")
 _NUMBER_TYPES = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-# Enough of a file to tell its kind, and of a folder to find files of several kinds.
+# Enough of a file to recognize its kind, and of a folder to find files of several kinds.
 _HEAD_CHARACTERS, _LINES_READ, _NAMES_READ = 4096, 20, 1000
-# Rows that a worker holds before it hands them to Spark, as many as Spark hands to a worker.
+# Rows that a worker collects before it passes them to Spark: as many as Spark passes to a worker.
 _BATCH_MEASURES = 100_000
 _ALLOWED = (
     "allowed: a Parquet, CSV or JSON-lines table, Prometheus' query_range or export JSON, metrics as text, "
@@ -61,21 +61,21 @@ _MISMATCH = re.compile(r"column: \[([^\]]*)\], physicalType: (\w+), logicalType:
 
 
 class LoadSources(NamedTuple):
-    """What was read: tables' samples and metrics' measures; None where there are none."""
+    """The inputs read: samples of tables and measures of metrics; None if there are none."""
 
     tables: DataFrame | None
     measures: DataFrame | None
 
 
 def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> LoadSources:
-    """Open every file; `names` maps TABLE_COLUMNS to a table's own names. PlannerError names what can't be used."""
+    """Opens every file; `names` maps TABLE_COLUMNS to a table's own names. PlannerError names what can't be used."""
     tables: list[DataFrame] = []
     texts: dict[MetricsFormat, list[str]] = {}
     opened: Counter[str] = Counter(files)
     for file in dict.fromkeys(files):
         found = _opened(spark, file)
         if isinstance(found, str):
-            # An export is parsed by lines. Every other file is parsed as a whole, and each is asked again for its kind.
+            # An export is parsed by lines. Every other file is parsed as a whole, and its kind is determined again.
             texts.setdefault(found if found == "export" else "query_range", []).append(file)
         else:
             opened.update(set(found.inputFiles()) - {file})
@@ -95,7 +95,7 @@ def _reader(spark: SparkSession) -> DataFrameReader:
 def _opened(spark: SparkSession, file: str) -> DataFrame | MetricsFormat:
     """The table in a file or folder, or the kind of its text."""
     try:
-        # Nothing but names is read here: of a folder, those of the files in it.
+        # This reads only names: for a folder, the names of its files.
         inside = _reader(spark).format("binaryFile").load(file).select("path").limit(_NAMES_READ).toArrow()["path"]
         names = sorted(inside.to_pylist())
         kinds = {_table_kind(name): name for name in names}
@@ -113,10 +113,10 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | MetricsFormat:
             return _reader(spark).json(file, primitivesAsString=True)
     except PlannerError:
         raise
-    except Exception as error:  # of many kinds: the path, the file system, the format
+    except Exception as error:  # the path, the file system and the format raise many kinds of errors
         raise SetupError(f"{file}: can't be read: {_reason(error)}; {_ALLOWED}") from error
     if not names:
-        # So Spark lists files, of a folder and by itself.
+        # Spark lists a folder's files and a single file in the same way.
         raise SetupError(
             f"{file}: nothing to read: empty files, and names that begin with . or _, don't count; {_ALLOWED}"
         )
@@ -124,7 +124,7 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | MetricsFormat:
 
 
 def _head(spark: SparkSession, file: str) -> list[str]:
-    """The first lines of a file, or of one in a folder, without empty ones."""
+    """The first lines of a file, or of a file in the folder, without empty lines."""
     lines = _reader(spark).text(file).limit(_LINES_READ).toArrow()["value"]
     head = [line for line in map(_text, lines.cast("binary").to_pylist()) if line.strip()]
     if any("\0" in line for line in head):
@@ -133,9 +133,9 @@ def _head(spark: SparkSession, file: str) -> list[str]:
 
 
 def _csv(spark: SparkSession, file: str, header: str, *, single: bool) -> DataFrame:
-    """The table in a CSV file or a folder of them: the columns of each file are checked by name, and rows by fields.
+    """The table in a CSV file or a folder of them. Each file's columns are matched by name, each row's fields counted.
 
-    PlannerError if the header of a file has other separators than commas, or names a column twice.
+    PlannerError if a file's header has separators other than commas, or names a column twice.
     """
     names = _fields(header)
     if len(names) == 1 and (sign := next((each for each in ";\t|" if each in header), None)):
@@ -143,7 +143,7 @@ def _csv(spark: SparkSession, file: str, header: str, *, single: bool) -> DataFr
     for name, count in Counter(each.lower() for each in names if each).items():
         if count > 1:
             raise PlannerError(f"{file}: the header names column {name!r} {count} times; allowed: each column once")
-    # Spark has a name of its own for a column without one, such as pandas' index, and wouldn't find it in the header.
+    # Spark invents a name for a column without one (such as pandas' index) and wouldn't find this name in the header.
     unnamed = "" in names
     rows = _reader(spark).options(mode="FAILFAST", columnPruning=unnamed and not single)
     return rows.csv(file, header=True, enforceSchema=unnamed and single)
@@ -164,7 +164,7 @@ def _text(value: bytes) -> str:
 
 @contextmanager
 def read_faults_named(spark: SparkSession) -> Iterator[None]:
-    """A PlannerError with the file's name where Spark fails only as it reads, in a task; our own errors as they are."""
+    """Raises a PlannerError with the file's name if Spark fails while a task reads it; keeps our own errors."""
     try:
         yield
     except PlannerError:
@@ -185,13 +185,13 @@ def read_faults_named(spark: SparkSession) -> Iterator[None]:
 
 
 def _local(text: str) -> str:
-    """A text that begins with a local file's path, without the scheme and escapes that Spark puts into it."""
+    """A text that begins with a local file's path, without Spark's scheme and escapes."""
     found = re.match(r"file:/+(\S+?)(?=:|\s|$)", text)
     return f"/{unquote(found[1])}{text[found.end() :]}" if found else text
 
 
 def _reason(error: Exception) -> str:
-    """The innermost cause that a Java stack names, else the first line, in one line."""
+    """The innermost cause in a Java stack trace, else the first line; on one line."""
     text = str(error)
     if mismatch := _MISMATCH.search(text):
         return f"column {mismatch[1]} is {mismatch[2]} in this file, and {mismatch[3]} in others"
@@ -200,12 +200,12 @@ def _reason(error: Exception) -> str:
     lines = [*_CAUSE.findall(text)[-1:], *(line.strip() for line in text.splitlines() if line.strip())]
     if not lines:
         return type(error).__name__
-    # Without Spark's codes of errors.
+    # Remove Spark's error codes.
     return re.sub(r"^\[[A-Z_.]+\] |\.? *SQLSTATE: \w+$", "", re.sub(r"\bfile:/+", "/", lines[0])[:300])
 
 
 def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
-    """A table as samples. A value that is negative or no number becomes -1; a row that is no sample has no time."""
+    """A table as samples. A value that is negative or not a number becomes -1; a row that is no sample has no time."""
     from pyspark.sql import functions as fn
 
     called = {column: names.get(column, column) for column in TABLE_COLUMNS}
@@ -240,7 +240,7 @@ _SAMPLE_ALLOWS = {
 
 
 def fault_of_first_row(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> str:
-    """Which value makes the first row of the first table no sample, and what is allowed; nothing without a table."""
+    """Why the first row of the first table isn't a sample, and what is allowed; empty if there is no table."""
     from pyspark.sql import functions as fn
 
     tables = (table for table in (_opened(spark, file) for file in files) if not isinstance(table, str))
@@ -294,7 +294,7 @@ def _seconds(frame: DataFrame, name: str) -> Column:
 
 
 def _measures(spark: SparkSession, kind: MetricsFormat, files: Sequence[str]) -> DataFrame:
-    """The measures of texts of one kind; an export is read line by line, every other file as a whole."""
+    """The measures of texts of one kind; reads an export line by line, every other file as a whole."""
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -305,12 +305,12 @@ def _measures(spark: SparkSession, kind: MetricsFormat, files: Sequence[str]) ->
 
 def _parsed(kind: MetricsFormat, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     def of_batch(batch: pa.RecordBatch) -> Iterator[metric_files.Measurement]:
-        # A file that isn't UTF-8 would end as an error without its name.
+        # Without this, a file that isn't UTF-8 would cause an error without the file's name.
         texts = map(_text, batch["value"].cast("binary").to_pylist())
         for file, text in zip(batch["file"].to_pylist(), texts, strict=True):
             if not text.strip():
                 continue
-            # Whole files of a folder are of several kinds.
+            # The files of a folder may be of several kinds.
             found = kind if kind == "export" else metric_files.file_kind(text[:_HEAD_CHARACTERS])
             if found is None or (found == "export") != (kind == "export"):
                 raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")

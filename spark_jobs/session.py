@@ -1,8 +1,8 @@
 """Opens Spark sessions: local, on a cluster's master, or on a Spark Connect server.
 
-Whatever the machine has set for Spark is put aside or filled in while the session is open, and put back afterwards.
-The driver's JVM only steers, the work is in numpy; so it compiles little (C1), collects serially and starts from an
-archive of classes where `planner spark warm` has made one.
+While the session is open, the machine's settings for Spark are set aside or completed; afterwards they are restored.
+The driver's JVM only coordinates, because the work is in numpy. So it compiles little (C1), collects garbage serially,
+and starts from an archive of classes if there is one (`planner spark warm`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    # Spark Connect's sessions are of another class of the same name.
+    # Spark Connect's session class is a different one with the same name.
     Session = SparkSession | SparkContext
 
 T = TypeVar("T")
@@ -39,22 +39,22 @@ T = TypeVar("T")
 LOCAL = "local[*]"
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
-# Spark's own number for clusters. Its local masters would give up when a worker process dies for the first time.
+# Spark's own number for clusters. Its local masters give up as soon as a worker process dies.
 TASK_FAILURES = 4
-# What Spark takes for a master. Of anything else Java would print a stack.
+# The masters that Spark accepts. For any other, Java would print a stack trace.
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
 _MASTERS = "spark://host:7077, k8s://https://host:6443, yarn or local[*]"
 _PACKAGES = ("planner", "spark_jobs")
 _CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 
-# Some warnings of the JVM go to stdout, which is the result's: only errors, and to stderr.
+# Some of the JVM's warnings go to stdout, which is for the result. So log only errors, to stderr.
 LEAN_JVM = "-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xlog:disable -Xlog:all=error:stderr"
-# Java's second compiler takes a second of a short session, and saves two fifths of the time where Java itself reads,
-# sorts and groups tens of millions of rows. Without it, Java's own size of the code cache is a fifth of that above,
-# which some fifty jobs fill; then nothing more would be compiled.
+# Java's second compiler takes a second of a short session. It saves two fifths of the time if Java itself reads, sorts
+# and groups tens of millions of rows. Without it, Java's default code cache is a fifth of the size above; about fifty
+# jobs fill it, and then nothing more is compiled.
 ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 
-# The gateway's logger has a level of its own: Spark announces the one it would choose on stderr.
+# The gateway needs its own level, because Spark otherwise announces on stderr which level it chooses.
 LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -66,9 +66,9 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{STACK}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
-# A task that fails is started again, and where it always fails the command says why in a sentence. The first two of
-# these loggers would print the stacks of Java and Python each time; the next two, each folder that can't be made; the
-# last, a message of an executor that comes when the driver has stopped listening.
+# A failed task is started again, and if it always fails, the command says why in a sentence. The first two of these
+# loggers would print the stack traces of Java and Python each time; the next two, each folder that can't be made; the
+# last, a message of an executor that arrives when the driver no longer listens.
 NO_STACKS = """\
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
@@ -81,14 +81,14 @@ logger.blocks.level = off
 logger.messages.name = org.apache.spark.network.server.TransportRequestHandler
 logger.messages.level = off
 """
-# On a cluster this one warns where no executor takes the tasks; otherwise the sweep would wait without a message.
+# On a cluster this logger warns if no executor takes the tasks; otherwise the sweep would wait without a message.
 CLUSTER_LOGGING = """\
 logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
 logger.scheduler.level = warn
 """
 
-# Spark starts its workers with `python -m`, which looks for modules where the planner was started, and there first of
-# all: a json.py beside the spec would be run.
+# Spark starts its workers with `python -m`, which looks for modules first in the folder where the planner was started:
+# it would run a json.py beside the spec.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 
 # A million score rows on their way to Python fit into 2 GB.
@@ -99,7 +99,7 @@ OPTIONS = {
     "spark.driver.memory": "2g",
     "spark.driver.maxResultSize": "0",
     "spark.task.maxDirectResultSize": "64m",
-    # Spark already runs one task a core; threads of BLAS would only fight over them.
+    # Spark already runs one task per core; threads of BLAS would only compete for the cores.
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.executorEnv.MKL_NUM_THREADS": "1",
@@ -107,7 +107,7 @@ OPTIONS = {
 }
 LOOPBACK_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 
-# Settings of a shell that would turn our session into another one.
+# Settings of a shell that would change the kind of our session.
 _NEVER = ("MASTER", "SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
 _NOT_LOCAL = ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
@@ -123,10 +123,10 @@ def open_session(
 ) -> Iterator[Any]:
     """A session on `master` (default `local[*]`) or on the Spark Connect server `remote` (`sc://host:port`).
 
-    With `frames` a SparkSession; else a SparkContext, which is there in half the time, but on a Connect server. With
-    `many_rows` both of Java's compilers work (ONE_COMPILER). Where a local session has no archive of classes yet,
-    `recording` makes one at its end. Stops the session and restores `os.environ` at the end of the block.
-    SetupError where there is no Java, no server, or Spark doesn't start.
+    With `frames`, or on a Connect server, a SparkSession; else a SparkContext, which starts in half the time. With
+    `many_rows`, both of Java's compilers work (ONE_COMPILER). If a local session has no archive of classes yet,
+    `recording` makes one when it ends. Stops the session and restores `os.environ` at the end of the block. SetupError
+    if there is no Java or no server, or if Spark doesn't start.
     """
     if master and remote:
         raise SetupError(f"a session is either on a master or remote, not both: {master}, {remote}")
@@ -138,7 +138,7 @@ def open_session(
         from pyspark import SparkContext
 
         launch.forget_ended()
-        # A process has one context: whoever has opened it stops it.
+        # A process has one context; the code that opened it stops it.
         shared = SparkContext._active_spark_context is not None
         try:
             with launch.launched() as jvm:
@@ -149,7 +149,7 @@ def open_session(
                 jvm.output.pass_on()
                 yield spark
         except BaseException:
-            # The archive is made as Java ends, which takes seconds: the command would be over before.
+            # Java would write the archive as it ends, which takes seconds longer than the command.
             if recording is not None and recording.made is not None:
                 jvm.kill()
             raise
@@ -158,7 +158,7 @@ def open_session(
 
 
 def is_local(master: str) -> bool:
-    """True where the driver's own JVM does the work, and code needn't be sent anywhere."""
+    """True if the driver's own JVM does the work, so that no code needs to be sent."""
     return master == "local" or master.startswith("local[")
 
 
@@ -171,22 +171,22 @@ def local_cores(master: str) -> int:
 
 
 def is_on_loopback(master: str) -> bool:
-    """True where all that talks to the driver runs on this machine, so that no other machine needs to reach it."""
+    """True if everything that talks to the driver runs on this machine, so that no other machine needs to reach it."""
     hosts = {urlsplit(f"//{address}").hostname for address in _addresses(master)}
     return is_local(master) or set() < hosts <= {"localhost", LOOPBACK, "::1"}
 
 
 def spark_home() -> Path:
-    """The Spark within the installed pyspark package."""
+    """The Spark inside the installed pyspark package."""
     import pyspark
 
     return Path(pyspark.__file__).parent
 
 
 def code_archives(folder: Path) -> tuple[str, ...]:
-    """Zips of our packages and templates, for workers that don't have them; the same bytes whenever these are the same.
+    """Zips of our packages and templates, for workers that don't have them; equal contents give equal bytes.
 
-    Spark unpacks each into the folder that stands behind its #, which workers import from: templates are read as files.
+    Spark unpacks each zip into the folder named after its #. Workers import from there, and read templates as files.
     """
     root, templates = _code_root(), resource("templates")
     packed = {name: {file: file.relative_to(root / name) for file in (root / name).rglob("*.py")} for name in _PACKAGES}
@@ -200,7 +200,7 @@ def code_archives(folder: Path) -> tuple[str, ...]:
 
 
 def _classic_options(master: str, scratch: Path, recording: Recording | None, many_rows: bool) -> dict[str, str]:
-    """All options of a session on a master, once a Java is found and the environment is set for it."""
+    """All options of a session on a master; finds a Java and sets the environment first."""
     if not _MASTER.fullmatch(master):
         raise SetupError(f"--master {master}: no Spark master; allowed: {_MASTERS}")
     if master.startswith("spark://"):
@@ -219,7 +219,7 @@ def _classic_options(master: str, scratch: Path, recording: Recording | None, ma
     settings = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
     logging.write_text(settings if is_local(master) else settings + CLUSTER_LOGGING)
     compilers = "" if many_rows else f"{ONE_COMPILER} "
-    # What Java and Spark put into the temporary folder stays there when they are killed, and some of it always.
+    # Java and Spark leave files in the temporary folder: all if they are killed, and some in any case.
     files = f'"-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}"'
     return {
         **OPTIONS,
@@ -245,8 +245,8 @@ def _classic(master: str, options: dict[str, str], scratch: Path, *, frames: boo
 
 @contextmanager
 def _connected(remote: str, scratch: Path) -> Iterator[Any]:
-    """A session on a server, stopped at the end of the block; after a signal the server is asked to cancel its work."""
-    # pyspark ends the process where one of these is missing, so they are looked for first.
+    """A session on a server, stopped at the end of the block; after a signal, asks the server to cancel its work."""
+    # pyspark ends the process if one of these packages is missing, so look for them first.
     missing = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing:
         raise SetupError(
@@ -255,12 +255,12 @@ def _connected(remote: str, scratch: Path) -> Iterator[Any]:
         )
     from pyspark.sql.connect.session import SparkSession
 
-    # Spark's own client would go on trying for minutes where no server listens.
+    # Spark's own client would keep trying for minutes if no server listens.
     url = urlsplit(remote)
     if url.scheme != "sc" or not url.hostname:
         raise SetupError(f"--remote {remote}: not the address of a Spark Connect server, which is sc://host:port")
     _any_answers(f"--remote {remote}", "Spark Connect server", [url.netloc], CONNECT_PORT)
-    # pyspark.sql.functions looks here to see which of the two kinds of session it works for.
+    # pyspark.sql.functions reads this to tell which kind of session it works for.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     builder = SparkSession.builder.remote(remote)
     spark: Any = _started(builder.getOrCreate, f"Spark Connect at {remote} gives no session")
@@ -275,24 +275,24 @@ def _connected(remote: str, scratch: Path) -> Iterator[Any]:
 
 
 def _patient(master: str) -> str:
-    """A local master that starts a task again when its worker process was killed, as every cluster does."""
+    """A local master that restarts a task if its worker process was killed, as every cluster does."""
     threads = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     return f"local[{threads[1] or 1},{TASK_FAILURES}]" if threads else master
 
 
 def _addresses(master: str) -> list[str]:
-    """The `host:port`s of a standalone cluster's masters, of which there may be several; none of any other."""
+    """The `host:port`s of a standalone cluster's masters, of which there may be several; empty for other masters."""
     return master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
 
 
 def _set_environment(master: str, java_home: Path) -> None:
-    """What Spark's scripts and workers read. On a cluster, the user's own choice of Spark and Python is kept."""
+    """Sets what Spark's scripts and workers read. On a cluster it keeps the user's own choice of Spark and Python."""
     for name in _NEVER + (_NOT_LOCAL if is_local(master) else ()):
         os.environ.pop(name, None)
     os.environ.update(SAFE_PATH, JAVA_HOME=str(java_home))
     ours = {"SPARK_HOME": str(spark_home()), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if is_local(master):
-        # Workers must find our packages even where they aren't installed, in a checkout.
+        # Workers must find our packages also in a checkout, where they aren't installed.
         python_path = os.pathsep.join(filter(None, (str(_code_root()), os.environ.get("PYTHONPATH", ""))))
         os.environ.update(ours, SPARK_LOCAL_IP=LOOPBACK, PYTHONPATH=python_path)
     else:
@@ -304,13 +304,13 @@ def _code_root() -> Path:
 
 
 def _any_answers(option: str, what: str, addresses: list[str], default_port: int) -> None:
-    """SetupError unless somebody listens at one of the addresses (`host:port`)."""
+    """SetupError unless a server listens at one of the addresses (`host:port`)."""
     for address in addresses:
         try:
             place = urlsplit(f"//{address}")
             socket.create_connection((place.hostname, place.port or default_port), timeout=CONNECT_SECONDS).close()
             return
-        except (OSError, ValueError) as error:  # ValueError: a port that is no number
+        except (OSError, ValueError) as error:  # ValueError: a port that isn't a number
             refused = error
     raise SetupError(f"{option}: no {what} answers there ({refused})") from refused
 
@@ -319,7 +319,7 @@ def _started(start: Callable[[], T], complaint: str) -> T:
     try:
         return start()
     except Exception as error:  # Spark's causes are of many kinds: Python's, py4j's, grpc's
-        # The one line that matters: py4j puts it, behind a colon, below a line on how it got there.
+        # The line with the cause: py4j puts it after a colon, below a line on where the error happened.
         lines = str(error).splitlines() or [type(error).__name__]
         reason = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
         if "Failed to create" in reason:
@@ -329,7 +329,7 @@ def _started(start: Callable[[], T], complaint: str) -> T:
 
 @contextmanager
 def _no_logging_of_libraries() -> Iterator[None]:
-    """py4j logs a traceback when the JVM has ended; the command prints one sentence instead."""
+    """Suppresses py4j's traceback when the JVM has ended; the command prints one sentence instead."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:
@@ -346,4 +346,4 @@ def _environment_restored() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-        sys.path[:] = path  # Spark puts the code that it sends to workers on the driver's own, too
+        sys.path[:] = path  # Spark also adds the code that it sends to workers to the driver's path

@@ -1,7 +1,7 @@
-"""A fleet on Spark: its specs are planned as wholes, by workers on this machine or on others.
+"""A fleet on Spark: each worker, on this machine or on another one, plans whole specs.
 
-Workers on this machine read specs themselves. To others each spec is sent as what was read of it, as a job of its own:
-neither this process nor Java holds more of them, or of their answers, than are at work.
+Workers on this machine read specs themselves. For other machines the driver reads each spec and sends it as a separate
+job, so that this process and Java hold only the specs and answers that are at work.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from spark_jobs.launch import Opening
 if TYPE_CHECKING:
     from spark_jobs.session import Session
 
-# How often executors are counted: new ones get specs, too.
+# How often executors are counted, so that new ones get specs too.
 _COUNTED_SECONDS = 5.0
-# An answer travels in pieces of so many bytes, as a message of Spark Connect may have 128 MB at most.
+# An answer travels in pieces of this many bytes, because a message of Spark Connect may have at most 128 MB.
 _PIECE_BYTES = 16 << 20
-# A job that is canceled ends within this time, or with its session.
+# A canceled job ends within this time, or with its session.
 _END_SECONDS = 5.0
 
 
@@ -42,10 +42,10 @@ def specs_beside(
     progress: Progress,
     helps: bool = True,
 ) -> list[Any]:
-    """What the second step gives for each of so many specs; between the two, what the first one gave is `checked`.
+    """The results of the second step for all specs; `checked` gets the results of the first step before it begins.
 
-    A spec is a task, or `partitions` tasks get them in turn. If it `helps`, this thread takes the first ones until the
-    workers of the session, which still opens, are ready.
+    A spec is a task, or `partitions` tasks get them in turn. If it `helps`, this thread takes the first specs until the
+    workers of the session, which is still opening, are ready.
     """
     own = _OwnSteps(steps, count, checked, progress)
 
@@ -61,7 +61,7 @@ def specs_beside(
 
     opening.submit(job)
     if own.taken(lambda: opening.error is not None or not helps):
-        java.find()  # Where there is none, that is an error, however few the specs.
+        java.find()  # A missing Java is an error, even if there are few specs.
         opening.release()
         return own.done[count:]
     found = opening.result()
@@ -69,7 +69,7 @@ def specs_beside(
 
 
 class _OwnSteps:
-    """The steps of specs that the driver takes until it is told to end: the first one of all, then the second."""
+    """The steps that the driver takes until it is told to stop: first the first step of all specs, then the second."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class _OwnSteps:
         self._begun, self.done = 0, list[Any]()
 
     def end(self) -> tuple[int, threading.Event]:
-        """Begin with no other step; how many were begun, and when the last of them is done."""
+        """Starts no more steps; returns how many were started, and an event for the end of the last one."""
         with self._lock:
             self._over = True
             return self._begun, self._idle
 
     def taken(self, failed: Callable[[], bool]) -> bool:
-        """Takes steps; True where these were all."""
+        """Takes steps; True if it took all of them."""
         try:
             while len(self.done) < 2 * self._count:
                 if len(self.done) == self._count:
@@ -109,7 +109,7 @@ class _OwnSteps:
 def called(
     spark: Session, step: Callable[[int], Any], numbers: Sequence[int], tasks: int, progress: Progress | None = None
 ) -> dict[int, Any]:
-    """What a function that can be pickled gives for each of these numbers, in the current folder of this process."""
+    """The results of a picklable function for each of these numbers, in this process's current folder."""
     if not numbers:
         return {}
     tasks = min(tasks, len(numbers))
@@ -122,7 +122,7 @@ _ANSWERS = pa.schema([("number", pa.int32()), ("answer", pa.large_binary())])
 
 def _called(received: Received, task: int) -> Iterator[pa.Table]:
     step, numbers, tasks, folder = received[0]
-    # That of a worker is where Java was started.
+    # A worker's current folder is the one where Java was started.
     os.chdir(folder)
     for number in numbers[task::tasks]:
         yield pa.table({"number": [number], "answer": [pickle.dumps(step(number))]}, schema=_ANSWERS)
@@ -135,9 +135,9 @@ def sent(
     pickled: Callable[[int], bytes],
     at_once: int | None = None,
 ) -> Iterator[tuple[int, Any]]:
-    """Each of these numbers with what `step` gives for the value that is `pickled` for it, in whatever order they come.
+    """Each of these numbers with the result of `step` for its `pickled` value, in any order.
 
-    So many are at work at once: by default as many as a job has tasks. An error ends them all.
+    `at_once` of them are at work at a time: by default as many as a job has tasks. An error ends them all.
     """
 
     def asked(number: int) -> Any:
@@ -166,7 +166,7 @@ def sent(
 
 
 class _Asking:
-    """Threads that ask for answers, each for one number after the other. They don't outlive the process."""
+    """Threads that ask for answers, each for one number after the other. They end with the process."""
 
     def __init__(self, asked: Callable[[int], Any], numbers: Sequence[int]) -> None:
         self._asked, self._waiting, self._lock = asked, iter(numbers), threading.Lock()
@@ -174,19 +174,19 @@ class _Asking:
         self.answers = SimpleQueue[tuple[int, Any, Exception | None]]()
 
     def grow(self, most: int) -> None:
-        """To so many threads."""
+        """Starts threads until there are `most`."""
         while len(self._threads) < most:
             self._threads.append(threading.Thread(target=self.take, name="spark-spec", daemon=True))
             self._threads[-1].start()
 
     def end(self) -> None:
-        """Wait for the threads, whose jobs are canceled, but not for long."""
+        """Waits a short time for the threads, whose jobs are canceled."""
         last = monotonic() + _END_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, last - monotonic()))
 
     def take(self) -> None:
-        """What a thread does."""
+        """The work of one thread."""
         while True:
             with self._lock:
                 number = None if self.over.is_set() else next(self._waiting, None)
@@ -194,7 +194,7 @@ class _Asking:
                 return
             try:
                 self.answers.put((number, self._asked(number), None))
-            except Exception as error:  # raised where the answer is waited for
+            except Exception as error:  # raised by the code that waits for the answer
                 with self._lock:
                     self.over.set()
                 self.answers.put((number, None, error))

@@ -1,7 +1,7 @@
-"""The sweep on Spark: a task is a number, and what comes back is what the result keeps. Same result as `evaluate.run`.
+"""The sweep on Spark: a task is a number, and its answer is the rows that the result keeps. Same as `evaluate.run`.
 
-A fleet is many sweeps in one Spark job. A worker makes, scores and reduces the candidates of its tasks by itself. It
-keeps the problem it works on, and what `evaluate` derives from it, for as long as its process lives.
+A fleet is many sweeps in one Spark job. A worker makes, scores and reduces the candidates of its tasks by itself. As
+long as its process lives, it keeps the problem it works on, and what `evaluate` derives from the problem.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from spark_jobs.launch import Opening
 if TYPE_CHECKING:
     from spark_jobs.session import Session
 
-# A task of more candidates than this takes minutes; when its executor dies, all of it is done again.
+# A task with more candidates takes minutes; if its executor dies, the whole task is repeated.
 MOST_A_TASK = 20_000_000
-# Spark's workers are ready some four seconds after the command begins, and take as much of this process's time. How
-# long the rest of a sweep takes here is judged once this much time was spent on it.
+# Spark's workers are ready about four seconds after the command begins, and take as much time from this process. The
+# time for the rest of a sweep here is estimated once this process has spent this much time on it.
 _READY_SECONDS, _JUDGED_SECONDS = 4.0, 0.5
 
 
 class Done(NamedTuple):
-    """What no task has to evaluate: of each sweep its first candidates, so many; of some the plan that was asked for,
-    too.
+    """What no task has to evaluate: the number of candidates done at the start of each sweep; and the sweeps whose plan
+    asked for is done.
     """
 
     first: tuple[int, ...]
@@ -46,7 +46,7 @@ class Done(NamedTuple):
 
 
 class _SweepWork(NamedTuple):
-    """What every task knows: the sweeps, whether each has tables to score from, where all rows go, and what is done."""
+    """The input of every task: the sweeps, whether each has tables, where all rows go, what is done, how many tasks."""
 
     sweeps: tuple[tuple[Candidates, bool], ...]
     scores: tuple[ScoresFolder | None, ...]
@@ -57,11 +57,11 @@ class _SweepWork(NamedTuple):
 def run_fleet(
     spark: Session, fleet: Sequence[Search], *, partitions: int | None = None, progress: Progress | None = None
 ) -> tuple[SweepResult, ...]:
-    """Evaluates the candidates of every sweep, all in one job; reports finished tasks.
+    """Evaluates the candidates of all sweeps in one job; reports finished tasks.
 
-    The job has `partitions` tasks: by default two a core, on a cluster at least 16, and so many that none is long. The
-    results, one a sweep, depend on neither their number, nor that of the workers, nor on which of them die meanwhile,
-    nor on what else is in the fleet.
+    The job has `partitions` tasks: by default two per core, on a cluster at least 16, and enough that none is long. The
+    results, one per sweep, don't depend on the number of tasks or workers, on workers that die meanwhile, or on other
+    sweeps in the fleet.
     """
     _clear(fleet)
     parts = _parts(spark, fleet, Done((0,) * len(fleet), frozenset()), partitions, progress)
@@ -76,12 +76,12 @@ def run_beside(
     progress: Progress | None = None,
     helps: Progress | None = None,
 ) -> tuple[SweepResult, ...]:
-    """As `run_fleet`, in a session that still opens. Until its workers are ready, this thread solves the plans that
-    were asked for; it goes on with the last one while the workers evaluate the rest.
+    """Does the same as `run_fleet` in a session that is still opening. Until its workers are ready, this thread solves
+    the plans that were asked for; it finishes the last one while the workers evaluate the rest.
 
-    With `helps`, which is told how many candidates are done, it then evaluates the others, too. Where it has evaluated
-    all of them before the workers are ready, the session is released; so it is as soon as the rest takes less time here
-    than the workers need to get ready.
+    With `helps`, which is told how many candidates are done, this thread then evaluates other candidates too. It
+    releases the session if it has evaluated all of them before the workers are ready, or as soon as the rest takes less
+    time here than the workers need to get ready.
     """
     share = _OwnShare(fleet, helps, opening.spared)
 
@@ -93,7 +93,7 @@ def run_beside(
     made, own = share.evaluated(lambda: opening.error is not None and not opening.needless)
     if share.whole and helps is not None:
         if not opening.needless:
-            java.find()  # Where there is none, that is an error, however small the sweep.
+            java.find()  # A missing Java is an error, even for a small sweep.
             opening.release()
         others = [part[:, :0] for part in own]
     else:
@@ -105,10 +105,10 @@ def run_beside(
 
 
 class _OwnShare:
-    """The candidates that the driver evaluates until it is told to end.
+    """The candidates that the driver evaluates until it is told to stop.
 
-    First the plans that were asked for, which it needs with the certificates of their bounds. Then, where `progress` is
-    to be told, all others, sweep by sweep, in the order of their numbers.
+    First the plans that were asked for, because the driver needs the certificates of their bounds. Then, if `progress`
+    is given, all others, sweep by sweep, in the order of their numbers.
     """
 
     def __init__(self, fleet: Sequence[Search], progress: Progress | None, spared: Callable[[], bool]) -> None:
@@ -120,11 +120,11 @@ class _OwnShare:
 
     @property
     def whole(self) -> bool:
-        """True where these are all candidates."""
+        """True if the driver evaluates all candidates."""
         return tuple(self._first) == self._ends
 
     def end(self) -> Done:
-        """Begin with no other candidate; which ones are done, or begun, or won't be left to any task."""
+        """Starts no more candidates, unless the driver does all; returns those that no task has to evaluate."""
         with self._lock:
             if self._alone:
                 return Done(self._ends, frozenset(range(len(self._fleet))))
@@ -132,7 +132,7 @@ class _OwnShare:
             return Done(tuple(self._first), frozenset(self._asked))
 
     def evaluated(self, failed: Callable[[], bool]) -> tuple[dict[int, Proposals], list[LongArray]]:
-        """The plans that were asked for, by sweep, and what is kept of each sweep's candidates (COLUMNS, C)."""
+        """The plans that were asked for, by sweep, and the rows kept of each sweep's candidates (COLUMNS, C)."""
         made: dict[int, Proposals] = {}
         for number, each in enumerate(self._fleet):
             with self._lock:
@@ -170,14 +170,14 @@ class _OwnShare:
 
 
 class _Pace:
-    """How long this process takes for the candidates that are left, judged by those that it has evaluated."""
+    """Estimates this process's time for the remaining candidates from the time for those it has evaluated."""
 
     def __init__(self, fleet: Sequence[Search]) -> None:
         self._fleet = fleet
         self._left, self._done, self._began = 0.0, 0.0, 0.0
 
     def soon_done(self, sweep: int, numbers: LongArray) -> bool:
-        """True where all candidates after these (C,) of a sweep take less time here than workers take to get ready."""
+        """True if all candidates after these (C,) of a sweep take less time here than workers need to get ready."""
         if not self._began:
             self._began = monotonic()
             self._left = sum(run.count * _work(each, run) for each in self._fleet for run in each.candidates.runs)
@@ -201,7 +201,7 @@ def _clear(fleet: Sequence[Search]) -> None:
 def _parts(
     spark: Session, fleet: Sequence[Search], done: Done, partitions: int | None, progress: Progress | None
 ) -> list[LongArray]:
-    """(COLUMNS, C) of every sweep: what the tasks have kept."""
+    """(COLUMNS, C) for every sweep: the rows that its tasks have kept."""
     count = sum(len(each.candidates) - first for each, first in zip(fleet, done.first, strict=True))
     if not count:
         return [np.zeros((len(COLUMNS), 0), dtype=np.int64)] * len(fleet)
@@ -216,7 +216,7 @@ def _parts(
 
 
 def _widened(tables: Sequence[pa.Table]) -> LongArray:
-    """(COLUMNS, C): all rows of these tables. Each number is written once: fresh memory takes longer than the rest."""
+    """(COLUMNS, C): all rows of these tables. Writes each number once, because fresh memory takes the most time."""
     kept, at = np.empty((len(COLUMNS), sum(map(len, tables))), dtype=np.int64), 0
     for table in tables:
         for row, name in zip(kept, COLUMNS, strict=True):
@@ -226,7 +226,7 @@ def _widened(tables: Sequence[pa.Table]) -> LongArray:
 
 
 def _narrowed(column: LongArray) -> pa.Array:
-    """Numbers (C,), at least one, in as few bytes as they fit into."""
+    """Numbers (C,), at least one, in the smallest integer type that holds them."""
     low, high = column.min(), column.max()
     kinds = (np.int8, np.int16, np.int32)
     fits = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
@@ -234,7 +234,7 @@ def _narrowed(column: LongArray) -> pa.Array:
 
 
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
-    """What one task answers: the rows that each sweep's result keeps of the task's share."""
+    """The answer of one task: the rows of its share that each sweep's result keeps."""
     without_pandas()
     job: _SweepWork = received[0]
     for sweep, pieces in groupby(evaluate.pieces(job.sweeps, task, job.tasks, job.done.first), attrgetter("sweep")):

@@ -1,7 +1,7 @@
 """A class data archive (AppCDS) of what the sweep's sessions load, so that they start in about half the time.
 
-The archive fits one Java and one Spark (see `class_archive`); sessions use it where it exists and do without it
-where it doesn't.
+The archive fits one Java and one Spark (see `class_archive`); sessions use it if it exists, and start without it if it
+doesn't.
 """
 
 import subprocess
@@ -15,23 +15,23 @@ from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import Search
 from spark_jobs import java, session, sweep
 
-# Making the archive takes some tens of seconds on two cores.
+# Making the archive takes tens of seconds on two cores.
 _MOST_SECONDS = 600
 
 
 def warm() -> str:
-    """Make the archive for the Java that sessions will use; says where it lies and how large it is."""
+    """Makes the archive for the Java that sessions will use; returns its path and size as a sentence."""
     found = java.find()
     archive = java.class_archive(found, session.spark_home(), java.cache_folder())
     archive.spark.parent.mkdir(parents=True, exist_ok=True)
     base = archive.base.with_suffix(".making")
-    # Not every Java brings the archive of its own classes that ours is laid on top of.
+    # Not every Java has the archive of its own classes that ours builds on.
     dump = [str(found.executable), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={base}"]
     ran = subprocess.run(dump, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
     if not base.exists():
         raise SetupError(f"{base}: not made: {' '.join((ran.stderr + ran.stdout)[-500:].split())}")
     base.replace(archive.base)
-    # What lay on top of the old one is of no use any more, and a session that has an archive records none.
+    # The archive built on the old base is now useless, and a session that has an archive doesn't record one.
     archive.spark.unlink(missing_ok=True)
     recording, small = java.Recording(), build_problem.build(_small_spec())
     with session.open_session(master="local[2]", recording=recording, frames=True) as opened:

@@ -1,6 +1,6 @@
 """What-if questions on Spark: each worker gets the questions once, and each task answers a share of them.
 
-Each function answers as its counterpart in `planner.whatif` does in one process, whatever the number of tasks.
+Each function gives the same answer as its counterpart in `planner.whatif`, with any number of tasks.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ def failures(
     """Every scenario's rows (failure_simulation.ROW_SCHEMA), by kind, scenario and stage."""
     chunks = failure_simulation.chunks(wanted)
     asked = [partial(failure_simulation.evaluate, study, wanted[kind], start, end) for kind, start, end in chunks]
-    # Nothing is wanted where racks may fail and no broker has one.
+    # There may be no scenario: racks are to fail and no broker has one.
     return pa.concat_tables(
         [failure_simulation.ROW_SCHEMA.empty_table(), *_answers(spark, asked, partitions)]
     ).combine_chunks()
 
 
 def growth(spark: Session, cases: Sequence[GrowthCase], *, partitions: int | None = None) -> list[Row]:
-    """Every case's row, in their order."""
+    """Every case's row, in the order of the cases."""
     return _rows(spark, [partial(growth_cases.evaluate, case) for case in cases], partitions)
 
 
 def sizes(spark: Session, spec: Spec, wanted: Sequence[Combination], *, partitions: int | None = None) -> list[Row]:
-    """Every combination's row, in their order."""
+    """Every combination's row, in the order of the combinations."""
     study = SizingStudy.of(spec)
     asked = [partial(sizing.evaluate, study, each) for each in wanted]
-    # A cluster takes far longer than a task, and some take many times as long as others.
+    # Planning a cluster takes far longer than starting a task, and some clusters take many times as long as others.
     return _rows(spark, asked, partitions or _TASKS_OF_SIZES * tasks_for(spark))
 
 
 def consumers(
     spark: Session, study: ConsumersStudy, rows: Sequence[Row], *, partitions: int | None = None
 ) -> list[Row]:
-    """Every combination with its score, in their order.
+    """Every combination with its score, in the order of `rows`.
 
-    A module with an assignor of the user's own goes to the workers with the job. SetupError where it has no file.
+    The module of a user's own assignor goes to the workers with the job. SetupError if it has no file.
     """
     for assignor in sorted({row["assignor"] for row in rows} - {*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR}):
         file = inspect.getsourcefile(importlib.import_module(assignor.partition(":")[0]))
@@ -71,7 +71,7 @@ def consumers(
 
 
 def _rows(spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None) -> list[Row]:
-    """As `_answers`, of functions that give a row each."""
+    """The same as `_answers`, for functions that each give a row."""
     tables = _answers(spark, [partial(_as_table, each) for each in asked], partitions)
     return [table.to_pylist()[0] for table in tables]
 
@@ -81,7 +81,7 @@ def _as_table(asked: Callable[[], Row]) -> pa.Table:
 
 
 def _answers(spark: Session, asked: Sequence[Callable[[], pa.Table]], partitions: int | None) -> list[pa.Table]:
-    """What each of these functions gives, in their order, a large table in pieces. Tasks get the functions in turn."""
+    """Each function's answer, in the order of the functions, a large table in pieces. Tasks get functions in turn."""
     if not asked:
         return []
     tasks = min(partitions or tasks_for(spark), len(asked))
@@ -90,7 +90,7 @@ def _answers(spark: Session, asked: Sequence[Callable[[], pa.Table]], partitions
 
 
 def _share(received: Received, task: int) -> Iterator[pa.Table]:
-    """What one task answers; the number of the function goes with its table."""
+    """The answers of one task; each table also has the number of its function."""
     asked, tasks = received[0]
     for number in range(task, len(asked), tasks):
         table = asked[number]()
