@@ -7,7 +7,7 @@ counts for every follower, because the leader also counts followers in sync and 
 
 Candidates are ranked only by their final assignments, because their batches couldn't change the order. A replica list
 in between keeps two racks if both ends have two (`partition_changes`). So a partition that doesn't survive a failure
-while the plan runs doesn't survive it today or in the end, and those of today are the same for every plan.
+while the plan runs doesn't survive it today or in the end, and today's failures are the same for every plan.
 """
 
 from collections import Counter

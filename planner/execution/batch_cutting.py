@@ -1,6 +1,6 @@
 """Cuts a plan's changes into batches that run one after the other, each with its own rollback.
 
-Risk goes first: partitions that break the rack rule or are on a removed broker, then new RFs, then balance.
+Risk goes first: partitions that break the rack rule or leave a broker, then new replication factors, then balance.
 """
 
 from collections import Counter, defaultdict
@@ -49,7 +49,7 @@ class Batch:
 def split(
     changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str] | None = None
 ) -> tuple[Batch, ...]:
-    """Batches that, run in order, turn every change's `before` into its `after`; undone in reverse order, the opposite.
+    """Batches that turn every change's `before` into its `after` if run in order, and back if undone in reverse order.
 
     A batch copies at most `rules.bytes` bytes and keeps each broker busy for at most `rules.seconds`. A replica that
     exceeds this by itself is copied alone, or alone on its brokers. Per batch, each broker receives and sends at most

@@ -72,7 +72,7 @@ def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchF
 class _LoadTable:
     """The loads and batches as dense arrays: n loads, K batches, one column per lane.
 
-    loads: what each adds; scaled (n, lanes): their bytes, as parts of the busiest lane's bytes; batches (K, lanes):
+    loads: their amounts; scaled (n, lanes): their bytes, as parts of the busiest lane's bytes; batches (K, lanes):
     bytes in the same unit; lengths (K,): what the search minimizes; at (n,): each load's batch; bounds (n, 2): the
     batches it must stay between, to keep the order of its partition's loads; rows: each load's row.
     """

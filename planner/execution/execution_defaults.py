@@ -72,7 +72,7 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
 def _throttle(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], rules: BatchRules
 ) -> tuple[int, str]:
-    """Bytes/s and the reason: a share of the networks' free rate; if much, plus what producers write to what moves."""
+    """Bytes/s and the reason: a share of the networks' free rate, plus the producers' rate to what moves if high."""
     rate, why = _room(spec, problem, assignment)
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
     produced = _produced(changed, rules, racks)

@@ -2,7 +2,7 @@
 
 A replica that stays counts with its size on its broker; one that the broker adds counts with the leader's size, because
 it is copied from the leader. Replicas are not moved if they are in no log dir that answered, are moving between log
-dirs, or are kept as they are by the topic filter.
+dirs, or are kept in place by the topic filter.
 """
 
 from collections import Counter, defaultdict

@@ -1,5 +1,5 @@
-"""From settings of a sweep to the choice.
+"""Makes the candidates of a sweep, scores them and chooses one.
 
-Comes in: a `Spec` and a `Problem`. Goes out: candidates as rows of a table, their scores, and which one is chosen by
-which rule. The same rows give the same scores here and in Spark. Imports `strategies`.
+Input: a `Spec` and a `Problem`. Output: candidates as rows of a table, their scores, and the chosen candidate with the
+rule that chose it. The same rows give the same scores here and in Spark. Imports `strategies`.
 """

@@ -67,12 +67,12 @@ class _Tried:
 
     @cached_property
     def least(self) -> int:
-        """A lower bound on what the split copies. Few are asked for: a proof may take as long as the plan."""
+        """A lower bound on what the split copies. Computed on demand: a proof may take as long as the plan."""
         proven = self.found.proven()
         return proven.least_bytes if self.found.asked.problem.sizes_known else proven.least_replicas
 
     def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool, led: bool) -> bool:
-        """True if no later split, as uneven and with `outside` or more to copy, can be better (leaders: copy less)."""
+        """True if no later split, as uneven and copying `outside` or more, can be better (`led`: copy less)."""
         if not self.exact or (led and self.copied == self.least):
             return self.exact and not self.uneven_leaders
         return uneven > self.uneven or (outside >= self.copied if even else outside > self.copied)
@@ -222,7 +222,7 @@ def neighbors(problem: Problem, side_of: NDArray[np.int8], sides: Sequence[int])
         for broker, side in product(range(len(mine)), range(count)):
             if side != mine[broker]:
                 found.append((group, np.isin(unit, broker), side, side))
-        # What each unit holds of its own side, and of the other unit's side. What it holds already is not copied.
+        # The bytes that each unit holds of its own side, and of the other unit's side: these needn't be copied.
         stays = held[mine, brokers]
         gain = held[mine[None, :], brokers[:, None]] + held[mine[:, None], brokers[None, :]] - stays[:, None] - stays
         gain[(racks[:, None] != racks) | (mine[:, None] == mine)] = np.iinfo(np.int64).min

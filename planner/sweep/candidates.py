@@ -92,7 +92,7 @@ DEFAULT_CANDIDATES = 5000
 _PLACEMENTS, _SOLVED_PLACEMENTS, _STRIPED_PLACEMENTS = 50_000_000, 1_000_000, 500_000
 # Placements for a comparison with Kafka's own if the sweep has none, and the most candidates for it.
 _COMPARED_PLACEMENTS, _MOST_COMPARED = 2_000_000, 100
-# A solved plan counts as at least so many placements. A plan with windows on bytes or with common leaders takes about
+# A solved plan counts as at least this many placements. A plan with windows on bytes or with common leaders takes about
 # ten times as long.
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
 # A placement scored from tables takes a thousandth of the time of one that is made.

@@ -171,7 +171,7 @@ def _joined(problem: Problem, candidates: Candidates, parts: Sequence[LongArray]
 
 
 def most_rows(by_strategy: Mapping[str, int]) -> int:
-    """The most rows that a sweep of so many candidates keeps: the best rows are far fewer than the sample."""
+    """The most rows that a sweep of these candidates keeps: the best rows are far fewer than the sample."""
     solved = sum(by_strategy.get(name, 0) for name in _ALWAYS)
     return min(sum(by_strategy.values()), 2 * ALL_ROWS + solved)
 

@@ -1,4 +1,4 @@
-"""Other questions about a cluster and a plan: failures, growth, sizes, consumers, restarts, origins of placements.
+"""Answers other questions about a cluster and a plan: failures, growth, sizes, consumers, restarts, seeds.
 
-Comes in: a `Spec`, a plan, settings. Goes out: documents, and their pages for a report. Imports `plan` and `report`.
+Input: a `Spec`, a plan, settings. Output: documents, and their pages for a report. Imports `plan` and `report`.
 """

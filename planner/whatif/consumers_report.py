@@ -84,7 +84,7 @@ class GrownTopicRow(PartitionCountRow, frozen=True, kw_only=True):
 
 
 class ConsumersDocument(ConsumersSection, frozen=True, kw_only=True):
-    """What `planner consumers` says: the section of a plan, with keys, and what that is about."""
+    """The document of `planner consumers`: the section of a plan, with keys, and its cluster."""
 
     cluster: str
     first_step: str | None

@@ -79,7 +79,7 @@ class Subject:
 
 
 class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
-    """What `planner failures` says: the section of a plan, and what that is about."""
+    """The document of `planner failures`: the section of a plan, its cluster and its plan."""
 
     format_version: str
     cluster: str

@@ -38,7 +38,7 @@ _LONGEST_TOPIC = 60
 
 
 class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
-    """What `planner growth` says: the section of a plan, and what that is about."""
+    """The document of `planner growth`: the section of a plan, and its cluster."""
 
     format_version: str
     cluster: str

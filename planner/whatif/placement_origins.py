@@ -68,7 +68,7 @@ class _SeenRing:
 
 
 class _SeenStripes:
-    """The placer's state from partition to partition, as far as it has been seen."""
+    """The placer's state from partition to partition, as far as the replicas show it."""
 
     def __init__(self, brokers: Brokers) -> None:
         names = sorted({rack for _, rack in brokers}, key=lambda rack: (rack is not None, utf16_key(rack or "")))
