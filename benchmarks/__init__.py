@@ -1,4 +1,4 @@
-"""What is measured: plans beside an exact solver, baselines and published figures; speed, memory and the sweep.
+"""The benchmarks: plans compared with an exact solver, baselines and published figures; speed, memory and the sweep.
 
-Not part of the wheel: `python -m benchmarks` runs it from a checkout, and nothing in `planner` imports it.
+They aren't part of the wheel: `python -m benchmarks` runs them from a checkout. `planner` doesn't import them.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measures plans, speed and memory, and prints what it measures as Markdown."""
+"""`python -m benchmarks`: measures plans, speed and memory, and prints the results as Markdown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What each part of the optimum is worth: the same clusters planned with all parts, and with one of them switched off.
+"""Measures the worth of each part of the optimum: plans the same clusters with all parts, and with one switched off.
 
-A part is switched off by another function in its place, in the process that measures, so the planner itself has no
-switches. What plans then move beside the one with all parts says what the part saves; the gap says what it proves.
+To switch a part off, the measuring process replaces its functions, so the planner itself has no switches. The bytes
+moved, compared with those of the plan with all parts, show how much the part saves; the gap shows how much it proves.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.share_program import Rounded, roundings
 from planner.strategies.work_limits import Effort
 
-# What is measured where no case is named: the large ones would take most of a day.
+# The cases that are measured if none is named. The large ones would take most of a day.
 CASES = tuple(case for case in bench_cases.CASES if case not in ("expand-big", "huge"))
 EVERY_PART = "none"
-# A case as it is, with topics that may be less even, with even disks, and with those and sizes of so heavy a tail.
+# A case as it is; with topics that may be less even; with even disks; and with even disks and sizes with a heavy tail.
 COUNTS, WIDE, EVEN, HEAVY = "counts", "topics within 3", "disks 2 %", "disks 2 %, heavy tails"
 _WIDE_SPREAD = Tolerance("spread", 3)
 _TAIL = 3.0
-# The cluster that there is with heavy tails, too.
+# The case that is also measured with a heavy tail.
 _TAILED = "skewed-sizes"
-# Steeper prices, as multiples of what a byte is worth, would leave the flow's arithmetic.
+# Prices are at most this multiple of a byte's worth, because steeper ones would exceed the range of the flow's numbers.
 _STEEPEST = 3
 
 _COLUMNS = ("case", "windows", "switched off", "GB moved", "to all parts", "bound GB", "gap", "solve s")
@@ -50,7 +50,7 @@ _COLUMNS = ("case", "windows", "switched off", "GB moved", "to all parts", "boun
 
 @dataclass(frozen=True)
 class Ablated:
-    """A cluster planned without a part; `relative` is what it moves more than the plan with all parts, as a ratio."""
+    """A cluster planned without a part; `relative` is its bytes moved divided by those of the plan with all parts."""
 
     case: str
     windows: str
@@ -63,7 +63,7 @@ class Ablated:
 
 
 def entries(cases: Sequence[str], seed: str) -> Entries:
-    """The table as Markdown, a cluster's rows as soon as all of them are measured, in one process."""
+    """The table as Markdown, a cluster's rows as soon as they are measured, all in one process."""
     yield from (f"## With a part of the optimum switched off, seed `{seed}`", "")
     yield from head(_COLUMNS)
     for case in cases or CASES:
@@ -74,9 +74,9 @@ def entries(cases: Sequence[str], seed: str) -> Entries:
 
 
 def measure(case: str, seed: str, windows: str) -> tuple[Ablated, ...]:
-    """The case planned in this process, with all parts first, then without each that its windows need.
+    """Plans the case in this process, first with all parts, then without each part that its windows need.
 
-    The first plan's seconds hold what it takes to load the solvers, half a second.
+    The first plan's seconds include half a second for loading the solvers.
     """
     problem = build_problem.build(_spec(case, seed, windows))
     whole = _planned(problem, (case, windows, EVERY_PART))
@@ -88,7 +88,7 @@ def measure(case: str, seed: str, windows: str) -> tuple[Ablated, ...]:
 
 
 def switched_off(part: str) -> ExitStack:
-    """A block of code without the part. AttributeError where its functions aren't where they were."""
+    """A context without the part. AttributeError if one of its functions isn't where `PARTS` says."""
     stack = ExitStack()
     for place_of, instead in PARTS[part].items():
         stack.enter_context(patch(f"planner.strategies.{place_of}", instead))
@@ -114,18 +114,18 @@ def _planned(problem: Problem, of: tuple[str, str, str], whole: int | None = Non
 
 
 def _none(*_: Any, **__: Any) -> None:
-    """Instead of a solver: no solution. Instead of what works in place: nothing is done."""
+    """Replaces a solver: no solution. Replaces a function that works in place: does nothing."""
 
 
 def _nothing(*_: Any, **__: Any) -> Iterator[Any]:
-    """Instead of a generator."""
+    """Replaces a generator: yields nothing."""
     return iter(())
 
 
 def _unrounded(
     problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: Effort
 ) -> Iterator[Rounded]:
-    """The linear program's prices, with the flow that is cheapest at them instead of what it would do."""
+    """Yields the linear program's prices with the cheapest flow at these prices, instead of its rounded solution."""
     for found in roundings(problem, layout, wanted, loads, effort):
         steepest = _STEEPEST * loads.scales[:, None]
         prices = np.rint(found.prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
@@ -134,7 +134,7 @@ def _unrounded(
 
 
 def _where_asked(_: Any, wanted: Windows, __: Any) -> Windows:
-    """The windows where the balance itself has them, instead of where they could begin."""
+    """Replaces the search for starts: the windows begin where the balance has them."""
     return wanted
 
 
@@ -143,7 +143,7 @@ _BYTE_PRICES = {"load_windows.linear_program.byte_prices": _none}
 _FRACTIONS = {"load_windows.balanced_placement.roundings": _nothing}
 _TOPIC_STARTS = {"load_windows.window_positions._topic_starts": _where_asked}
 _NEXT_TO = {"load_windows.window_positions._next_to": _where_asked}
-# The functions of each part, below `planner.strategies`, and what stands in for them.
+# The functions of each part, below `planner.strategies`, and their replacements.
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "condensed network": {"flow.condensed_network.solve": _none},
     "polishing": {"load_windows.balanced_placement.polish": _none},
@@ -156,7 +156,7 @@ PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "starts next to the relaxed plan": _NEXT_TO,
     "all starts": {**_TOPIC_STARTS, **_NEXT_TO},
 }
-# Those that are of use where windows are of counts alone, where topics may be less even, and where bytes have windows.
+# The parts that matter if only counts have windows, if topics may be less even, and if bytes have windows.
 OF_COUNTS, OF_STARTS = ("condensed network",), ("starts by topic", "starts next to the relaxed plan", "all starts")
 OF_WINDOWS = {COUNTS: OF_COUNTS, WIDE: OF_STARTS}
 OF_BYTES = tuple(part for part in PARTS if part not in OF_STARTS)

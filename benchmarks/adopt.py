@@ -1,11 +1,10 @@
 """The results of `planner adopt` for other planners' plans of the benchmark's cases, made here by their rules.
 
-- Kafka's `--generate`: its own placement, with one start index and shift a topic; it keeps replication factors as
-  they are.
+- Kafka's `--generate`: its own placement, with one start index and shift per topic; it keeps replication factors.
 - topicmappr `rebuild --force-rebuild`, placement by count: partition by partition, each replica goes to the broker
   with the fewest replicas so far in a rack that the partition isn't in. Leaders aren't balanced afterwards.
-- kafka-assigner (SiftScience): topic by topic, replicas stay where neither a rack nor the topic's ceiling on a broker
-  is in the way; the others go to the brokers in order.
+- kafka-assigner (SiftScience): topic by topic, replicas stay if neither the rack rule nor the topic's ceiling per
+  broker forbids it; the others go to the allowed broker with the fewest replicas of the topic.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import kafka_classic
 
-# The largest case is left out unless it is named: it takes some minutes a plan.
+# The largest case is left out unless it is named, because each of its plans takes some minutes.
 CASES = tuple(case for case in bench_cases.CASES if case != "huge")
 _COLUMNS = (
     "case",
@@ -49,10 +48,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result for one plan. `balance` is the one that it reaches; it and later figures are None if it is refused.
+    """The result for one plan. `balance` is the balance reached; `balance` and the bytes after it are None if refused.
 
-    `violations` sums the partitions that break each rule. `needed_bytes` is what our plan copies at that balance, None
-    if that plan is less even.
+    `violations` sums the partitions that break each rule. `needed_bytes` is how much our plan copies at that balance,
+    None if our plan is less even.
     """
 
     case: str
@@ -76,7 +75,7 @@ def entries(cases: Sequence[str], seed: str) -> Entries:
 
 
 def verdict(case: str, seed: str, plan: str) -> Verdict:
-    """Make the case and the plan, and judge it as adopt does."""
+    """Make the case and the plan, and judge the plan as adopt does."""
     problem = build_problem.build(bench_cases.to_spec(bench_cases.make(case, seed)))
     assignment = PLANS[plan](problem)
     moved = int(score(ScoringBasis.of(problem), assignment).bytes_moved[0])
@@ -123,7 +122,7 @@ def generate(problem: Problem) -> IntArray:
 
 
 def rebuild(problem: Problem) -> IntArray:
-    """(P, W): topicmappr's forced rebuild by count; of equally loaded brokers the one with the lowest id."""
+    """(P, W): topicmappr's forced rebuild by count; of equally loaded brokers, it takes the one with the lowest id."""
     targets = np.flatnonzero(problem.targets).tolist()
     racks, held = _racks(problem), Counter[int]()
     assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)
@@ -171,7 +170,7 @@ def _filled(
     fits: Callable[[int, int], bool],
     held: Counter[int],
 ) -> bool:
-    """Give each partition the replicas that it lacks; False where one finds no broker."""
+    """Give each partition the replicas that it lacks; False if one of them finds no broker."""
     for partition, brokers in lists.items():
         while len(brokers) < factor:
             free = [broker for broker in targets if fits(partition, broker)]

@@ -1,4 +1,4 @@
-"""A process of its own for each measurement, and how much memory it took: nothing measured leans on what ran before."""
+"""Runs each measurement in a separate process, so that earlier ones can't affect it, and measures memory and CPU."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Result = TypeVar("Result")
 
 
 def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-    """What the function returns, or raises, in a fresh process; SetupError where the process was killed."""
-    # The process starts with `python -c`, which would look for modules in the current folder first of all.
+    """Calls the function in a new process, and returns or raises the same; SetupError if the process was killed."""
+    # The process starts with `python -c`, which would look for modules in the current folder first.
     os.environ["PYTHONSAFEPATH"] = "1"
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=_begin) as pool:
         try:
@@ -47,15 +47,15 @@ def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.
 
 
 def _begin() -> None:
-    """A session of its own: a signal is the business of the process that waits, which ends all of the session."""
+    """Starts a new session, so that signals reach only the waiting process, which then ends the whole session."""
     os.setsid()
     keep_freed()
 
 
 def peak_bytes() -> int:
-    """The most memory that this process held at once.
+    """The peak memory of this process.
 
-    Linux's own high-water mark comes first: getrusage there counts what the parent held before this one was started.
+    Linux's own high-water mark is preferred, because getrusage counts the parent's memory from before the start.
     """
     marked = _high_water_bytes(_PROCESSES / "self")
     if marked:
@@ -65,9 +65,9 @@ def peak_bytes() -> int:
 
 
 class PythonChildren:
-    """The most memory that any one Python process below this one held, in bytes; 0 where the system doesn't tell.
+    """The peak memory of any one Python process started below this process, in bytes; 0 if the system doesn't tell.
 
-    `java_peak_bytes` is the same of Java's; `cpu_seconds` what each of all processes has taken, by id.
+    `java_peak_bytes` is the same for Java; `cpu_seconds` has the CPU seconds of every process below, by id.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class PythonChildren:
         self.cpu_seconds: dict[str, float] = {}
 
     def look(self) -> None:
-        """Look once; a high-water mark needs only one look after the peak."""
+        """Samples once; one sample after the peak is enough, because the system keeps a high-water mark."""
         for process in _descendants():
             self.cpu_seconds[process.name] = max(_cpu_seconds(process), self.cpu_seconds.get(process.name, 0))
             program = _program(process)
@@ -85,13 +85,13 @@ class PythonChildren:
                 self.java_peak_bytes = max(self.java_peak_bytes, _high_water_bytes(process))
 
     def cpu_since(self, before: Mapping[str, float]) -> list[float]:
-        """Seconds of CPU that each process below this one has taken since `cpu_seconds` was `before`, most first."""
+        """CPU seconds of each process below this one since `cpu_seconds` was `before`, most first."""
         return sorted((now - before.get(name, 0) for name, now in self.cpu_seconds.items()), reverse=True)
 
 
 @contextmanager
 def watched_children() -> Iterator[PythonChildren]:
-    """Looks at the Python processes below this one for as long as the block runs."""
+    """Samples the processes below this one while the block runs."""
     children, stop = PythonChildren(), threading.Event()
 
     def look() -> None:
@@ -110,8 +110,8 @@ def watched_children() -> Iterator[PythonChildren]:
 
 @dataclass(frozen=True)
 class SparkCost:
-    """What work in a Spark session took: seconds with the session's start and of that alone; seconds of CPU of driver,
-    Java and workers, all of them and one after the other (`chain`, with the busiest worker); a worker's memory.
+    """The cost of work in a Spark session: wall seconds with the session's start, and of the start alone; CPU seconds
+    of driver, Java and all workers, and of driver, Java and the busiest worker (`chain`); a worker's peak memory.
     """
 
     seconds: float
@@ -122,20 +122,20 @@ class SparkCost:
 
 
 def on_cores(count: int) -> None:
-    """This process, and all that it starts from now on, share so many cores, where the system can do that.
+    """Lets this process and all processes that it starts from now on share `count` cores, if the system can do that.
 
-    A worker is a core then, as in a container: Java would work on a second one beside the Python of a single worker.
+    Then a worker is a core, as in a container. Otherwise Java would use a second core beside a single Python worker.
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 def on_spark(workers: int, work: Callable[[Any], Result]) -> tuple[Result, SparkCost]:
-    """What `work` makes in a local Spark session with so many workers, opened and closed here; and what it took.
+    """The result and the cost of `work` in a local Spark session with `workers` workers, opened and closed here.
 
-    This process stays on as many cores as there are workers: call it in one of its own.
+    This process stays restricted to that many cores, so call this function in a separate process.
     """
-    # Not above, so that the other benchmarks need no pyspark.
+    # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import carrier, session
 
     on_cores(workers)
@@ -151,7 +151,7 @@ def on_spark(workers: int, work: Callable[[Any], Result]) -> tuple[Result, Spark
             children.look()
             below = children.cpu_since(before)
     spent = cpu + sum(below)
-    # Every worker but the busiest one works beside it.
+    # All other workers run in parallel with the busiest one.
     chain = spent - sum(below[1:workers])
     return made, SparkCost(ended - started, opened - started, spent, chain, children.peak_bytes)
 
@@ -168,7 +168,7 @@ def _descendants() -> list[Path]:
 
 
 def _parent(folder: Path) -> str:
-    """The id of a process's parent, empty where it has ended; the name before it may hold spaces and parentheses."""
+    """The id of a process's parent, empty if it has ended; the name before the id may have spaces and parentheses."""
     stat = _text(folder / "stat")
     return stat.rpartition(")")[2].split()[1] if stat else ""
 
@@ -178,19 +178,19 @@ def _program(folder: Path) -> str:
 
 
 def _cpu_seconds(folder: Path) -> float:
-    """A process's own seconds of CPU, the system's included; 0 where it has ended."""
+    """A process's own CPU seconds, user and system; 0 if it has ended."""
     fields = _text(folder / "stat").rpartition(")")[2].split()[11:13]
     return sum(map(int, fields)) / _TICKS if fields else 0
 
 
 def _high_water_bytes(folder: Path) -> int:
-    """`VmHWM` of a process, 0 where it has ended or the system has no such thing."""
+    """`VmHWM` of a process; 0 if it has ended or the system has no such mark."""
     line = _text(folder / "status").partition("VmHWM:")[2].split("\n")[0].split()
     return int(line[0]) * 1024 if line else 0
 
 
 def _text(file: Path) -> str:
-    """A file's text, empty where it can't be read: processes come and go."""
+    """A file's text, empty if it can't be read, because processes end at any time."""
     try:
         return file.read_text(errors="replace")
     except OSError:

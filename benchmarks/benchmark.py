@@ -1,6 +1,6 @@
-"""The benchmark: bytes, balance, time and memory, beside baselines and published figures; and how all of it grows.
+"""The benchmark: bytes, balance, time and memory, compared with baselines and published figures, and how they grow.
 
-Every measurement has a process of its own. The result is Markdown; nothing in it is a limit that is asserted.
+Every measurement has a separate process. The result is Markdown; it asserts no limits.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from planner.model.errors import SetupError
 
 @dataclass(frozen=True)
 class Scope:
-    """What to measure; no cases: all, or as many as a section runs without being asked; no sections: see `sections_of`.
+    """What to measure; without `cases`, a section's default cases; without `sections`, see `sections_of`.
 
-    `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer the larger
-    the cluster), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: some).
-    With `long` the sweep has its long cases, too, and all clusters are sized. `partitions` is how many the load
-    profile's history has, with a sample of each every so many seconds (`step`).
+    `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer for larger
+    clusters), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: 200).
+    With `long`, the sweep also has its long cases, and all clusters are sized. `partitions` is the number of partitions
+    in the load profile's history, which has a sample of each every `step` seconds.
     """
 
     cases: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Scope:
 def lines(scope: Scope) -> Iterator[str]:
     """The benchmark's Markdown, line by line as it is measured; the files of `out` are written at the end.
 
-    SetupError for an unknown case, or where the folder or the plots' library is missing, before anything is measured.
+    Before any measurement, SetupError for an unknown case, a folder that can't be made, or a missing plot library.
     """
     unknown = [case for case in scope.cases if case not in CASES]
     if unknown:
@@ -68,7 +68,7 @@ def lines(scope: Scope) -> Iterator[str]:
 
 
 def sections_of(scope: Scope) -> tuple[str, ...]:
-    """The sections asked for; else those that are about cases where some are named; else all."""
+    """The sections asked for; if none, `OF_CASES` if cases are named, else all."""
     wanted = scope.sections or (OF_CASES if scope.cases else SECTIONS)
     return tuple(section for section in SECTIONS if section in wanted)
 
@@ -101,7 +101,7 @@ def _windows(scope: Scope) -> Entries:
 
 
 def _ablate(scope: Scope) -> Entries:
-    """Of cases that are named the optimum's parts alone: brokers with log dirs are drawn, and of no case."""
+    """The optimum's parts; if no case is named, also those of log dirs, whose brokers belong to no case."""
     yield from ablation.entries(tuple(dict.fromkeys(scope.cases)), scope.seed)
     if not scope.cases:
         yield ""
@@ -119,7 +119,7 @@ def _sweep(scope: Scope) -> Entries:
         yield from whole_commands.fleet_entries()
 
 
-# All cases but those whose optimum takes a minute and more.
+# All cases except those whose optimum takes a minute or more.
 RULED = tuple(name for name in CASES if name not in ("expand-big", "huge"))
 
 SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
@@ -137,5 +137,5 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "hours": lambda scope: hours.entries(),
     "rules": lambda scope: rules.entries(tuple(dict.fromkeys(scope.cases)) or RULED, scope.seed),
 }
-# The sections that are run on named cases.
+# The sections that run if cases are named, but no sections.
 OF_CASES = ("plans", "windows")

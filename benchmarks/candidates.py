@@ -1,8 +1,8 @@
-"""How many candidates one core tries a second: Kafka's placements, made, checked and scored.
+"""Measures how many candidates one core tries per second: Kafka's placements, made, checked and scored.
 
-Where a table of all placements of every topic is worth its making, candidates are sums of its rows; on larger clusters
-they are sums over look-ups. Making an assignment of each, as for every other strategy, is measured beside it, and one
-solved plan. Seconds are of a core.
+If a table of all placements of every topic pays off, candidates are sums of its rows; on larger clusters they are sums
+over look-ups. For comparison, candidates are also made as assignments one by one, as for every other strategy, and one
+plan is solved. Seconds are CPU seconds of one core.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from planner.sweep.candidates import CandidateRun, Candidates
 
 CASES = ("expand-small", "raise-rf", "add-rack", "expand-mid", "expand-big", "huge")
 SEED = "public"
-# Replicas placed one by one, and those that tables are made to stand for: a second or so of either.
+# Replicas placed one by one, and replicas of the candidates scored from tables: each takes about a second.
 _PLACED, _FROM_TABLES = 2_000_000, 200_000_000
 _BLOCK = 16_384
 
@@ -46,9 +46,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Speed:
-    """Candidates a second, by both ways; `tables_seconds` is what the tables took before, None where there are none.
+    """Candidates per second, in both ways; `tables_seconds` is the time to make the tables, None if there are none.
 
-    `place` and `score` are seconds a candidate, one by one; `solved` those of a plan as it was asked for.
+    `place_seconds` and `score_seconds` are per candidate, one by one; `solved_seconds` is of a plan as asked for.
     """
 
     case: str
@@ -61,17 +61,17 @@ class Speed:
 
     @property
     def one_by_one_per_second(self) -> float:
-        """Without tables."""
+        """Candidates per second without tables."""
         return 1 / (self.place_seconds + self.score_seconds)
 
     @property
     def per_second(self) -> float:
-        """As a sweep does it."""
+        """Candidates per second in a sweep."""
         return self.from_tables_per_second or self.one_by_one_per_second
 
 
 def entries(cases: Sequence[str] = CASES) -> Entries:
-    """The speeds as Markdown, a line as soon as it is measured."""
+    """The speeds as Markdown, each line as soon as it is measured."""
     yield from (f"## Candidates a second on one core, seed `{SEED}`", "", *head(_COLUMNS))
     for case in cases:
         speed = apart(measure, case)
@@ -80,13 +80,13 @@ def entries(cases: Sequence[str] = CASES) -> Entries:
 
 
 def measure(case: str) -> Speed:
-    """Try candidates of a case in this process, as a sweep does, and one by one."""
+    """Tries candidates of a case in this process, as a sweep does, and one by one."""
     problem = build_problem.build(bench_cases.to_spec(bench_cases.make(case, SEED)))
     replicas = int(problem.replication_factors.sum())
     tables, from_tables = _from_tables(problem, _FROM_TABLES // replicas)
     place, scoring = _one_by_one(problem, min(max(_PLACED // replicas, 10), 2_000))
     solved = Candidates((CandidateRun("optimum", 1, problem.balance),))
-    # The first one waits for the solver's modules, too.
+    # The first run also imports the solver's modules, so only the second one counts.
     for _ in range(2):
         started = process_time()
         evaluate.scored(problem, solved, np.zeros(1, dtype=np.int64))
@@ -94,7 +94,7 @@ def measure(case: str) -> Speed:
 
 
 def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | None]:
-    """Seconds to make the tables or look-ups, which the first candidate waits for, and candidates a second."""
+    """Seconds to make the tables or look-ups, with the first candidate, and candidates per second after that."""
     basis = ScoringBasis.of(problem)
     if not (classic_scores.has_tables(basis) or classic_scores.has_sums(basis)):
         return None, None
@@ -108,7 +108,7 @@ def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | No
 
 
 def _one_by_one(problem: Problem, count: int) -> tuple[float, float]:
-    """Seconds a candidate: to place it, and to check and score it."""
+    """Seconds per candidate: to place it, and to check and score it."""
     rows = sweep.drawn(problem, count + 1)
     basis = ScoringBasis.of(problem)
     score(basis, evaluate.propose(problem, rows, 0).assignment)

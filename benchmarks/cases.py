@@ -1,7 +1,7 @@
-"""The nine clusters that the benchmark measures plans on: made from a name and a seed, the same everywhere.
+"""The nine clusters for which the benchmark measures plans: made from a name and a seed, the same on every machine.
 
-Each starts from Kafka's own placement with one random start index and shift a topic, as a cluster has it whose topics
-were created one by one, and names the change: brokers added or removed, a rack added, a replication factor raised.
+Each starts from Kafka's own placement with one random start index and shift per topic, as if its topics had been
+created one by one, and names a change: brokers added or removed, a rack added, a replication factor raised.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ GIGABYTE = 10**9
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a case is made of; rack counts of 0 mean brokers without racks.
+    """The parameters of a case; rack counts of 0 mean brokers without racks.
 
-    The mean is that of a topic's partitions (roughly: the draw is log-normal); `size_sigma` is the spread of the
-    logarithm of the topics' sizes, 0: every replica has exactly one gigabyte.
+    `mean_partitions` is the approximate mean of partitions per topic (the draw is log-normal); `size_sigma` is the
+    standard deviation of the logarithm of the topics' sizes; with 0 every replica has exactly one gigabyte.
     """
 
     brokers_before: int
@@ -57,7 +57,7 @@ CASES: tuple[str, ...] = tuple(RECIPES)
 
 @dataclass(frozen=True)
 class BenchCase:
-    """A cluster and what should become of it. P partitions, in the order of their topics and ids.
+    """A cluster and its change. P partitions, in the order of their topics and ids.
 
     topic_of (P,) index into topic_names; partition_ids (P,); replicas (P, R) broker ids, preferred leader first;
     size_bytes (P,) bytes of one replica. `target_rf` None: the replication factor stays.
@@ -80,7 +80,7 @@ class BenchCase:
 
 
 def make(name: str, seed: str = "public") -> BenchCase:
-    """The case of that name; another `seed`, any text, gives another cluster by the same recipe.
+    """The case with this name; another `seed`, any text, gives another cluster by the same recipe.
 
     KeyError for a name that isn't in `CASES`.
     """
@@ -88,10 +88,10 @@ def make(name: str, seed: str = "public") -> BenchCase:
 
 
 def from_recipe(name: str, recipe: Recipe, seed: str) -> BenchCase:
-    """A case by a recipe of one's own; its name and the seed are what is drawn from."""
+    """A case by any recipe; its name and the seed determine the random draws."""
     rng = random.Random(f"{name}/{seed}")
     before = _brokers(recipe.brokers_before, recipe.racks_before)
-    # One topic's draws after the other's: the order of the draws is part of the recipe.
+    # Topics are drawn one after the other, because the order of the draws decides the result.
     drawn = [_topic(recipe, before, rng) for _ in range(recipe.topics)]
     counts = [len(replicas) for replicas, _ in drawn]
     return BenchCase(
@@ -121,12 +121,12 @@ def to_spec(case: BenchCase) -> Spec:
 
 
 def _brokers(count: int, racks: int) -> tuple[Broker, ...]:
-    """Brokers 100, 101, …, dealt to racks r0, r1, … in turn; without racks for 0."""
+    """Brokers 100, 101, …, assigned to racks r0, r1, … in turn; without racks if `racks` is 0."""
     return tuple(Broker(FIRST_BROKER + i, f"r{i % racks}" if racks else None) for i in range(count))
 
 
 def _brokers_after(name: str, recipe: Recipe, before: tuple[Broker, ...]) -> tuple[Broker, ...]:
-    """The brokers to end up with; those that stay keep their rack."""
+    """The brokers after the change; those that stay keep their rack."""
     if name == "add-rack":
         new = range(FIRST_BROKER + recipe.brokers_before, FIRST_BROKER + recipe.brokers_after)
         return before + tuple(Broker(broker, f"r{recipe.racks_before}") for broker in new)
@@ -152,7 +152,7 @@ def _topic(recipe: Recipe, brokers: tuple[Broker, ...], rng: random.Random) -> t
 
 
 def _topics(case: BenchCase) -> Iterable[Topic]:
-    """The case's topics with their partitions; lists first, since numpy's single elements are slow to take."""
+    """The case's topics with their partitions; arrays become lists first, because reading single elements is slow."""
     ids, replicas, sizes = case.partition_ids.tolist(), case.replicas.tolist(), case.size_bytes.tolist()
     bounds = np.searchsorted(case.topic_of, np.arange(len(case.topic_names) + 1)).tolist()
     for name, first, end in zip(case.topic_names, bounds, bounds[1:], strict=False):

@@ -1,8 +1,8 @@
-"""Slow corners: clusters whose partitions are as large as the windows of bytes, and brokers that are all unlike.
+"""Slow corners: clusters with partitions as large as the windows of bytes, and with brokers that all differ.
 
-What slow clusters had in common: sizes with a heavy tail, so that a few partitions fill a broker; disks, racks and
-replication factors of many kinds; and windows that can't all hold. No flow knows where the large partitions go; that
-takes cases, and their number has no bound of its own. Here is what they cost, and how far from its bound the plan is.
+Slow clusters had in common: sizes with a heavy tail, so that a few partitions fill a broker; disks, racks and
+replication factors of many kinds; and windows that can't all hold. A flow can't decide where the large partitions go.
+That takes branch and bound, whose number of cases is unbounded. This measures its time and the plans' gaps.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
 
 SMALL, WIDE, OVERFULL, HEAVY = "small", "wide", "over-full", "heavy"
-# So many clusters of each kind.
+# The seeds of the clusters of each kind.
 SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2), HEAVY: range(2)}
-# An over-full cluster's disks hold this part of all bytes.
+# An over-full cluster's disks have room for this part of all bytes.
 _ROOM = 0.9
 _SPREADS = ("1", "1", "2", "3", "none")
 _DISKS = ("5%", "10%", "20%")
@@ -47,8 +47,8 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Corner:
-    """One cluster: its plan with the bound, seconds of the plan alone, and of all of a what-if's candidates in this
-    process; None where that wasn't asked for.
+    """One cluster: its plan with the bound, the seconds of the plan alone, and the seconds of all candidates of a
+    what-if in this process, None if they weren't tried.
     """
 
     kind: str
@@ -63,19 +63,19 @@ class Corner:
 
 
 def entries(seeds: dict[str, range] | None = None) -> Entries:
-    """The corners' Markdown, a line as soon as it is measured."""
+    """The corners' Markdown, each line as soon as it is measured."""
     yield from ("## Slow corners: partitions as large as the windows, brokers all unlike", "")
     yield from head(_COLUMNS)
     for kind, each in (SEEDS if seeds is None else seeds).items():
         for seed in each:
-            # A wide one's candidates take as long as a plan each.
+            # Each candidate of a wide cluster takes as long as a plan, so only small clusters try all.
             corner = apart(measure, kind, seed, whole=kind == SMALL)
             yield Figures("corners", asdict(corner))
             yield row(_cells(corner))
 
 
 def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
-    """Make a cluster, plan it, and with `whole` try all candidates of a what-if too, in this process."""
+    """Make a cluster, plan it, and with `whole` also try all candidates of a what-if, in this process."""
     solved = solve(make(kind, seed))
     problem, started = solved.problem, perf_counter()
     if whole:
@@ -94,7 +94,7 @@ def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
 
 
 def make(kind: str, seed: int) -> Spec:
-    """The spec of a cluster: the same for the same seed."""
+    """The spec of a cluster; the same kind and seed give the same spec."""
     rng = np.random.default_rng([len(kind), seed])
     return _small(rng) if kind == SMALL else _wide(rng, kind)
 
@@ -112,7 +112,7 @@ def _small(rng: np.random.Generator) -> Spec:
 
 
 def _wide(rng: np.random.Generator, kind: str) -> Spec:
-    """200 brokers with disks of many sizes, and 12,000 partitions; heavy ones are a third as many, and far larger."""
+    """200 brokers with disks of many sizes, and 12,000 partitions; 4,000 partitions of the same sizes if heavy."""
     brokers = _brokers(rng, 200, racks=5, classes=8)
     topics = _topics(rng, brokers, *((4_000, 40) if kind == HEAVY else (12_000, 60)), tail=1.0)
     if kind == OVERFULL:
@@ -130,7 +130,7 @@ def _brokers(rng: np.random.Generator, count: int, racks: int, classes: int) -> 
 def _topics(
     rng: np.random.Generator, brokers: Sequence[Broker], count: int, each: int, tail: float
 ) -> tuple[Topic, ...]:
-    """So many partitions of log-normal sizes, in topics of up to `each`, of replication factors 1 to 3."""
+    """`count` partitions of log-normal sizes, in topics of up to `each`, with replication factors 1 to 3."""
     topics: list[Topic] = []
     left, ids = count, [broker.id for broker in brokers]
     while left:

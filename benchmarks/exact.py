@@ -1,7 +1,7 @@
-"""An exact solver as a judge: the least outside of windows, and then the fewest bytes, of all plans of a small cluster.
+"""An exact solver as a judge: the least excess over windows, then the fewest bytes, of all plans of a small cluster.
 
-It knows the rules, not how plans are made: which sets of brokers the rack rule allows, what windows are asked for, and
-what being outside of them weighs. CP-SAT does the rest. Nothing of `strategies` is used.
+It knows only the rules, not how plans are made: the sets of brokers that the rack rule allows, the windows asked for,
+and the weight of being outside of them. CP-SAT does the rest. The module uses nothing of `strategies`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from planner.scoring.fair_shares import disk_weights, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE
 from planner.scoring.windows import windows
 
-# Work, not time, so that every machine comes as far: half a minute at most.
+# The limit is work, not time, so that the result is the same on every machine. It takes half a minute at most.
 _MOST_WORK = 10.0
-# Windows of bytes that aren't asked for end here or beyond.
+# An upper bound of this or more means that no window is asked for.
 _OPEN = 1 << 61
 
 
 @dataclass(frozen=True)
 class Outside:
-    """What a plan is outside of: replicas by weight; loads in sum, weighed by what a unit is worth in bytes; and how
-    far the worst broker is outside of each load's window.
+    """How far a plan is outside of its windows: the weight of replicas; the sum of loads, each unit weighted by its
+    worth in bytes; and for each load, how far the worst broker is outside.
     """
 
     replicas: int
@@ -40,20 +40,20 @@ class Outside:
 
 @dataclass(frozen=True)
 class Least:
-    """The least of something of all plans: at least `proven`, and `found` is one's; None: no plan was found."""
+    """The minimum of an amount over all plans: at least `proven`; `found` is the best plan's, None if there is none."""
 
     proven: int
     found: int | None
 
     @property
     def exact(self) -> int | None:
-        """The least, None where it isn't known."""
+        """The minimum, None if it isn't known."""
         return self.found if self.found == self.proven else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Count:
-    """A window of counts: (2, Bt) bounds of held replicas, of these rows; `starts` it may begin at, and its spread."""
+    """A window of counts: (2, Bt) bounds of held replicas of `rows`, the `starts` where it may begin, its spread."""
 
     rows: tuple[int, ...]
     bounds: LongArray
@@ -64,7 +64,7 @@ class _Count:
 
 @dataclass(frozen=True, eq=False)
 class _Load:
-    """A window (2, Bt) of a load of which each replica of a row brings so much; a unit outside weighs `scale`."""
+    """A window (2, Bt) of a load; `weights` has the load of a replica of each row; a unit outside weighs `scale`."""
 
     bounds: LongArray
     weights: LongArray
@@ -72,7 +72,7 @@ class _Load:
 
 
 class Judge:
-    """All plans of a problem."""
+    """Judges all plans of a problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -81,7 +81,7 @@ class Judge:
         self._loads = tuple(_loads(problem))
 
     def outside(self, assignment: IntArray) -> Outside:
-        """What a plan (P, W) is outside of its windows."""
+        """How far a plan (P, W) is outside of its windows."""
         here = np.array([[(row == broker).any() for broker in self.targets] for row in assignment])
         total = sum(min(self._weights(count, here[list(count.rows)].sum(axis=0))) for count in self._counts)
         beyond = [_beyond(load.bounds, load.weights @ here) for load in self._loads]
@@ -100,13 +100,13 @@ class Judge:
         return model.least(model.replicas)
 
     def least_loads(self, replicas: int) -> Least:
-        """The least that loads are outside, of plans with no more of replicas outside."""
+        """The least excess of loads, of plans whose weight of replicas outside is at most `replicas`."""
         model = _Model(self)
         model.solver.add(model.replicas <= replicas)
         return model.least(model.loads)
 
     def least_bytes(self, most: Outside | None) -> Least:
-        """The fewest bytes of all plans that are no more outside, None: of all plans."""
+        """The fewest bytes of all plans that are outside by at most `most`; None: of all plans."""
         model = _Model(self)
         if most is not None:
             model.solver.add(model.replicas <= most.replicas)
@@ -133,7 +133,7 @@ class Judge:
 
 
 class _Model:
-    """A model of all plans, with expressions of what they are outside, and of the bytes that they copy."""
+    """A model of all plans, with expressions for how far they are outside, and for the bytes that they copy."""
 
     def __init__(self, judge: Judge) -> None:
         self.solver = cp_model.CpModel()
@@ -154,12 +154,12 @@ class _Model:
         self.loads = sum(load.scale * each for load, of in zip(judge.loads, self.beyond, strict=True) for each in of)
 
     def least(self, what: Any) -> Least:
-        """The least of an expression."""
+        """The minimum of an expression."""
         self.solver.minimize(what)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.max_deterministic_time = _MOST_WORK
-        # With presolving, its release 9.15 calls some of these models infeasible that have a solution.
+        # With presolving, release 9.15 of the solver calls some of these models infeasible although they aren't.
         solver.parameters.cp_model_presolve = False
         status = solver.solve(self.solver)
         proven = round(solver.best_objective_bound) if status != cp_model.INFEASIBLE else 1 << 62
@@ -167,7 +167,7 @@ class _Model:
         return Least(found if status == cp_model.OPTIMAL and found is not None else proven, found)
 
     def _count(self, count: _Count, brokers: Sequence[int]) -> Any:
-        """The weight of what is outside of a window, which begins where it suits."""
+        """The weight of counts outside of a window, which may begin at any of its starts."""
         total = []
         low = self._low(count)
         for at, broker in enumerate(brokers):
@@ -181,7 +181,7 @@ class _Model:
         return sum(total)
 
     def _low(self, count: _Count) -> list[tuple[Any, Any]]:
-        """The edges of a window on each broker: as asked for, or from one of its starts on all."""
+        """The edges of a window on each broker: as asked for, or from one start that is the same on all brokers."""
         asked = [(int(low), int(high)) for low, high in count.bounds.T]
         if not count.starts:
             return asked
@@ -206,7 +206,7 @@ class _Model:
 
 
 def options(problem: Problem, row: int) -> list[tuple[int, ...]]:
-    """The sets of brokers that a partition may be on: today's where it may not move, else the most even over racks."""
+    """The sets of brokers that a partition may be on: today's if it may not move, else those most even over racks."""
     free = problem.movable[row] and (problem.forced[row] or problem.rebalance == "all")
     if not free:
         return [_held(problem, row)]
@@ -247,7 +247,7 @@ def _starts(
     alike: bool,
     least: int,
 ) -> range:
-    """Where a spread's window may begin: wherever brokers alike hold what there is on them within it."""
+    """Where a spread's window may begin: at each start with which brokers alike can hold all replicas within it."""
     if tolerance.kind != "spread" or tolerance.value < least:
         return range(0)
     spread, brokers = int(tolerance.value), int(problem.targets.sum())

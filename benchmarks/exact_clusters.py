@@ -1,4 +1,4 @@
-"""Small random clusters whose windows often can't all hold: what an exact solver can judge, and people may have."""
+"""Small random clusters whose windows often can't all hold: small enough for an exact solver, and still realistic."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 _MOST_PARTITIONS = 10
 _RACKS = ("a", "b", "c")
 _GB = 10**9
-# Clusters from this number on have rules of placement.
+# Clusters with this number or a higher one have placement rules.
 PLACED = 1_000_000
 
 
 def cluster(number: int) -> Problem:
-    """The problem of this number; the same on every machine."""
+    """The problem with this number; the same on every machine."""
     rng = np.random.Generator(np.random.PCG64(number))
     spec = _spec(rng)
     problem = build(spec if number < PLACED else _with_placement(rng, spec))
@@ -39,7 +39,7 @@ def cluster(number: int) -> Problem:
 
 
 def _with_placement(rng: np.random.Generator, spec: Spec) -> Spec:
-    """The spec with one or two rules that every topic can keep; without any where none is found in a few tries."""
+    """The spec with one or two rules that every topic can keep; without rules if 20 tries find none."""
     names = [topic.name for topic in spec.cluster.topics]
     ids = [broker.id for broker in (*spec.cluster.brokers, *spec.changes.add_brokers)]
     for _ in range(20):

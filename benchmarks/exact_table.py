@@ -1,4 +1,4 @@
-"""Plans of small random clusters beside an exact solver: no claim above the truth, and how far off each plan is."""
+"""Compares plans of small random clusters with an exact solver: whether a claim is false, and each plan's true gap."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from planner.strategies import lagrangian_bound
 from planner.strategies.optimum import Proposal, solve
 
 CLUSTERS = 200
-# Clusters judged in one process, and between two lines.
+# How many clusters one process judges.
 _AT_ONCE = 100
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an exact solver says of the plan of one cluster.
+    """The exact solver's verdict on the plan of one cluster.
 
-    windows        "hold", "relaxed", or "aside" where only what must move may
-    moved, told    bytes that the plan moves, and the least that it says any plan of its kind does
-    least          the true least of those; None where the solver didn't come to an end
-    outside        what the plan is outside of its windows: the weight of replicas, and that of loads
-    told_outside   what it says that any plan is at least
-    least_outside  the truth of that, None each where it isn't known
-    faults         sentences that aren't true
+    windows        "hold", "relaxed", or "aside" if only partitions that must move may move
+    moved, told    bytes that the plan moves, and its bound on the bytes of any such plan
+    least          the true minimum of these bytes; None if the solver didn't finish
+    outside        how far the plan is outside of its windows: the weight of replicas, and that of loads
+    told_outside   its bound on how far any plan is outside at least
+    least_outside  the true minimum of each, None if unknown
+    faults         sentences on false claims and broken rules
     """
 
     number: int
@@ -46,17 +46,17 @@ class Verdict:
 
     @property
     def gap(self) -> float | None:
-        """By how much of itself the plan is above the true least."""
+        """How far the plan is above the true minimum, as a fraction of the plan's bytes."""
         return None if self.least is None else _part(self.moved, self.least)
 
     @property
     def told_gap(self) -> float:
-        """By how much it says it may be."""
+        """How far the plan is above its own bound, as a fraction of the plan's bytes."""
         return _part(self.moved, self.told)
 
 
 def judged(number: int) -> Verdict | None:
-    """The verdict on a cluster's plan; None where the cluster has no plan."""
+    """The verdict on a cluster's plan; None if the cluster has no plan."""
     problem = cluster(number)
     started = perf_counter()
     try:
@@ -71,12 +71,12 @@ def judged(number: int) -> Verdict | None:
     faults = [str(violation) for violation in independent_check.check(problem, solution.assignment)]
     reached, told = (outside.replicas, outside.loads), _told_outside(solution)
     truth: tuple[Least, Least] | None = None
-    # Where only what must move may, nobody asks how far outside of its windows a plan has to be.
+    # If only partitions that must move may move, the windows don't matter.
     known = (0, 0) if free else (None, None)
     if free and any(reached):
         truth = judge.least_replicas(), judge.least_loads(outside.replicas)
         faults += _faults("outside", told, truth)
-    # Where nothing may move there is one plan, and no certificate.
+    # If nothing may move there is only one plan, and no certificate.
     if free and solution.certificate is not None and _allowed(solution) != reached:
         faults.append(f"the bound is for plans outside by {_allowed(solution)}, this one is by {reached}")
     return Verdict(
@@ -94,7 +94,7 @@ def judged(number: int) -> Verdict | None:
 
 
 def entries(clusters: int) -> Entries:
-    """The figures of so many clusters, and every fault."""
+    """The figures of the first `clusters` clusters, and every fault."""
     yield from (f"## Beside an exact solver, {clusters:,} small random clusters", "")
     verdicts: list[Verdict] = []
     for first in range(0, clusters, _AT_ONCE):
@@ -163,7 +163,7 @@ def _allowed(solution: Proposal) -> tuple[int, int]:
 
 
 def _faults(what: str, told: Sequence[int], truth: Sequence[Least]) -> list[str]:
-    """Claims above what some plan does; that of the plan itself is one that the solver must find."""
+    """A sentence for each claimed minimum above the amount of a plan that the solver found."""
     return [
         f"{what}: at least {claim:,} is told, {least.found} is possible"
         for claim, least in zip(told, truth, strict=True)

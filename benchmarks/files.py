@@ -1,4 +1,4 @@
-"""The benchmark's files: what was said as Markdown, all numbers as JSON, and the curves as SVG.
+"""Writes the benchmark's files: the output as Markdown, all numbers as JSON, and the curves as SVG.
 
 The same numbers give the same bytes.
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 Rows = Sequence[Mapping[str, Any]]
 
 _WIDTH_INCHES, _HEIGHT_INCHES = 9.0, 3.6
-# Ids within the file are hashes of this and what they name; text stays text, in the reader's own font.
+# The SVG's ids are hashes with this fixed salt, so they never change; text stays text, in the reader's own font.
 _SETTINGS: Any = {"svg.hashsalt": "kafka-planner", "svg.fonttype": "none", "font.size": 9}
 _PHASES = ("build", "solve", "leaders", "check")
 
 
 def check(folder: Path) -> None:
-    """SetupError where the folder can't be made or the plots can't be drawn: known before hours of measuring."""
+    """SetupError if the folder can't be made or matplotlib is missing; call it before hours of measuring."""
     if find_spec("matplotlib") is None:
         raise SetupError("--out draws plots, for which matplotlib is missing: install the kafka-planner wheel again")
     try:
@@ -40,7 +40,7 @@ def check(folder: Path) -> None:
 
 
 def write(folder: Path, said: Sequence[str], figures: Sequence[Figures]) -> None:
-    """Write `bench.md`, `bench.json` and the plots of what was measured into a folder that exists."""
+    """Write `bench.md`, `bench.json` and the plots of the measured tables into an existing folder."""
     names = sorted({each.table for each in figures})
     tables = {table: [each.values for each in figures if each.table == table] for table in names}
     files = {
@@ -89,8 +89,8 @@ def sweep(timings: Rows) -> bytes:
 
 @contextmanager
 def _panels() -> Iterator[tuple[Sequence[Axes], BytesIO]]:
-    """Two panels side by side; at the end of the block they are in the image."""
-    # Not at the top: who doesn't draw needs no matplotlib.
+    """Two panels side by side; at the end of the block they are written to the image."""
+    # Imported here, because matplotlib is slow to import and most runs draw nothing.
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -98,7 +98,7 @@ def _panels() -> Iterator[tuple[Sequence[Axes], BytesIO]]:
     with matplotlib.rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="tight")
         yield figure.subplots(1, 2), image
-        # Neither the time nor the library's version.
+        # Without the time and the library's version, so that the bytes stay the same.
         figure.savefig(image, format="svg", metadata={"Date": None, "Creator": None})
 
 

@@ -1,4 +1,4 @@
-"""Plans for the mean against plans for the busiest hours, on generated clusters with a week of load known."""
+"""Compares plans for the mean with plans for the busiest hours, on generated clusters with a known week of load."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def spec(seed: int, partitions: int = PARTITIONS) -> Spec:
     rows: dict[tuple[str, int], int] = {}
     for row, (topic, number) in enumerate(zip(topic_of.tolist(), ids.tolist(), strict=True)):
         name, first = f"topic-{topic:04d}", int(random.integers(BROKERS))
-        # Five apart: each in another of the three racks.
+        # Replicas are five brokers apart, so that each is in another of the three racks.
         replicas = tuple((first + step * 5) % BROKERS + 1 for step in range(FACTOR))
         held = topics.setdefault(name, [])
         rate_in, rate_out = rates[0][row], rates[1][row]
@@ -57,8 +57,8 @@ def spec(seed: int, partitions: int = PARTITIONS) -> Spec:
 
 
 def worst(problem: Problem, known: WeekOfLoad, assignment: IntArray) -> tuple[int, int, int]:
-    """The highest bytes/s in and out of any broker in any of the 168 hours; and the hours of brokers above the limit:
-    10 % more, in or out, than an even share of the cluster's busiest hour.
+    """The highest bytes/s in and out of any broker in any of the 168 hours, and the number of hours of brokers above
+    the limit. The limit is 10 % more, in or out, than an even share of the cluster's busiest hour.
     """
     hours = build_problem.of_partitions(problem, known)
     loads = build_problem.of_brokers(problem, hours, assignment, leaders_after(problem, assignment))
@@ -71,7 +71,7 @@ CASE, CANDIDATES = "expand-mid", 5_000
 
 
 def with_week(asked: Spec, seed: int) -> Spec:
-    """A spec whose partitions have a drawn week of load, for judging plans alone."""
+    """The spec with a random week of load for its partitions, only to judge plans, not to plan for."""
     keys = [(topic.name, each.id) for topic in asked.cluster.topics for each in topic.partitions]
     random = np.random.default_rng(seed)
     *_, hours_in, hours_out = week(random, len(keys))
@@ -87,8 +87,8 @@ def with_week(asked: Spec, seed: int) -> Spec:
 
 
 def replayed(asked: Spec, count: int) -> tuple[int, float, float, float]:
-    """How many candidates a sweep has, and its seconds of CPU in this process: without the hours of the week, with
-    them, and with consumers that read from the nearest replica, as many in each rack.
+    """The number of candidates of a sweep, and its CPU seconds in this process: without the hours of the week, with
+    them, and with consumers that read from the nearest replica, equally many in each rack.
     """
     problem = build(asked)
     every = candidates(problem, Sweep(count))
@@ -103,7 +103,7 @@ def replayed(asked: Spec, count: int) -> tuple[int, float, float, float]:
 
 
 def entries() -> Entries:
-    """A row for each seed and plan, and how long it takes to replay a sweep over the hours."""
+    """A row for each seed and plan, and the CPU time of replaying a sweep over the hours."""
     yield "## Plans for the mean and for the busiest hours"
     yield ""
     yield (

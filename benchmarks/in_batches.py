@@ -1,4 +1,4 @@
-"""What the default batches cost: their time against one batch with everything, at the same throttle."""
+"""Measures the cost of default batches: their time, compared with a single batch at the same throttle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LEGEND = (
 
 @dataclass(frozen=True)
 class InBatches:
-    """A plan in default batches, and in one. Times of copying are seconds at the default throttle."""
+    """A plan in default batches and in a single batch. Copying times are seconds at the default throttle."""
 
     batches: int
     seconds_in_one: float
@@ -47,7 +47,7 @@ class InBatches:
 
 
 def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
-    """Cut a plan (P, W) of a spec by default, and not at all."""
+    """Cut a plan (P, W) of a spec into default batches, and into a single batch."""
     changed = partition_changes.changes(problem, assignment)
     racks = {broker.id: broker.rack for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.rack}
     execution = execution_defaults.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
@@ -69,7 +69,7 @@ def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
 
 
 def busiest_bytes(batch: Batch) -> int:
-    """What the busiest broker copies in, or sends; Kafka throttles both (KIP-73)."""
+    """The most bytes that one broker copies in, or sends; Kafka throttles both (KIP-73)."""
     return max((flow.size_bytes for flow in batch_costs_and_risks.flows(batch)), default=0)
 
 

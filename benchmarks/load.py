@@ -1,6 +1,6 @@
-"""The benchmark of load profiles: how close they are to a generated month, how fast, and in how much memory.
+"""The benchmark of load profiles: how close they are to a generated month, their time, and their memory.
 
-The history (`load_history`) is made once; each number of workers profiles it in a process of its own, and both must
+The history (`load_history`) is made once; each number of workers profiles it in a separate process, and both must
 write the same bytes.
 """
 
@@ -25,7 +25,7 @@ from planner.model.problem import FloatArray
 
 PARTITIONS, DAYS, STEP_SECONDS = 5_000, 28, HOUR
 WORKERS = (1, 2)
-# Below this growth per month, noise alone is as large, and the error as a share of the growth says nothing.
+# Smaller growth per month is no larger than the noise, so an error relative to it says nothing.
 LEAST_GROWTH = 0.05
 _COLUMNS = (
     "rows",
@@ -37,7 +37,7 @@ _COLUMNS = (
     "peak memory MB of a Python worker",
     "profile MB",
 )
-# Each flaw of the generator, and what the profile calls it.
+# Each flaw of the generator, and its name in the profile.
 _FLAWS = {
     "repeated": "repeated_samples",
     "negative": "unusable_values",
@@ -49,7 +49,7 @@ _FLAWS = {
 
 @dataclass(frozen=True)
 class Profiled:
-    """One run: wall seconds, those that the session took to start, and peak memory in bytes; the profile's file."""
+    """One run: wall seconds, those of the session's start, peak memory in bytes, and the profile's file."""
 
     rows: int
     workers: int
@@ -61,12 +61,12 @@ class Profiled:
 
     @property
     def job_seconds(self) -> float:
-        """Without the session's start."""
+        """Seconds without the session's start."""
         return self.seconds - self.session_seconds
 
 
 def entries(partitions: int = PARTITIONS, days: int = DAYS, step_seconds: int = STEP_SECONDS) -> Entries:
-    """The Markdown of so many partitions' history, a line as soon as it is measured."""
+    """The Markdown for a history of `partitions` partitions, each line as soon as it is measured."""
     recipe = HistoryRecipe(partitions, days, step_seconds)
     yield f"## Load profile of {partitions:,} partitions, {days} days, a sample every {step_seconds:,} s"
     yield ""
@@ -85,13 +85,13 @@ def entries(partitions: int = PARTITIONS, days: int = DAYS, step_seconds: int = 
     yield ""
     yield "Java and Python share as many cores as there are workers."
     yield ""
-    # Of samples that are closer together than an hour, one that is missing leaves others in its hour.
+    # If an hour has several samples, a missing one leaves others in its hour, so the profile finds no gap.
     flaws = {flaw: called for flaw, called in _FLAWS.items() if step_seconds == HOUR or flaw != "missing"}
     yield from _found(truth, *load_profile_file.decoded(content, "load.parquet"), flaws)
 
 
 def profiled(folder: str, workers: int) -> Profiled:
-    """Profile a folder's history in a local Spark session with so many workers, a core each, opened and closed here."""
+    """Profile a folder's history in a local Spark session with a core per worker, opened and closed here."""
     # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import load_profile, session
 
@@ -123,9 +123,9 @@ def _cells(run: Profiled, first: Profiled, same: str) -> tuple[str, ...]:
 
 
 def errors(truth: History, rows: pa.Table) -> dict[str, FloatArray]:
-    """How far each partition's mean, busiest hour and growth are from the truth, as shares; growth where it is known.
+    """How far each partition's mean, busiest hour and growth (if known) are from the truth, as fractions.
 
-    Also the growth of each topic, which plans use. The rows are sorted by topic and partition, as the truth is.
+    Also the growth of each topic, which plans use. The rows must be sorted by topic and partition, like the truth.
     """
     hours = np.asarray(rows["hours_in"].combine_chunks().flatten(), dtype=np.float64).reshape(-1, HOURS_OF_WEEK)
     growth = np.asarray(rows["growth_per_month"], dtype=np.float64)
@@ -145,8 +145,8 @@ def errors(truth: History, rows: pa.Table) -> dict[str, FloatArray]:
 
 
 def interval(truth: History, rows: pa.Table) -> tuple[float, float]:
-    """The share of partitions whose true growth is within the 95 % interval, of those that have one; and the
-    median width of these intervals, as a fraction.
+    """Of the partitions with a 95 % interval, the share whose true growth is within it; and the median width of
+    these intervals, as a fraction.
     """
     low, high = (np.asarray(rows[name], dtype=np.float64) for name in ("growth_low", "growth_high"))
     known = ~np.isnan(low) & ~np.isnan(high)

@@ -1,8 +1,8 @@
-"""A generated month of a cluster's load whose true values are known: load profiles are measured against it.
+"""Generates a month of a cluster's load with known true values, against which load profiles are measured.
 
-Each topic has a daily and a weekly curve, a rate of growth and a fan-out of consumers of its own; each partition has a
-share of its topic, and noise in every sample. The history is written as Parquet, a file a day, with flaws that are
-counted: samples that are missing, repeated or make no sense, partitions that appear late, and a clock that jumps.
+Each topic has its own daily and weekly curve, growth rate and fan-out of consumers; each partition has a share of its
+topic, and noise in every sample. The history is written as Parquet, one file per day, with counted flaws: samples that
+are missing, repeated or make no sense, partitions that appear late, and a clock that jumps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MONTH_DAYS = 365.25 / 12
 
 @dataclass(frozen=True)
 class Flaws:
-    """Shares of the samples, or of the partitions, that have a flaw of a kind."""
+    """For each kind of flaw, the share of samples or partitions that have it."""
 
     missing: float = 0.005
     repeated: float = 0.002
@@ -40,7 +40,7 @@ NO_FLAWS = Flaws(0, 0, 0, 0, 0)
 
 @dataclass(frozen=True)
 class HistoryRecipe:
-    """`noise` is the standard deviation of a sample around its curve, as a share of it."""
+    """`noise` is the standard deviation of a sample around its curve, as a fraction of the curve."""
 
     partitions: int = 50_000
     days: int = 28
@@ -55,8 +55,8 @@ class History:
     """The true values of P partitions: the means of all samples before flaws were put in.
 
     topic_of, partition_ids (P,); mean_in, mean_out, growth_per_month (P,); hours_in (P, 168) means by hour of the week,
-    Monday 00:00 UTC first; counted: how often each flaw was put in. best_growth (P,) is what least squares make of the
-    samples' logarithms with each topic's curve known: with this noise, no estimate without bias is closer.
+    Monday 00:00 UTC first; counted: how often each flaw was put in. best_growth (P,) is the least-squares fit to the
+    samples' logarithms with each topic's curve known: with this noise, no unbiased estimate is closer.
     """
 
     topic_names: tuple[str, ...]
@@ -72,7 +72,7 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class _Curves:
-    """Of T topics and P partitions: (T, 168) by hour of the week, (P,) rates, (T,) growth, fan-out."""
+    """The curves of T topics and P partitions: weekly (T, 168) by hour, rate (P,), growth and fan_out (T,)."""
 
     topic_of: IntArray
     partition_ids: IntArray
@@ -82,7 +82,7 @@ class _Curves:
     fan_out: FloatArray
 
     def at(self, second: int) -> FloatArray:
-        """(P,) bytes a second that producers write, without noise."""
+        """(P,) bytes per second that producers write, without noise."""
         hour = second // HOUR + _EPOCH_HOUR_OF_WEEK
         share, low = second % HOUR / HOUR, self.weekly[:, hour % HOURS_OF_WEEK]
         curve = low + share * (self.weekly[:, (hour + 1) % HOURS_OF_WEEK] - low)
@@ -97,12 +97,12 @@ class _Line:
     sums: FloatArray
 
     def add(self, x: float, y: FloatArray, there: BoolArray) -> None:
-        """A point of each partition that is there."""
+        """Adds a point for each partition that exists by then (`there`)."""
         ones = np.ones_like(y)
         self.sums[:] += np.where(there, (ones, ones * x, ones * x * x, y, x * y), 0)
 
     def slope(self) -> FloatArray:
-        """(P,), by least squares."""
+        """(P,) the slopes of the lines, by least squares."""
         count, x, xx, y, xy = self.sums
         slope: FloatArray = (count * xy - x * y) / (count * xx - x * x)
         return slope
@@ -166,7 +166,7 @@ def _curves(random: np.random.Generator, partitions: int) -> _Curves:
     peak, swing = random.uniform(0, 24, (topics, 1)), random.uniform(0.1, 0.8, (topics, 1))
     daily = 1 + swing * np.cos(2 * np.pi * (hours - peak) / 24)
     weekly = daily * np.where(hours >= 120, random.uniform(0.2, 1.0, (topics, 1)), 1)
-    # Every third topic has a rush on Monday at nine.
+    # Every third topic has a peak on Monday at nine.
     weekly[::3, 9] *= random.uniform(2, 4)
     rate = np.exp(random.normal(0, 1.2, topics))[topic_of] * np.exp(random.normal(11, 0.4, partitions))
     growth, fan_out = random.uniform(-0.05, 0.25, topics), random.uniform(0.5, 4, topics)
@@ -187,7 +187,7 @@ _SCHEMA = pa.schema(
 
 
 def _flawed(random: np.random.Generator, there: IntArray, flaws: Flaws, counted: dict[str, int]) -> IntArray:
-    """The rows that are written: some are left out, some are repeated."""
+    """The rows that are written; some are left out, some are repeated."""
     fate = random.random(len(there))
     kept, twice = there[fate >= flaws.missing], there[fate >= 1 - flaws.repeated]
     counted["missing"] += len(there) - len(kept)
@@ -209,7 +209,7 @@ def _table(
     rates, times = written[rows], np.full(len(rows), second * 1000)
     negative, misdated = random.random((2, len(rows)))
     rates = np.where(negative < recipe.flaws.negative, -1.0, rates)
-    # A clock that was set back to 1970.
+    # The clock of these samples was set back to 1970.
     times[misdated < recipe.flaws.misdated] = second % DAY * 1000
     counted["negative"] += int((negative < recipe.flaws.negative).sum())
     counted["misdated"] += int((misdated < recipe.flaws.misdated).sum())

@@ -1,6 +1,6 @@
-"""What each part of placing a broker's replicas in its log dirs is worth: with all parts, and with one switched off.
+"""Measures the worth of each part of placing a broker's replicas in log dirs: with all parts, and with one off.
 
-Brokers are drawn: replicas of unlike sizes that lie anywhere, all but in a new dir, or most of them in one dir.
+Brokers are random: their replicas differ in size, and are in any dir, in any but a new dir, or mostly in one dir.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from planner.model.problem import IntArray
 
 Today = Literal["anywhere", "a new dir", "most in one dir"]
 
-# Replicas and dirs of a broker, and how far apart the replicas' sizes are: the deviation of their logarithms.
+# Replicas and dirs of a broker; and the standard deviations of the logarithms of the replicas' sizes.
 SHAPES = ((40, 3), (200, 4), (900, 4), (5_000, 8))
 _SIGMAS = (1.0, 2.0)
 _TODAY: tuple[Today, ...] = ("anywhere", "a new dir", "most in one dir")
-# Each dir may be this much off its share.
+# Each dir may differ from its share by this fraction.
 _TOLERANCE = 0.1
 _TYPICAL_BYTES = 1e9
 
@@ -34,7 +34,7 @@ _COLUMNS = ("replicas", "dirs", "sizes", "today", "switched off", "GB moved", "b
 
 @dataclass(frozen=True)
 class PackedBroker:
-    """A broker packed without a part: bytes moved and the least, bytes outside of windows, and the time it took."""
+    """A broker packed without a part: bytes moved and their bound, bytes outside of windows, and the time."""
 
     replicas: int
     dirs: int
@@ -48,7 +48,7 @@ class PackedBroker:
 
 
 def entries() -> Entries:
-    """The table as Markdown, a shape's rows as soon as they are measured, in one process."""
+    """The table as Markdown, a shape's rows as soon as they are measured, all in one process."""
     yield from ("## With a part of the placement in log dirs switched off", "")
     yield from head(_COLUMNS)
     for replicas, dirs in SHAPES:
@@ -58,7 +58,7 @@ def entries() -> Entries:
 
 
 def measure(replicas: int, dirs: int) -> tuple[PackedBroker, ...]:
-    """Brokers of a shape, each with all parts and without either."""
+    """Packs brokers of a shape, each with all parts, and without each of the two."""
     every = [(sigma, today) for sigma in _SIGMAS for today in _TODAY]
     return tuple(
         _packed(drawn(replicas, dirs, *of), of, part) for of in every for part in (EVERY_PART, CP_SAT, EXCHANGES)
@@ -66,7 +66,7 @@ def measure(replicas: int, dirs: int) -> tuple[PackedBroker, ...]:
 
 
 def drawn(replicas: int, dirs: int, sigma: float, today: Today) -> Dirs:
-    """The same broker for the same arguments, whatever was drawn before."""
+    """A random broker; the same arguments always give the same one."""
     random = np.random.default_rng([replicas, dirs, int(10 * sigma), _TODAY.index(today)])
     sizes = np.rint(np.exp(random.normal(0, sigma, replicas)) * _TYPICAL_BYTES).astype(np.int64)
     homes = random.integers(0, dirs - 1 if today == "a new dir" else dirs, replicas)

@@ -1,4 +1,4 @@
-"""One case of the benchmark: the plan, each of its phases timed, and the baselines, all in this process."""
+"""Measures one case of the benchmark in this process: the plan, the time of each phase, and the baselines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from planner.sweep import evaluate
 from planner.sweep.candidates import KAFKA_STRATEGIES, Candidates, candidates
 from planner.sweep.sweep_result import COLUMNS, first
 
-# Replicas that the sweep of Kafka's seeds places; fewer candidates the larger the cluster, never by the clock.
+# How many replicas the sweep of Kafka's seeds places, and the fewest and most candidates. Time is never the limit.
 _PLACEMENTS, _FEWEST, _MOST = 20_000_000, 20, 10_000
 # A batch of the measured plans copies at most this part of the plan's bytes.
 BATCH_SHARE = 10
@@ -32,9 +32,9 @@ BATCH_SHARE = 10
 
 @dataclass(frozen=True)
 class MeasuredPlan:
-    """What one assignment costs and how even it is. `label` says how it was made.
+    """The cost of an assignment and how even it is. `label` says how it was made.
 
-    `violations` counts broken rules, each partition once a rule; spreads are largest minus smallest count over the
+    `violations` counts broken rules, each partition once per rule; spreads are largest minus smallest count over the
     brokers that stay; `topic_replicas_over_ceiling` counts the replicas of a topic on a broker beyond the topic's
     replicas / brokers, rounded up; `size_max_over_mean` is the fullest broker's bytes over the mean.
     """
@@ -53,11 +53,10 @@ class MeasuredPlan:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A plan (P, W) with the least bytes that any plan with its windows moves, and what it took.
+    """A plan (P, W) with its bound, the least bytes that any plan with its windows moves, its time and its memory.
 
     Seconds are wall time: `build` from the spec to arrays, `solve` the plan, `check` the independent check and the
-    score. `peak_bytes` is the memory of the process from its start to the end of the check, the case's own data
-    included.
+    score. `peak_bytes` is the process's peak memory up to the end of the check, including the case's data.
     """
 
     problem: Problem
@@ -72,10 +71,10 @@ class Solved:
 
 @dataclass(frozen=True)
 class Measured:
-    """A case with its plan, as in `Solved`, and the baselines, which come after its memory was read.
+    """A case with its plan, as in `Solved`, and the baselines, which are made after the memory is measured.
 
-    `makespans_over_bound` is what the plan takes in batches, one after the other, as a multiple of what its busiest
-    broker alone takes, by bytes and by moves (see `makespans_over_bound`); `in_batches` is the same for the default.
+    `makespans_over_bound` is the plan's time in consecutive batches, as a multiple of the time of its busiest broker,
+    by bytes and by moves (see `makespans_over_bound`); `in_batches` measures the default batches.
     """
 
     case: str
@@ -96,9 +95,9 @@ class Measured:
 
 
 def measure(case: str, seed: str, seeds: int | None = None) -> Measured:
-    """Make the case, plan it, check the plan, and hold the baselines beside it.
+    """Make the case, plan it, check the plan, and measure the baselines.
 
-    `seeds` is how many of Kafka's are tried, see `seeds_tried` for None.
+    `seeds` is how many of Kafka's seeds are tried; for None see `seeds_tried`.
     """
     spec = cases.to_spec(cases.make(case, seed))
     solved = solve(spec)
@@ -158,11 +157,11 @@ def outcome(label: str, problem: Problem, assignment: IntArray) -> MeasuredPlan:
 
 
 def makespans_over_bound(problem: Problem, assignment: IntArray) -> tuple[float, float]:
-    """How much longer batches take than the plan's busiest broker needs to copy.
+    """The time of all batches, as a multiple of the time in which the plan's busiest broker can copy its bytes.
 
-    First in batches of a tenth of the plan's bytes, then of a tenth of the moves of the broker with most of them. A
-    batch takes as long as its busiest broker, in or out, and the next one begins when it is complete. The bound is the
-    busiest broker's bytes over the whole plan, as if nothing ever waited; 1.0 where no byte moves.
+    First for batches of a tenth of the plan's bytes, then for batches of a tenth of the moves of the broker with most
+    moves. A batch takes as long as its busiest broker, in or out, and the next one begins when it is complete. The
+    bound is the busiest broker's bytes over the whole plan, without any waiting; the result is 1.0 if no byte moves.
     """
     changed = partition_changes.changes(problem, assignment)
     bound = max(int(side.max()) for side in partition_changes.bytes_in_and_out(problem, assignment))
@@ -177,7 +176,7 @@ def _share(amount: int) -> int:
 
 
 def _most_moves(changed: Sequence[PartitionChange]) -> int:
-    """Replicas that one broker copies in, or that are copied from it."""
+    """The most replicas that one broker copies in, or that are copied from it."""
     whole = batch_cutting.split(changed, BatchRules())
     steps = [step for batch in whole for step in batch.steps]
     received = Counter(broker for step in steps for broker in step.adding)
@@ -188,12 +187,12 @@ def _most_moves(changed: Sequence[PartitionChange]) -> int:
 
 
 def seeds_tried(problem: Problem) -> int:
-    """The budget of the sweep that Kafka's seeds are taken from."""
+    """The number of candidates of the sweep from which Kafka's seeds are taken."""
     return min(max(_PLACEMENTS // max(int(problem.replication_factors.sum()), 1), _FEWEST), _MOST)
 
 
 def _over_ceiling(basis: ScoringBasis, assignment: IntArray) -> int:
-    """Replicas on leaving brokers count towards the ceiling, but aren't above it."""
+    """Replicas above their topics' ceilings. Replicas on leaving brokers raise a ceiling, but aren't above it."""
     problem = basis.problem
     held = score.topic_tallies(basis, assignment).per_broker[:, 0]
     rows, _ = np.nonzero(assignment >= 0)
@@ -203,7 +202,7 @@ def _over_ceiling(basis: ScoringBasis, assignment: IntArray) -> int:
 
 
 def _baselines(problem: Problem, seeds: int | None) -> tuple[MeasuredPlan, ...]:
-    """Do nothing, the best of Kafka's seeds, and round robin: rows of a sweep like any other, without its optima."""
+    """Do nothing, the best of Kafka's seeds, and round robin, as candidates of a sweep whose optima aren't solved."""
     every = candidates(problem, Sweep(candidates=seeds_tried(problem) if seeds is None else _room_for(seeds)))
     kafka = _of(every, *KAFKA_STRATEGIES)[:seeds]
     tried = evaluate.scored(problem, every, kafka)
@@ -215,7 +214,7 @@ def _baselines(problem: Problem, seeds: int | None) -> tuple[MeasuredPlan, ...]:
 
 
 def _room_for(seeds: int) -> int:
-    """A budget that holds so many of Kafka's seeds beside its optima, which are at most a fifth of it."""
+    """A number of candidates with room for `seeds` of Kafka's seeds, because at most a fifth of them are optima."""
     return seeds + seeds // 4 + 4
 
 
@@ -226,8 +225,8 @@ def _of(every: Candidates, *strategies: str) -> LongArray:
 
 
 def _cheapest(tried: LongArray) -> int:
-    """Of scored candidates (COLUMNS, C) the one that moves the fewest bytes of those that break the fewest rules: the
-    kindest choice for a baseline.
+    """The number of the scored candidate (COLUMNS, C) that moves the fewest bytes, of those that break the fewest
+    rules: the most favorable choice for a baseline.
     """
     order = [tried[COLUMNS.index(name)] for name in ("violations", "bytes_moved", "candidate")]
     return int(tried[0, first(order, 1)[0]])

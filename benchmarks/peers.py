@@ -1,4 +1,4 @@
-"""What other planners moved on the same clusters, as published: read from a table, never run here."""
+"""Published figures of other planners on the same clusters, read from a table; these planners aren't run here."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import yaml
 
 from benchmarks.table import UNKNOWN, Entries, Figures, gigabytes, head, ratio, row
 
-# The published figures are those of the clusters that this seed makes.
+# The published figures are for the clusters that this seed makes.
 SEED = "public"
 _GIGABYTE = 10**9
-# A published plan is compared where its replicas are as even as ours and few of them clump within topics.
+# A published plan is compared if its replicas are as even as ours and few of them are above their topics' ceilings.
 _REPLICA_SPREAD, _OVER_CEILING_PER_REPLICA = 1, 0.01
 
 _COLUMNS = (
@@ -33,10 +33,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Peer:
-    """A published plan; None where a figure wasn't published. `topic_replicas_over_ceiling` as in `Outcome`.
+    """A published plan; None if a figure wasn't published. `topic_replicas_over_ceiling` as in `MeasuredPlan`.
 
-    `rounding_bytes` is what the bytes moved were rounded to, so that the plan's own are within half of it;
-    `only_ceilings`: where no replica is above its topic's ceiling, topics may be uneven below it all the same.
+    `rounding_bytes` is the unit to which the bytes moved were rounded, so the true number is within half of it;
+    `only_ceilings`: even if no replica is above its topic's ceiling, topics may be uneven below the ceiling.
     """
 
     name: str
@@ -59,12 +59,12 @@ def peers(case: str) -> tuple[Peer, ...]:
 
 
 def optimum_bytes(case: str) -> int:
-    """The published least bytes for even replicas, leaders and topics; to the gigabyte."""
+    """The published minimum bytes for even replicas, leaders and topics, to the gigabyte."""
     return int(_table()["cases"][case]["optimum"]) * _GIGABYTE
 
 
 def best(case: str, replicas: int) -> Peer | None:
-    """The published plan that moves the fewest bytes of those about as even as ours, of `replicas` in all.
+    """The published plan that moves the fewest bytes, of the plans about as even as ours; `replicas` is the total.
 
     About as even: a replica spread of at most 1, and at most 1 % of the replicas above their topic's ceiling.
     """
@@ -73,19 +73,19 @@ def best(case: str, replicas: int) -> Peer | None:
 
 
 def candidates_per_second(case: str) -> float | None:
-    """What Astraea's search, the only one that tries candidates, tries a second on one core; None where not taken."""
+    """Candidates per second on one core of Astraea, the only peer that tries candidates; None if not measured."""
     found = _table()["astraea_candidates_per_second"].get(case)
     return None if found is None else float(found)
 
 
 def reported_minutes() -> tuple[int, int]:
-    """What users of Cruise Control report of a plan for the largest cluster of the scale curve: from and to minutes."""
+    """The minutes, from and to, that users of Cruise Control report for a plan of the scale curve's largest cluster."""
     reported = _table()["cruise_control_reported"]
     return int(reported["fast_minutes"]), int(reported["regular_minutes"])
 
 
 def entries(ours: dict[str, int]) -> Entries:
-    """Every published plan of some cases, beside the bytes that our plan of that case moves."""
+    """Every published plan of the cases in `ours`, compared with the bytes that our plan moves."""
     yield from ("## Published plans", "", *head(_COLUMNS))
     for case, bytes_moved in ours.items():
         for peer in peers(case):
@@ -113,7 +113,7 @@ def _cells(case: str, peer: Peer, ours: int) -> tuple[str, ...]:
 
 
 def count(number: int | None) -> str:
-    """A count with its thousands parted, or unknown."""
+    """A count with thousands separators, or unknown."""
     return UNKNOWN if number is None else f"{number:,}"
 
 

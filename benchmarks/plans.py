@@ -1,4 +1,4 @@
-"""The benchmark's plans: how few bytes, how even, how fast, how much memory; beside baselines and published plans."""
+"""The benchmark's plans: bytes, balance, time and memory, compared with baselines and published plans."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _LEGEND = (
 
 
 def entries(cases: Sequence[str], seed: str, seeds: int | None) -> Entries:
-    """The plans, what stands beside them, and every published plan where the clusters are the published ones."""
+    """The plans, their baselines, and every published plan if `seed` makes the published clusters."""
     published = seed == peers.SEED
     yield from (f"## Plans, seed `{seed}`", "", *head(_PLANS))
     measured = []
@@ -108,7 +108,7 @@ def _best_published(measured: Measured) -> str:
 
 
 def _beside(measured: Measured, published: bool) -> Iterator[tuple[str, ...]]:
-    """The plan, its baselines, and what was published about the same cluster."""
+    """The plan, its baselines, and the published figures for the same cluster."""
     ours = measured.plan.bytes_moved
     for outcome in (measured.plan, *measured.baselines):
         yield measured.case, *_outcome_cells(outcome, ours)

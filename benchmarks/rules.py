@@ -1,6 +1,6 @@
-"""The optimum of the benchmark cases with each rule switched on, beside the same case without: bytes, gap and time.
+"""Compares the optimum of the benchmark cases with each rule and without: bytes, gap and time.
 
-And what the integer programs of the second objectives change and take, beside the flows alone.
+Also measures how much the integer programs of the second objectives change, and their time, compared with flows alone.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from planner.strategies import optimum
 from planner.strategies.flow import tie_flows
 from planner.sweep.apart_sides import with_sides
 
-# A capped broker has this part of an equal share, in percent. Every fourth broker is one: they are in several racks.
+# A capped broker may hold this percentage of an equal share. Every fourth broker is capped, so that several racks are.
 CAPPED_PERCENT, CAPPED_EVERY = 80, 4
-# Topics whose numbers end so are placed on the first half of the brokers: a tenth of them.
+# A tenth of the topics, those whose numbers end in 7, are placed on the first half of the brokers.
 PLACED = "*7"
-# Another tenth, which `apart` keeps from the first.
+# Another tenth, which `apart` separates from the first.
 OTHERS = "*3"
 _RUNS = 3
 
 
 def capped(spec: Spec) -> Spec:
-    """Every fourth broker may hold, and lead, no more than a part of an equal share."""
+    """Every fourth broker may hold and lead no more than a part of an equal share."""
     problem = build(spec)
     brokers, replicas = int(problem.targets.sum()), int(problem.replication_factors.sum())
     caps = [total * CAPPED_PERCENT // (100 * brokers) for total in (replicas, problem.rows)]
@@ -54,7 +54,7 @@ def capped(spec: Spec) -> Spec:
 
 
 def placed(spec: Spec) -> Spec:
-    """A tenth of the topics on the first half of the brokers that stay or join."""
+    """A tenth of the topics may use only the first half of the brokers that stay or join."""
     problem = build(spec)
     targets = problem.broker_ids[problem.targets].tolist()
     return replace(
@@ -63,22 +63,22 @@ def placed(spec: Spec) -> Spec:
 
 
 def apart(spec: Spec) -> Spec:
-    """A tenth of the topics share no broker with another tenth; which brokers each has is chosen, and timed too."""
+    """A tenth of the topics share no broker with another tenth; choosing their brokers is part of the time."""
     return replace(spec, apart=(Apart((PLACED, OTHERS)),))
 
 
 def apart_by_rack(spec: Spec) -> Spec:
-    """The same by rack, with replicas anywhere in their racks: with three racks a topic of three replicas has one."""
+    """As `apart`, but by rack and without the rack rule, because one side may have only one of three racks."""
     return replace(spec, apart=(Apart((PLACED, OTHERS), by="rack"),), rack_aware=False)
 
 
 def leaders_apart(by: ApartBy) -> Callable[[Spec], Spec]:
-    """The same for leaders alone."""
+    """As `apart`, but only for leaders."""
     return lambda spec: replace(spec, apart=(Apart((PLACED, OTHERS), by=by),))
 
 
 def led_in_first_rack(spec: Spec) -> Spec:
-    """All topics led in the first rack where they have a replica there."""
+    """All partitions with a replica in the first rack are led there."""
     return replace(spec, leader_racks=(LeaderRacksRow("*", ("r0",)),))
 
 
@@ -88,7 +88,7 @@ def demoted(spec: Spec) -> Spec:
 
 
 def together(spec: Spec) -> Spec:
-    """Of each number of partitions, the first two topics are led together."""
+    """The first two topics of each partition count are led together."""
     alike = dict[int, list[str]]()
     for topic in spec.cluster.topics:
         alike.setdefault(len(topic.partitions), []).append(topic.name)
@@ -96,7 +96,7 @@ def together(spec: Spec) -> Spec:
 
 
 def only_racks(spec: Spec) -> Spec:
-    """Only what breaks the rack rule, or must move, does."""
+    """Only partitions that break the rack rule or must move are moved."""
     return replace(spec, changes=replace(spec.changes, rebalance="racks"))
 
 
@@ -118,7 +118,7 @@ OF_RACKS = ("apart by rack", "apart by rack_leaders", "leader_racks", "rebalance
 
 @dataclass(frozen=True)
 class Measured:
-    """An optimum's bytes, the least that any plan moves, CPU seconds, broken rules, and excess over the windows."""
+    """An optimum's bytes, their bound, CPU seconds, broken rules, and excess over the windows."""
 
     moved: int
     least: int
@@ -136,7 +136,7 @@ def measured(spec: Spec) -> Measured:
 
 
 def _timed(spec: Spec) -> tuple[Problem, optimum.Proposal, float]:
-    """The optimum, with the least CPU time of several runs, so that what else runs matters little."""
+    """The optimum, with the least CPU time of several runs, so that other processes matter little."""
     seconds = float("inf")
     for _ in range(1 if spec.apart or spec.together else _RUNS):
         began = process_time()
@@ -193,8 +193,8 @@ def _of_case(name: str, spec: Spec) -> Iterator[str]:
 
 
 def _ties(name: str, spec: Spec) -> str:
-    """What integer programs change in a case."""
-    _timed(spec)  # what is imported on first use counts for neither
+    """A row on how much integer programs change in a case."""
+    _timed(spec)  # so that imports on first use count for neither run
     by_flows_alone = partial(tie_flows.settled, exactly=False)
     with patch.object(tie_flows, "settled", lambda *args, exactly: by_flows_alone(*args)):
         problem, by_flows, before = _timed(spec)
@@ -207,6 +207,6 @@ def _ties(name: str, spec: Spec) -> str:
 
 
 def _after_bytes(problem: Problem, assignment: IntArray) -> tuple[int, int]:
-    """Partitions that change, and the squares of arrivals."""
+    """The number of partitions that change, and the sum of the squares of replicas that arrive at each broker."""
     arriving = adding(problem, assignment)
     return int(arriving.any(axis=1).sum()), int((np.bincount(assignment[arriving]) ** 2).sum())

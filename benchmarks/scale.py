@@ -1,6 +1,6 @@
-"""How time and memory grow with the cluster: generated clusters of one family, from a thousand replicas to millions.
+"""Measures how time and memory grow with the cluster, on generated clusters from a thousand replicas to 2.8 million.
 
-Each is an expansion by a quarter or more, planned for even counts, and measured in a process of its own.
+Each cluster grows by 23 to 50 % of its brokers, is planned for even counts, and is measured in a separate process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.scoring.windows import windows
 from planner.strategies import leaders
 
 SEED = "public"
-# Brokers before, racks, after, racks, topics, partitions a topic, replication factor: all with sizes of their own.
+# Brokers and racks before, brokers and racks after, topics, partitions per topic, replication factor; sizes are random.
 RECIPES = {
     "1 thousand": Recipe(6, 3, 9, 3, 28, 12, 3, None, 1.0),
     "10 thousand": Recipe(18, 3, 24, 3, 133, 25, 3, None, 1.0),
@@ -49,9 +49,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Point:
-    """One cluster of the curve, planned: its size, its plan, and what that took.
+    """One planned cluster of the curve: its size, its plan, and the plan's time and memory.
 
-    Seconds are wall time. `leaders` is the part of `solve` that chooses who leads, taken once more by itself.
+    Seconds are wall time. `leaders_seconds` is for the part of `solve` that chooses leaders, run once more by itself.
     """
 
     point: str
@@ -73,12 +73,12 @@ class Point:
 
     @property
     def seconds(self) -> float:
-        """From the spec to the checked plan."""
+        """Seconds from the spec to the checked plan."""
         return self.build_seconds + self.solve_seconds + self.check_seconds
 
 
 def entries(points: Sequence[str] = POINTS) -> Entries:
-    """The curve's Markdown, a line as soon as it is measured."""
+    """The curve's Markdown, each line as soon as it is measured."""
     yield from (f"## Scale, seed `{SEED}`", "", *head(_COLUMNS))
     for name in points:
         point = apart(measure, name, RECIPES[name])
@@ -93,7 +93,7 @@ def entries(points: Sequence[str] = POINTS) -> Entries:
 
 
 def measure(name: str, recipe: Recipe) -> Point:
-    """Make the cluster, plan it in this process, and take its leaders once more."""
+    """Make the cluster, plan it in this process, and choose its leaders once more."""
     spec = cases.to_spec(cases.from_recipe(name, recipe, SEED))
     solved = solve(spec)
     problem, plan = solved.problem, solved.plan

@@ -1,8 +1,8 @@
-"""The benchmark of `planner size`: thousands of clusters that could be bought, through Spark with one worker and two.
+"""The benchmark of `planner size`: 2,000 clusters that could be bought, through Spark with one worker and with two.
 
-Today's cluster has 12 brokers and a known week of load; 40 classes of brokers, 2 to 26 a rack, with and without today's
-brokers, are 2,000 clusters. Each is planned, and held against 18 months of growth, the busiest hours, and the loss of
-each rack. Each number of workers is measured in a process of its own, and both must give the same table.
+Today's cluster has 12 brokers and a known week of load; 40 classes of brokers, 2 to 26 per rack, with and without
+today's brokers, make 2,000 clusters. Each is planned, and tested with 18 months of growth, the busiest hours, and the
+loss of each rack. Each number of workers is measured in a separate process, and both must give the same table.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from planner.whatif.sizing import Combination
 
 PARTITIONS, SEED = 5_000, 1
 WORKERS = (1, 2)
-# So many say as much in less time: with today's brokers and without them, few brokers a rack and many.
+# Every 11th cluster is enough, in less time: it has clusters with and without today's brokers, of all sizes.
 EVERY = 11
 _WEEK_SECONDS = 604_800
-# What brokers of the classes hold and carry, in quarters of what a broker of today does.
+# The disks and networks of the classes, in quarters of the mean load of a broker today.
 _DISKS, _NETWORKS = (2, 4, 6, 8, 12), (4, 6, 8, 10, 12, 16, 20, 24)
 
 _COLUMNS = (
@@ -43,7 +43,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Sized:
-    """One run: wall seconds, those that the session took to start; the same CPU seconds as those of `sweep.Timing`."""
+    """One run: wall seconds, those of the session's start, and CPU seconds as in `sweep.Timing`."""
 
     clusters: int
     workers: int
@@ -56,18 +56,18 @@ class Sized:
 
     @property
     def job_seconds(self) -> float:
-        """Without the session's start."""
+        """Seconds without the session's start."""
         return self.seconds - self.session_seconds
 
 
 def spec(partitions: int = PARTITIONS) -> Spec:
-    """The generated cluster, and what may be bought for it."""
+    """The spec of the generated cluster, with the broker classes that may be bought for it."""
     base = hours.spec(SEED, partitions)
     topics = tuple(
         replace(
             topic,
             partitions=tuple(
-                # What the default retention keeps.
+                # Kafka's default retention keeps a week.
                 replace(each, size_bytes=each.bytes_in_per_sec * _WEEK_SECONDS)
                 for each in topic.partitions
             ),
@@ -96,7 +96,7 @@ def spec(partitions: int = PARTITIONS) -> Spec:
 
 
 def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
-    """The Markdown, a line as soon as it is measured; of all clusters every so many."""
+    """The Markdown, each line as soon as it is measured; measures one of `every` clusters."""
     asked = spec(partitions)
     wanted = sizing.combinations(asked)[::every]
     yield f"## Clusters that could be bought for {partitions:,} partitions"
@@ -115,8 +115,8 @@ def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
 
 
 def through_spark(asked: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
-    """The clusters' rows from a local Spark session with so many workers, opened and closed here."""
-    # Not above, so that the other benchmarks need no pyspark.
+    """The clusters' rows from a local Spark session with `workers` workers, opened and closed here."""
+    # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import whatif
 
     rows, cost = on_spark(workers, lambda spark: whatif.sizes(spark, asked, wanted))

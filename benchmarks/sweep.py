@@ -1,8 +1,8 @@
 """The benchmark of the sweep: the same candidates without Spark, and through Spark with one worker and with two.
 
-Three jobs on one cluster: a million of Kafka's own placements, a start index and a shift drawn for every topic, which
-cost next to nothing each; the 5,000 candidates of a what-if; and 5,000 of which a fifth are solved plans. Each engine
-is measured in a process of its own, and all must name the same best candidate.
+Three jobs on one cluster: a million of Kafka's own placements, with a start index and a shift drawn for every topic,
+which cost almost nothing each; the 5,000 candidates of a what-if; and 5,000 candidates of which a fifth are solved.
+Each engine is measured in a separate process, and all must name the same best candidate.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Timing:
-    """One engine's sweep: wall seconds, those of them that its session and workers took to start, and the most memory
-    of any one worker and of the Python that drives them, 0 where unknown; the best candidate's number and its bytes
-    moved. `workers` 0: without Spark.
+    """One engine's sweep: wall seconds, those of the start of its session and workers, the peak memory of any one
+    worker and of the Python driver, 0 if unknown; the best candidate's number and its bytes moved. `workers` is 0
+    without Spark.
 
-    `cpu_seconds` of all processes, without the start; `chain_seconds` those of the driver, Java and the busiest worker
-    alone, which nothing does at the same time: what the sweep would take on a machine with nothing else to do.
+    `cpu_seconds` are of all processes, without the start; `chain_seconds` only of the driver, Java and the busiest
+    worker, which run one after the other: the time that the sweep would take on an idle machine.
     """
 
     job: str
@@ -68,12 +68,12 @@ class Timing:
 
     @property
     def sweep_seconds(self) -> float:
-        """Without the session's start."""
+        """Seconds without the session's start."""
         return self.seconds - self.session_seconds
 
 
 def entries(jobs: Sequence[tuple[str, int]] = JOBS, workers: Sequence[int] = WORKERS) -> Entries:
-    """The sweep's Markdown, a line as soon as it is measured."""
+    """The sweep's Markdown, each line as soon as it is measured."""
     yield f"## Sweep of {CASE}, seed `{SEED}`"
     yield ""
     yield from head(_COLUMNS)
@@ -108,12 +108,12 @@ def rows(problem: Problem, job: str, count: int) -> Candidates:
 
 
 def drawn(problem: Problem, count: int) -> Candidates:
-    """Kafka's classic placements, seeds 1..count, everything drawn."""
+    """Kafka's classic placements with seeds 1 to `count`; start index and shift are drawn for every topic."""
     return Candidates((CandidateRun("kafka_classic", count, problem.balance, first_seed=1),))
 
 
 def in_this_process(job: str, count: int) -> Timing:
-    """The sweep on one core without Spark: what its overhead is measured against. Call it in a process of its own."""
+    """The sweep on one core without Spark, to measure Spark's overhead. Call it in a separate process."""
     on_cores(1)
     problem = _problem()
     candidates = rows(problem, job, count)
@@ -124,8 +124,8 @@ def in_this_process(job: str, count: int) -> Timing:
 
 
 def through_spark(job: str, count: int, workers: int) -> Timing:
-    """The sweep in a local Spark session with so many workers, opened and closed here."""
-    # Not above, so that the other benchmarks need no pyspark.
+    """The sweep in a local Spark session with `workers` workers, opened and closed here."""
+    # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import sweep
 
     problem = _problem()
@@ -135,7 +135,7 @@ def through_spark(job: str, count: int, workers: int) -> Timing:
 
 
 def _problem() -> Problem:
-    # As the command does.
+    # The command does the same.
     without_pandas()
     return build_problem.build(cases.to_spec(cases.make(CASE, SEED)))
 
@@ -148,7 +148,7 @@ def _timing(job: str, workers: int, cost: SparkCost, result: SweepResult) -> Tim
 
 
 def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
-    """`first` is the timing with one worker; without Spark there is none yet."""
+    """The cells of a row; `first` is the timing with one worker, None in the row without Spark."""
     scaled = first or timing
     return (
         f"{timing.candidates:,}, {timing.job}",

@@ -1,8 +1,7 @@
-"""What Spark costs and gives, as pairs: two measurements of the same work, one after the other on the same machine.
+"""Measures Spark's cost and gain as pairs: the same work twice, one after the other on the same machine.
 
-Only the ratio of a pair says anything: this machine may be busy, and both are as busy then. Beside the wall time stands
-the CPU time, which says what a machine would take that has nothing else to do: of a sweep `Timing.chain_seconds`, of a
-whole command that of all its processes.
+Only the ratio of a pair says anything, because a busy machine slows both. The CPU time shows the time on an idle
+machine: for a sweep it is `Timing.chain_seconds`, for a whole command that of all its processes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _LONGEST_SECONDS = 1800
 
 @dataclass(frozen=True)
 class Pair:
-    """Two amounts of the same kind, in `unit`; `to_reach` is said of the first ÷ the second. `cpu`: seconds of both."""
+    """Two amounts in `unit`; `to_reach` is the goal for first ÷ second; `cpu` has the CPU seconds of both."""
 
     what: str
     first: float
@@ -41,7 +40,7 @@ class Pair:
 
 
 def entries(*, long: bool) -> Entries:
-    """The pairs as Markdown, a line as soon as both are measured; with `long` also a sweep of 10^8 placements."""
+    """The pairs as Markdown, each line as soon as both are measured; with `long` also a sweep of 10^8 placements."""
     yield from ("### Pairs", "", *head(_COLUMNS))
     for pair in _pairs(long=long):
         yield Figures("pairs", asdict(pair))
@@ -63,7 +62,7 @@ def _pairs(*, long: bool) -> Iterator[Pair]:
 
 
 def _placements(count: int) -> Iterator[Pair]:
-    """Kafka's placements with the session started: one worker and two, and each and one core without Spark."""
+    """Kafka's placements, without the session's start: one worker and two, and each compared with no Spark."""
     one, two = (apart(sweep.through_spark, DRAWN, count, workers) for workers in (1, 2))
     here = apart(sweep.in_this_process, DRAWN, count)
     yield _timed(f"{count:,} placements: one worker, two", one, two, "≥ 1.6")
@@ -84,7 +83,7 @@ def _timed(what: str, first: Timing, second: Timing, to_reach: str) -> Pair:
 
 
 def _whole_command() -> Iterator[Pair]:
-    """The example planned by the whole command: on Spark the first time and once Java's classes are archived."""
+    """The example planned by the whole command: on Spark the first time, and after Java's classes are archived."""
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         cache = {"XDG_CACHE_HOME": f"{folder}/cache"}
         first, here = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
@@ -99,7 +98,7 @@ def _commands(what: str, first: tuple[float, float], second: tuple[float, float]
 
 
 def _whatif(folder: str, environment: Mapping[str, str], *options: str) -> tuple[float, float]:
-    """Seconds of the whole command, and of CPU of all its processes."""
+    """Wall seconds of the whole command, and CPU seconds of all its processes."""
     with watched_children() as children:
         started = perf_counter()
         _run(environment, "whatif", str(EXAMPLE), "--out", f"{folder}/plan", *options)

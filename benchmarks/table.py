@@ -1,6 +1,6 @@
-"""Rows of a Markdown table, one at a time, so that a slow benchmark shows each as soon as it is known.
+"""Writes a Markdown table row by row, so that a slow benchmark shows each row as soon as it is known.
 
-A section of the benchmark yields lines of text, and beside every row the same figures as numbers.
+A section of the benchmark yields lines of text, and for every row also its figures as numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ UNKNOWN = "–"
 
 @dataclass(frozen=True)
 class Figures:
-    """One row as numbers, by name; `table` says whose row it is. Bytes, seconds and counts, as JSON can hold them."""
+    """One row of `table` as numbers by name: bytes, seconds and counts, as JSON values."""
 
     table: str
     values: Mapping[str, Any]
@@ -24,13 +24,13 @@ Entries = Iterator[str | Figures]
 
 
 def head(columns: Sequence[str]) -> Iterator[str]:
-    """The line of names and the rule below it."""
+    """The line of column names and the rule below it."""
     yield row(columns)
     yield row(["---"] * len(columns))
 
 
 def row(cells: Sequence[str]) -> str:
-    """One line of the table; a bar within a cell is escaped."""
+    """One line of the table; a vertical bar in a cell is escaped."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
@@ -40,17 +40,17 @@ def gigabytes(size_bytes: float) -> str:
 
 
 def megabytes(size_bytes: int) -> str:
-    """Bytes as whole MB; unknown where 0."""
+    """Bytes as whole MB; 0 is unknown."""
     return f"{size_bytes / 1e6:,.0f}" if size_bytes else UNKNOWN
 
 
 def gap(moved: int, least: int) -> str:
-    """How much more than the least was moved, in per cent; four digits, as gaps are small."""
+    """How much more than the least was moved, in percent; four decimals, because gaps are small."""
     if least:
         return f"{(moved - least) / least * 100:.4f} %"
     return UNKNOWN if moved else "0.0000 %"
 
 
 def ratio(amount: float, ours: float) -> str:
-    """How many times ours an amount is."""
+    """An amount as a multiple of ours."""
     return f"{amount / ours:.3f}" if ours else UNKNOWN

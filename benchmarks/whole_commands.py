@@ -1,8 +1,8 @@
-"""Whole commands: `planner whatif` from YAML and state files to the plan's folder, of a large case and of a fleet.
+"""Measures whole commands: `planner whatif` from YAML and state files to the plan's folder, of large cases and a fleet.
 
-The files are those that Kafka's tools would print of the case. For a large case the default candidates are swept; disks
-within 5 %, or the default window of 10 %. A fleet is many small clusters of different seeds; both engines must write
-the same bytes.
+The files have the output of Kafka's tools for the case. For large cases the default candidates are swept, with disks
+within 5 %, or within the default 10 %. A fleet is many small clusters of different seeds; both engines must write the
+same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from planner.cli.workflow import WhatifOptions, whatif_fleet
 from planner.model.errors import SetupError
 
 SEED = "public"
-# What is planned: a case, and what its YAML says of the disks; None: nothing.
+# The cases that are planned, each with the YAML's `balance.disk`; None leaves it out.
 COMMANDS: Mapping[str, str | None] = {"expand-big": "5%", "huge": None}
 _COLUMNS = ("whatif", "disks", "candidates", "s", "CPU s", "peak memory MB of the driver or a worker", "GB moved")
 _LONGEST_SECONDS = 3600
@@ -37,7 +37,7 @@ _LONGEST_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Ran:
-    """One command: seconds, and those of CPU of all its processes; the most memory of any one Python process of it."""
+    """One command: wall seconds, CPU seconds of all its processes, and the peak memory of any one Python process."""
 
     case: str
     disk: str | None
@@ -49,7 +49,7 @@ class Ran:
 
 
 def entries(names: Sequence[str] = tuple(COMMANDS), options: Sequence[str] = ()) -> Entries:
-    """A line a command, as soon as it has ended."""
+    """A line for each command, as soon as it has ended."""
     yield from ("### Whole commands", "", *head(_COLUMNS))
     for name in names:
         ran = run(name, COMMANDS[name], options)
@@ -68,7 +68,7 @@ def entries(names: Sequence[str] = tuple(COMMANDS), options: Sequence[str] = ())
 
 
 def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
-    """Write a case's files and plan them by the command. SetupError where that fails."""
+    """Write a case's files and plan them with the command. SetupError if the command fails."""
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         spec, plan = write(cases.make(name, SEED), Path(folder), disk), Path(folder, "plan")
         typed = ["whatif", str(spec), "--out", str(plan), *options]
@@ -85,15 +85,15 @@ def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
     return Ran(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
 
 
-# How many specs a fleet has, of which case, and how many candidates each.
+# A fleet's number of specs, their case, and the number of candidates for each.
 FLEET, FLEET_CASE, FLEET_CANDIDATES = 200, "expand-small", 60
 _FLEET_COLUMNS = ("whatif", "engine", "s", "CPU s", "peak memory MB of the driver", "of a Python worker")
 
 
 @dataclass(frozen=True)
 class RanFleet:
-    """A fleet's command: seconds, those of CPU of all its processes, and the most memory of the driver and of any one
-    Python process that it started, 0 where there was none.
+    """A fleet's command: wall seconds, CPU seconds of all its processes, and the peak memory of the driver and of any
+    one Python process that it started, 0 if it started none.
     """
 
     specs: int
@@ -105,7 +105,7 @@ class RanFleet:
 
 
 def fleet_entries(specs: int = FLEET, engines: Sequence[Literal["spark", "local"]] = ("spark", "local")) -> Entries:
-    """A line an engine. SetupError where they don't write the same bytes."""
+    """A line for each engine. SetupError if they don't write the same bytes."""
     yield from ("### A fleet", "", *head(_FLEET_COLUMNS))
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         clusters, plans = Path(folder, "clusters"), [Path(folder, engine) for engine in engines]
@@ -123,7 +123,7 @@ def fleet_entries(specs: int = FLEET, engines: Sequence[Literal["spark", "local"
 
 
 def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) -> RanFleet:
-    """Plan every spec below a folder by one command, in this process and those that it starts."""
+    """Plan every spec below a folder with one command, in this process and the processes that it starts."""
     options = WhatifOptions(engine=engine, out=out, candidates=FLEET_CANDIDATES)
     with watched_children() as children:
         started, cpu = perf_counter(), process_time()
@@ -137,7 +137,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
-    """The case's YAML, beside the state files that it names."""
+    """Writes the case's YAML and the state files that it names beside it."""
     (folder / "topics-describe.txt").write_text(_described(case))
     (folder / "log-dirs.txt").write_text(_log_dirs(case))
     before, spec = {broker.id for broker in case.brokers_before}, folder / "spec.yaml"
@@ -158,7 +158,7 @@ def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
 
 
 def _described(case: BenchCase) -> str:
-    """As `kafka-topics --describe` prints it: each preferred leader leads, and all are in sync."""
+    """The output of `kafka-topics --describe`: each preferred leader leads, and all replicas are in sync."""
     lines, factor = [], case.replicas.shape[1]
     counts, last = dict.fromkeys(range(len(case.topic_names)), 0), -1
     for topic in case.topic_of.tolist():
@@ -175,7 +175,7 @@ def _described(case: BenchCase) -> str:
 
 
 def _log_dirs(case: BenchCase) -> str:
-    """As `kafka-log-dirs --describe` prints it."""
+    """The output of `kafka-log-dirs --describe`."""
     held: dict[int, list[dict[str, object]]] = {broker.id: [] for broker in case.brokers_before}
     for topic, partition, brokers, size in zip(
         case.topic_of.tolist(),

@@ -1,8 +1,7 @@
-"""Windows on bytes: every case with even disks, and every case at the balance that each published plan reached.
+"""Windows on bytes: plans every case with even disks, and at the balance that each published plan reached.
 
-A published plan is known by a few figures only. Its replica spread becomes the spread asked for, its fullest broker's
-bytes the room on every broker's disk, and where it keeps topics about even so must ours; where a figure wasn't
-published, nothing is asked for.
+Only a few figures of a published plan are known. Its replica spread becomes the spread asked for, its fullest broker's
+bytes the size of every broker's disk; if it keeps topics about even, ours must too. Other figures ask for nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis
 
 EVEN_DISKS = Balance(disk=Tolerance("percent", 2))
-# What is measured where no case is named; the rest takes hours where it is measured with every peer.
+# The cases that are measured if none is named. The others would take hours with every peer.
 CASES = tuple(case for case in bench_cases.CASES if case != "huge")
 PEER_CASES = tuple(case for case in CASES if case != "expand-big")
-# Published figures of bytes max ÷ mean end at the third digit.
+# Published figures of bytes max ÷ mean have three decimals.
 _HALF_A_DIGIT = 0.0005
-# Up to this part of the replicas above topics' ceilings, topics are about even: a window of two instead of one.
+# If at most this part of the replicas is above topics' ceilings, topics are about even: a window of 2 instead of 1.
 _FEW = 0.01
 
 _EVEN = (
@@ -61,9 +60,9 @@ _AT_PEERS = (
 
 @dataclass(frozen=True)
 class At:
-    """A case planned at a balance: spreads of replicas, within topics, and a percentage of disks or None.
+    """A case planned at a balance: the windows of replicas, of topics' replicas and of disks, as in the YAML.
 
-    `not_kept` counts windows; `size_over_mean` is the emptiest broker's bytes and the fullest one's, as multiples of
+    `not_kept` counts missed windows; `size_over_mean` is the emptiest and the fullest broker's bytes, as multiples of
     the mean; seconds and memory as in `Solved`.
     """
 
@@ -81,7 +80,7 @@ class At:
 
 
 def entries(cases: Sequence[str], seed: str) -> Entries:
-    """Both tables as Markdown, a line as soon as it is measured; the second only of the clusters that peers planned."""
+    """Both tables as Markdown, each line as soon as it is measured; the second only for clusters that peers planned."""
     yield from (f"## Disks within {EVEN_DISKS.disk}, replicas, leaders and topics within 1, seed `{seed}`", "")
     yield from head(_EVEN)
     for case in cases or CASES:
@@ -95,7 +94,7 @@ def entries(cases: Sequence[str], seed: str) -> Entries:
 
 
 def balance_of(peer: Peer, replicas: int) -> Balance:
-    """The balance that a published plan of so many replicas reached, as windows (see the module's text)."""
+    """The balance that a published plan with `replicas` replicas reached, as windows (see the module's docstring)."""
     return Balance(
         replicas=Tolerance("spread", max(1, peer.replica_spread)),
         topic_replicas=_topics(peer.topic_replicas_over_ceiling, replicas, peer.only_ceilings),
@@ -103,7 +102,7 @@ def balance_of(peer: Peer, replicas: int) -> Balance:
 
 
 def measure(case: str, seed: str, balance: Balance, size_max_over_mean: float | None = None) -> At:
-    """Make the case and plan it at the balance, in this process, with no more bytes than that on any broker."""
+    """Make the case and plan it at the balance, in this process; `size_max_over_mean` limits each broker's bytes."""
     made = bench_cases.make(case, seed)
     spec = replace(bench_cases.to_spec(made), balance=balance)
     solved = solve(spec if size_max_over_mean is None else _with_room(spec, made, size_max_over_mean))
@@ -124,7 +123,7 @@ def measure(case: str, seed: str, balance: Balance, size_max_over_mean: float | 
 
 
 def _with_room(spec: Spec, case: BenchCase, size_max_over_mean: float) -> Spec:
-    """The spec with so many times the mean of all bytes as the disk of every broker; published figures are rounded."""
+    """The spec with disks of that many times the mean bytes, plus half a digit, because published ones are rounded."""
     factor = case.replica_count // len(case.size_bytes)
     mean = int(case.size_bytes.sum()) * factor / len(case.brokers_after)
     room = int(mean * (size_max_over_mean + _HALF_A_DIGIT))
@@ -190,7 +189,7 @@ def _at_peer_cells(peer: Peer, at: At) -> tuple[str, ...]:
 
 
 def _published(peer: Peer) -> str:
-    """The published gigabytes, with what they are rounded by where it matters."""
+    """The published gigabytes, with the rounding error if it is above half a gigabyte."""
     whole = f"{peer.bytes_moved / 1e9:,.0f}"
     return whole if peer.rounding_bytes <= 10**9 else f"{whole} ± {peer.rounding_bytes / 2e9:.0f}"
 
