@@ -1,7 +1,7 @@
 """A load profile on Spark: from any number of files with samples to one row per partition.
 
-Spark reads and shuffles; `load_profile_statistics` sums samples by hour, block by block as they are read, and judges
-each partition's hours where Spark collects them. A task holds one block, or the hours of a few hundred partitions.
+Spark reads and shuffles. `load_profile_statistics` sums each block's samples by hour; `load_profile_file` judges the
+hours of each partition once Spark has collected them. A task holds one block, or the hours of a few hundred partitions.
 
 Brokers count bytes only by topic. A partition's share of its topic's rate is its share of the growth of log end offsets
 in the same hour, or of the sizes if no offsets are known. Without counters of bytes, the rate is the growth of the log,

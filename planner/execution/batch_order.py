@@ -47,7 +47,7 @@ class _Order:
             self.replicas |= {step.key: step.before for step in batch.steps}
 
     def fits(self, steps: Iterable[Step], running: Counter[int] | None = None) -> bool:
-        """True if disks have room for the steps beside those `running`, and earlier ones of the partitions are done."""
+        """True if disks have room for the steps beside those `running`, and the earlier steps are complete."""
         steps, running = list(steps), running or Counter()
         added, _ = added_and_removed(steps)
         return all(self.replicas[step.key] == step.before for step in steps) and not any(

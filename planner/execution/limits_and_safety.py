@@ -215,7 +215,7 @@ def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
 
 
 def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) -> int:
-    """The part of the plan's copied bytes above the proven minimum, in millionths, rounded up; all without a proof.
+    """The part of the plan's copied bytes above the proven minimum, in millionths, rounded up; 100 % without a proof.
 
     If no bytes are copied and the least replicas are known, replicas are counted.
     """

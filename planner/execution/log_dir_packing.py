@@ -18,7 +18,7 @@ _SMALL_GAP = 1e-6
 # The most choices (replicas × dirs) for CP-SAT, and its work for one broker; a unit of work is about a second.
 _MOST_CHOICES = 4_000
 MOST_WORK = 2.0
-# Sums are multiplied in 64 bits.
+# Sums over all log dirs must fit into 64 bits.
 _MOST_BYTES = 1 << 60
 # The gain of a step to the dir where a replica is already: never taken.
 _NEVER = -(1 << 62)
@@ -68,7 +68,7 @@ class Dirs:
 class Packed:
     """The dir of each replica (N,), and a lower bound on the bytes moved by any packing as near to the windows.
 
-    `outside_bytes`: the bytes above and below the windows. `nearest`: True if no packing is proven to come nearer.
+    `outside_bytes`: bytes above and below the windows. `nearest`: True if it is proven that no packing comes nearer.
     """
 
     places: IntArray

@@ -27,7 +27,7 @@ Owned = Mapping[str, Sequence[PartitionKey]]
 Ownership = dict[str, list[PartitionKey]]
 Assignor = Callable[[dict[str, int], dict[str, list[str]], dict[str, list[PartitionKey]]], Owned]
 
-# Those in the broker (group.protocol=consumer; its `range` is renamed here), then those in clients (classic) too.
+# The first run in the broker (group.protocol=consumer), where `server-range` is `range`; others in clients (classic).
 SERVER_ASSIGNORS = ("uniform", "server-range")
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", *SERVER_ASSIGNORS)
 # The assignor of share groups, whose members may own the same partition.

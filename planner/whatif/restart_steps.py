@@ -74,7 +74,7 @@ def states(spec: Spec) -> bytes:
 
 
 def _unstated(spec: Spec) -> tuple[str, ...]:
-    """The topics whose min.insync.replicas is unknown. A source of configurations without it means Kafka's 1."""
+    """Topics with unknown min.insync.replicas. If configurations are listed without it, it is Kafka's default, 1."""
     cluster = spec.cluster
     if CONFIGS_UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults):
         return ()

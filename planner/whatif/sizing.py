@@ -53,7 +53,7 @@ class Limit(NamedTuple):
 
 
 def asked(spec: Spec) -> Sizing:
-    """The spec's `sizing`. SetupError if it is missing, or if rules for brokers leave no place for new ones."""
+    """The spec's `sizing`. SetupError if it is missing, or beside placement, leader_racks, apart or together."""
     if spec.sizing is None:
         raise SetupError("the key sizing is missing; allowed: sizing, with at least brokers_per_rack")
     if spec.placement or spec.leader_racks or spec.apart or spec.together:
