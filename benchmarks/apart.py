@@ -65,9 +65,9 @@ def peak_bytes() -> int:
 
 
 class PythonChildren:
-    """The peak memory of any one Python process started below this process, in bytes; 0 if the system doesn't tell.
+    """Samples the processes below this one. `peak_bytes` is the peak memory of any one Python process, 0 if unknown.
 
-    `java_peak_bytes` is the same for Java; `cpu_seconds` has the CPU seconds of every process below, by id.
+    `java_peak_bytes` is the same for Java; `cpu_seconds` has the CPU seconds of every process, by id.
     """
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ class Fit:
 
     @property
     def resumable(self) -> bool:
-        """False if a broker of the plan is dead, lacks a log dir, or is in another rack: `resume` refuses that."""
+        """False if a broker of the plan isn't live, lacks a log dir, or is in another rack: then `resume` refuses."""
         return not any(each.kind in ("broker", "log_dir", "rack") for each in self.stale)
 
     def progress(self) -> str:
@@ -256,7 +256,7 @@ def _topics(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
-    """A topic with fewer partitions, so created anew, or with more: harmless if the plan doesn't change all of it."""
+    """A topic with another number of partitions; refused if fewer, if on leaving brokers, or if its factor changes."""
     count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
     behind = _left_behind(held, found, before)
     # If a plan leaves a topic with different replication factors, it doesn't change the whole topic.

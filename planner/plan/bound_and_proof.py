@@ -94,7 +94,7 @@ SEARCHED = (
     ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "
     "this least"
 )
-# By whether the plan is proven best by the criteria after bytes, too.
+# The key is True if the plan is also proven best by the criteria after bytes.
 TIES = {
     True: ". Of the plans that copy as little, none takes fewer replicas from leaders, or as many and touches fewer "
     "partitions, or as many and spreads arrivals more evenly over brokers: proven by flows and integer programs",

@@ -203,7 +203,7 @@ def _topics_told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Ite
         yield f"{counted(len(names), 'topic')} {what} ({first_names(names)}): {harm}"
 
 
-# Kafka's switch of a topic whose older segments lie in remote storage (KIP-405).
+# Kafka's setting for a topic whose older segments are in remote storage (KIP-405).
 _TIERED = ("remote.storage.enable", "true")
 
 

@@ -333,7 +333,7 @@ def _held(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
 
 
 def busiest(plan: Plan) -> str:
-    """The broker that receives or sends most. The duration depends on it and, if rates are known, on producers."""
+    """The broker that receives or sends most, because the duration depends on it; mentions producers if throttled."""
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
