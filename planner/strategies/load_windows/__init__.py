@@ -1,1 +1,1 @@
-"""Windows on bytes and traffic, which no flow has: prices, linear programs, branch and bound, local search."""
+"""Meets windows on bytes and traffic, which flows can't express: prices, linear programs, branch and bound, search."""

@@ -1,8 +1,7 @@
-"""Which plans a bound is for: windows of replicas that may begin at several places, and what may be outside of windows.
+"""The plans that a bound is for: the starts that windows of replicas may have, and how far outside plans may be.
 
-Brokers that differ by no more than a spread are within a window of that width, but nobody says which: it may begin
-anywhere. Where windows can't all hold, plans may be as far outside of them as one plan is, in the terms of
-`window_excess`.
+Brokers that differ by no more than a spread are within a window of that width, but it may begin anywhere. If windows
+can't all hold, plans may be as far outside of them as one known plan is, in the terms of `window_excess`.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from planner.strategies.load_windows.byte_loads import ByteLoads
 
 @dataclass(frozen=True, eq=False)
 class Begins:
-    """Which windows may begin anywhere (K,), the first and the last start (K,) of each, and how wide they are."""
+    """The windows (K,) that may begin anywhere, the first and the last start (K,) of each, and their width."""
 
     open: BoolArray
     first: LongArray
@@ -31,16 +30,16 @@ class Begins:
     spread: int
 
     def widened(self, window: LongArray) -> LongArray:
-        """Windows (2, K, Bt) that hold those at all starts."""
+        """Windows (2, K, Bt) that contain the windows at all starts."""
         low, high = np.minimum(window[0], self.first[:, None]), np.maximum(window[1], self.last[:, None] + self.spread)
         return np.where(self.open[:, None], np.stack([low, high]), window)
 
 
 @dataclass(frozen=True, eq=False)
 class OpenWindows:
-    """Those of topics (T) and of all brokers' replicas (1), and the starts of the latter to be tried one by one.
+    """The open windows of topics (T) and of all replicas (1), and the starts of the latter to be tried one by one.
 
-    `lows` is empty where that window isn't open, or is but isn't the same for all brokers.
+    `lows` is empty if that window isn't open, or isn't the same for all brokers.
     """
 
     topics: Begins
@@ -49,11 +48,11 @@ class OpenWindows:
 
     @property
     def any(self) -> bool:
-        """True where some window is open."""
+        """True if some window is open."""
         return bool(self.topics.open.any() or self.replicas.open.any())
 
     def widened(self, wanted: Windows) -> Windows:
-        """The windows, wide enough for all starts but those to be tried one by one."""
+        """The windows, wide enough for all starts, except the starts that are tried one by one."""
         replicas = wanted.replicas if self.lows else self.replicas.widened(wanted.replicas[:, None])[:, 0]
         return replace(wanted, topic_replicas=self.topics.widened(wanted.topic_replicas), replicas=replicas)
 
@@ -76,9 +75,9 @@ def open_windows(problem: Problem, balance: Balance, layout: Layout, wanted: Win
 
 
 def _begins(fair: Shares, tolerance: Tolerance, window: LongArray, same_disks: bool, held: LongArray) -> Begins:
-    """Where windows (2, K, Bt) may begin, for brokers that together hold `held` (K,).
+    """The starts of windows (2, K, Bt), for brokers that together hold `held` (K,).
 
-    Shares that differ by more than the spread can't be brought within it: there only the windows count, around each.
+    Shares that differ by more than the spread can't be brought within it: then only the window around each one counts.
     """
     if tolerance.kind != "spread" or tolerance.value < 2:
         closed = np.zeros(len(held), dtype=np.int64)
@@ -90,8 +89,8 @@ def _begins(fair: Shares, tolerance: Tolerance, window: LongArray, same_disks: b
 
 
 def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:
-    """(T,) twice: the weight of what is outside the topics' windows, and the cost of each, for rows of replicas (M, W)
-    as brokers of the problem.
+    """(T,) twice: each topic's weight outside its windows, and its cost, for rows of replicas (M, W) as brokers of the
+    problem.
     """
     at = layout.numbered(chosen)
     cells = layout.fixed_cells + _cells(layout, at)
@@ -103,13 +102,13 @@ def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray)
 
 
 def _cells(layout: Layout, at: IntArray) -> LongArray:
-    """(T, Bt): replicas of rows (M, W) of brokers of the flow."""
+    """(T, Bt): the number of replicas, for rows (M, W) of brokers of the flow."""
     rows, slots = np.nonzero(at >= 0)
     return sums_at((layout.topic_count, len(layout.targets)), (layout.topics[rows], at[rows, slots]))
 
 
 def closed(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
-    """No window that may begin anywhere but that of all replicas where a spread of one leaves two starts."""
+    """No open windows, except that of all replicas if a spread of one leaves it two starts."""
     lows = starts(problem, balance.replicas)
     ends = np.array([lows[0]]) if lows else np.zeros(1, dtype=np.int64), np.array([lows[-1] if lows else 0])
     spread = int(balance.replicas.value) if lows else 0
@@ -131,15 +130,15 @@ def allowed(layout: Layout, wanted: Windows, anywhere: OpenWindows, loads: ByteL
 
 
 def reached(layout: Layout, none: Allowed, loads: ByteLoads, chosen: IntArray) -> Allowed:
-    """As much as rows of replicas (M, W), as brokers of the problem, are outside."""
+    """The windows, with as much allowed outside as rows of replicas (M, W), as brokers of the problem, are."""
     at = layout.numbered(chosen)
     return none.reached(_cells(layout, at), loads.held(at))
 
 
 def within(certificate: Certificate, most: Allowed) -> Certificate:
-    """The certificate for all plans that are no more outside than that, at the best prices of what is outside.
+    """The certificate for all plans that are no further outside than `most`, at the best prices of units outside.
 
-    Only parts of all racks are left. Nothing proves yet how much any plan is outside.
+    Only parts of all racks are kept. Nothing proves yet how far outside every plan is.
     """
     every, there = set(lagrangian_bound.every_rack(certificate.facts)), most.beginning(certificate.lows)
     kept = (part for part in certificate.parts if set(part.racks) == every)
@@ -152,7 +151,7 @@ def within(certificate: Certificate, most: Allowed) -> Certificate:
 
 
 def at_price(prices: Prices, most: Allowed) -> Prices:
-    """Prices of loads no steeper than that of a unit outside, which is 1; replicas at their best."""
+    """Prices of loads, cut to the price of a unit outside, which is 1; replicas outside have their best price."""
     clipped = tuple(
         np.stack([table[0], table[1].clip(-scale * prices.grain, scale * prices.grain), table[2]])
         for table, scale in zip(prices.loads, most.windows.scales.tolist(), strict=True)
@@ -162,6 +161,6 @@ def at_price(prices: Prices, most: Allowed) -> Prices:
 
 
 def _priced(prices: Prices, most: Allowed) -> Prices:
-    """The best prices of what is outside."""
+    """The prices with the best prices of units outside."""
     of_replicas, of_loads = most.prices(prices.tables)
     return replace(prices, of_replicas=of_replicas, of_loads=of_loads)

@@ -1,15 +1,14 @@
-"""Placements whose bytes and traffic are within their windows too, and how few bytes those could do with.
+"""Finds placements whose bytes and traffic are within their windows too, and bounds the bytes that these must move.
 
-Windows of bytes are side constraints that no pure flow has. A price a byte on each broker takes their place: the flow
-at those prices is still exact, its node potentials and the prices prove a bound (`lagrangian_bound`), and exchanges of
-single replicas bring the loads from near their windows into them. Brokers that the cheapest placement leaves too empty
-get the price of a copied byte, which is nearly always the right one; where the gap stays open, the prices of a linear
-program are tried, and what it would do if replicas could be split, rounded. Where single partitions are as large as the
-windows, that goes by cases of where those lie; see `branch_and_bound`.
+Windows of bytes are side constraints that a pure flow can't express. A price per byte on each broker replaces them. The
+flow at those prices is still exact, its node potentials and the prices prove a bound (`lagrangian_bound`), and
+exchanges of single replicas bring the loads from near their windows into them. Brokers that the cheapest placement
+leaves too empty get the price of a copied byte, which is nearly always the right one. If a gap remains, the prices of a
+linear program are tried, and its solution with split replicas, rounded. If single partitions are as large as the
+windows, cases decide which brokers have them; see `branch_and_bound`.
 
-Where windows can't all hold, the placement is first brought as close to them as can be found. What it is outside of
-them then, in sum and of its worst broker, is what every further placement may be, whichever brokers carry it; of those
-the cheapest is looked for.
+If windows can't all hold, the placement is first brought as close to them as possible. Every further placement may be
+as far outside as that one, in sum and on the worst broker, whichever brokers are outside; the cheapest one is searched.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +67,7 @@ from planner.strategies.work_limits import (
 def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
     """The cheapest placement with the least outside, and cases that prove how much is outside at least.
 
-    `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
+    `none`: the windows, with nothing allowed outside of them. The plan is outside of them; the bound may be any bound.
     """
     base = replace(bound.proof, parts=())
     task = replace(task, effort=None if task.effort is None else task.effort.part(SHARE_OF_RELAXED))
@@ -78,7 +77,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     no_cases = task.effort is not None and of_loads is None and closest.outside
     prices = None
     if no_cases and not _is_best(task, none, closest, base):
-        # Those of a program that may leave as much outside as the plan does.
+        # The prices of a program that may leave as much outside as the plan does.
         close = linear_program.byte_prices(task.layout, task.wanted, task.loads, closest.outside)
         prices = None if close is None else in_parts(task, close)
     if prices is not None and (found := at_prices(task, prices)) is not None:
@@ -104,7 +103,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
 
 
 def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Certificate) -> bool:
-    """True where no plan is less outside, and the bound says that none of those copies much less."""
+    """True if no plan is less outside, and the bound proves that none as little outside copies much less."""
     if plan.outside > task.loads.surely_outside(task.layout.factors):
         return False
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
@@ -112,7 +111,7 @@ def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Certificate) -> 
 
 
 def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
-    """The placement with the least outside, the cheapest of several, and what proves that."""
+    """The placement with the least outside (of several, the cheapest), and the case that proves that."""
     if task.effort is None or not plan.outside:
         return plan, None
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
@@ -130,7 +129,7 @@ def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> 
 
 
 def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
-    """The placement repaired until it is no more outside than it may, and made cheaper; None where it isn't."""
+    """The placement, repaired until it is no further outside than allowed, and made cheaper; None if repair fails."""
     placement = SearchPlacement(task.search, on.copy())
     if not placement.settled():
         repair(placement, nearly=True)
@@ -141,7 +140,7 @@ def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
 
 
 def _fits(task: Task, most: Allowed, *, only_loads: bool = False) -> Fits:
-    """The windows as the flow has them, which replicas that may not move are outside of at no cost."""
+    """The windows as the flow has them; replicas that may not move cost nothing outside of them."""
     topics, brokers = windowed(task.layout, task.wanted)
     by_topic = topics.bounds.reshape(2, task.layout.topic_count, -1)
     return Fits(by_topic, brokers.bounds, task.loads.windows, task.loads.scales, most, only_loads)
@@ -152,9 +151,9 @@ _Attempts = Callable[[Task, Placed, Best], _Found]
 
 
 class Evened(NamedTuple):
-    """Replicas of the rows that may move (M, W), what proves how few bytes do, the bytes outside windows, and those
-    moved; what was found by little work, if more of it is of use; and what proves how many are outside at least, where
-    some are.
+    """Replicas of the rows that may move (M, W), the certificate of the fewest bytes, the bytes outside windows, and
+    those moved. `begun`: the result of little work, if more work is of use. `least_outside`: the proof of how many
+    bytes are outside at least, if some are.
     """
 
     chosen: IntArray
@@ -174,10 +173,10 @@ def even(
     effort: Effort | None = None,
     begun: Best | None = None,
 ) -> Evened | None:
-    """The placement brought into the windows of bytes and traffic in; None where no such window is asked for.
+    """The placement brought into the windows of bytes and traffic in; None if no such window is asked for.
 
-    `effort` is the work that it may do, none of it where little is enough to compare with; then the bound proves less.
-    `begun`: what that little work has found, to go on from.
+    `effort` is the work that it may do; None: little work, enough to compare placements, and the bound proves less.
+    `begun`: the result of that little work, to continue from.
     """
     loads = byte_loads(problem, layout, wanted, grown)
     if not loads.names:
@@ -198,7 +197,7 @@ def even(
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
     if best.plan is None:
         best = best.but(_finished(task, task.placement(placed.chosen), None, None), None)
-    # With a placement of its own: ties are broken in place.
+    # A copy, because ties are broken in place.
     found = best.copy() if effort is None and not best.within(CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
@@ -210,9 +209,9 @@ def even(
 
 
 def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
-    """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that; and
-    True where it needed nothing. None is made on large clusters whose placement is far outside of its windows: such a
-    placement never gets into its windows for free, and it takes long to find that out.
+    """The best placement by counts alone, brought into the windows by moves that cost nothing, with its bound; and True
+    if it needed no move. Large clusters whose placement is far outside of its windows are left out: such a placement
+    never gets into its windows for free, and finding that out takes long.
     """
     if _is_large(task) and _is_far(task, task.placement(placed.chosen)):
         return Best(), False
@@ -226,7 +225,7 @@ def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
 
 
 def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attempts, float]]) -> Best:
-    """The best of all attempts, until one is as good as its bound."""
+    """The best of all attempts, until one is as close to its bound as is enough."""
     for attempts, enough in ways:
         if best.within(enough) or (task.effort is None and attempts is not _quick):
             return best
@@ -238,19 +237,19 @@ def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attemp
 
 
 def _quick(task: Task, placed: Placed, best: Best) -> _Found:
-    """Without prices, and with those of the brokers that are left too empty then."""
+    """Attempts without prices, and with prices on the brokers that are left too empty then."""
     first = task.placement(placed.chosen)
-    # What a byte a second is worth can't be guessed.
+    # The worth of a byte per second can't be guessed.
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
     too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
     may_fit = not task.loads.surely_outside(task.layout.factors)
     near = not (may_fit and _is_far(task, first))
     bound = without_prices(task, placed)
     plan = _finished(task, first, None, bound) if near or not (too_empty.any() or best.plan) else None
-    del first  # unless it is the plan's: one of a large cluster is large
+    del first  # unless the plan has it: a large cluster's is large
     yield plan, bound
     if too_empty.any() and may_fit:
-        # Far from the windows a guess was wrong; where there is much to exchange, a program's prices take less time.
+        # Far from the windows the guess was wrong; with much to exchange, a program's prices take less time.
         guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
         yield guessed
         if not (guessed[0] or plan or _is_large(task)):
@@ -258,7 +257,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> _Found:
 
 
 def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _Found:
-    """Where partitions are as large as the windows: by cases of where those lie."""
+    """For partitions as large as the windows: cases decide which brokers have them."""
     if task.effort is None or best.bound is None or best.bound.proof.parts:
         return
     fits = Fits.of(task.layout, task.wanted, task.loads)
@@ -268,12 +267,12 @@ def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _
             yield None, bound
             continue
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
-        # Prices are of no use here: what has been decided goes against them.
+        # Without prices, because the decisions contradict them.
         yield _finished(task, task.placement(chosen), None, bound, nearly=True), bound
 
 
 def _exactly(task: Task, placed: Placed, best: Best) -> _Found:
-    """Where there are few partitions: the cheapest placement of all, and as many cases as prove that."""
+    """For few partitions: the cheapest placement of all, and as many cases as prove that."""
     yield (made := None if best.within(WHOLE_GAP) else cheapest(task, MostOutside(0, 0 * task.loads.scales))), None
     best = best.but(made, None)
     if made is not None and best.bound is not None and not best.within(FAIR):
@@ -282,7 +281,7 @@ def _exactly(task: Task, placed: Placed, best: Best) -> _Found:
 
 
 def _thorough(task: Task, _: Placed, best: Best) -> _Found:
-    """With the prices of a linear program, and rounded from what it would do with split replicas."""
+    """Attempts with the prices of a linear program, and rounded from its solution with split replicas."""
     by_cases = best.bound is not None and bool(best.bound.proof.parts)
     if task.effort is None or (by_cases and best.within(CLOSE_BY_CASES)):
         return
@@ -304,13 +303,13 @@ def _thorough(task: Task, _: Placed, best: Best) -> _Found:
 
 
 def _at_edges(task: Task, plan: PlacedPlan, prices: LongArray, bound: Bound | None) -> PlacedPlan:
-    """The plan with brokers close to the edges of their windows that prices (D, Bt) are for.
+    """The plan with brokers close to those edges of their windows that have prices (D, Bt).
 
-    At prices a replica often costs the same here as there, and a flow takes either: a broker may give away far more
-    than its window asks for.
+    With prices, a replica often costs the same on two brokers, and the flow takes either: a broker may give away far
+    more than its window asks for.
     """
     low, high = task.loads.windows.transpose(1, 0, 2)
-    # A narrow window is as wide as the median partition is large.
+    # A narrow window is as wide as the median partition's load.
     width = np.quantile(task.loads.weights, 0.5, axis=1, method="lower")[:, None]
     narrow = np.stack(
         [
@@ -328,7 +327,7 @@ def _at_edges(task: Task, plan: PlacedPlan, prices: LongArray, bound: Bound | No
 
 
 def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple[PlacedPlan | None, Bound | None]:
-    """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows if it is near enough."""
+    """The flow at these prices (D, Bt), in 1 / GRAIN per unit, brought into the windows if it is near enough."""
     if (found := at_prices(task, prices)) is None:
         return None, None
     placement = task.placement(found.placed.chosen)
@@ -340,7 +339,7 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
 def _finished(
     task: Task, placement: SearchPlacement, prices: LongArray | None, bound: Bound | None, *, nearly: bool = False
 ) -> PlacedPlan:
-    """The placement brought into the windows at these prices, and polished as far as the bound lets it be.
+    """The placement brought into the windows at these prices, and polished until the bound allows no more.
 
     `nearly`: it is nearly within them already (see `repair`).
     """
@@ -350,15 +349,15 @@ def _finished(
     return PlacedPlan.of(placement)
 
 
-# The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.
+# The attempts to bring loads into their windows, each with how close to its bound a plan must be to end them.
 _ATTEMPTS: Sequence[tuple[_Attempts, float]] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR), (_exactly, FAIR))
 
 
 def _for_nothing(task: Task, by_counts: SearchPlacement) -> Evened:
-    """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
+    """If bytes come first: only replicas that are copied anyway are spread more evenly. The bound needs no prices."""
     search, pinned = task.search, task.layout.pinned
     if pinned is not None:
-        # What a replacement takes over stays with it.
+        # A replacement keeps the replicas that it takes over.
         free = ~pinned.any(axis=1, keepdims=True)
         allowed: BoolArray = np.broadcast_to(free, pinned.shape)
         search = replace(search, allowed=allowed if search.allowed is None else allowed & search.allowed)
@@ -379,14 +378,14 @@ def _evened(
 
 
 def _is_large(task: Task) -> bool:
-    """True where there are so many rows × brokers that exchanges take long."""
+    """True if there are so many rows × brokers that exchanges take long."""
     return len(task.layout.rows) * len(task.layout.targets) > LARGE_PLACEMENT
 
 
 def _is_far(task: Task, placement: SearchPlacement) -> bool:
-    """True where more of all bytes is outside of its windows than exchanges of replicas alone bring into them.
+    """True if more bytes are outside of their windows than exchanges of replicas alone can bring into them.
 
-    Other loads than bytes on disk count as many bytes as they are worth.
+    Loads other than bytes on disk count as many bytes as they are worth.
     """
     total = int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())
     return bool(placement.outside().sum() > NEARLY_EVEN * total)

@@ -1,13 +1,13 @@
 """The cheapest placement if only small partitions' replicas could be split: branch and bound over the large ones.
 
-Where single partitions are larger than the windows of bytes are wide, the linear program that splits them is far too
-cheap. Here a partition has a replica on a broker or it hasn't: of the cases so far the cheapest is split in two, at the
-replica that raises the cost of both the most, until the cheapest has all large partitions whole. The prices of all
-cases prove a bound (see `lagrangian_bound`), the whole ones' shares are close to a placement. Smaller partitions come
-next if those two aren't close yet.
+If single partitions are larger than the windows of bytes are wide, the linear program that splits them is far too
+cheap. Here a partition has a replica on a broker or it doesn't. The cheapest case so far is split in two, at the
+replica that raises the cost of both the most, until all large partitions are whole in the cheapest case. The prices of
+all cases prove a bound (see `lagrangian_bound`), and the cheapest case's shares are close to a placement. Smaller
+partitions come next if those two aren't close yet.
 
-What the brokers of one rack cost doesn't depend on the others' where every partition has as many replicas in each rack
-as it must: then every rack has cases of its own, instead of all the racks' cases times each other.
+If every partition must have a fixed number of replicas in each rack, the cost of one rack's brokers doesn't depend on
+the other racks. Then every rack has its own cases, instead of all the racks' cases times each other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,20 +36,20 @@ from planner.strategies.work_limits import (
     Effort,
 )
 
-# A replica is there with more of a share than this, where shares are whole.
+# If shares are whole, a replica with a larger share than this is there.
 _HALF = 0.5
-# Smaller rows, beside the windows, needn't be decided for a placement.
+# Rows below this part of a window needn't be decided for a placement.
 _TINY = 1e-5
-# Cases whose costs differ by less than this part of the whole are as good: deeper ones come first.
+# Cases whose costs differ by less than this part are as good as each other: deeper ones come first.
 _ALIKE = 1e-5
-# Prices of loads are in this part of a byte: partitions of terabytes make coarser ones matter.
+# Prices of loads are in units of 1 / _FINE byte, because coarser ones matter for partitions of terabytes.
 _FINE = 16 * GRAIN
 
 
 class Branched(NamedTuple):
-    """The proof so far, and shares (M, Bt) of all rows in the cheapest cases, next to all of them whole.
+    """The proof so far, and shares (M, Bt) of all rows in the cheapest cases, nearly all of them whole.
 
-    Shares are None where that took too long.
+    Shares are None if that took too long.
     """
 
     proof: Certificate
@@ -58,7 +58,7 @@ class Branched(NamedTuple):
 
 @dataclass(eq=False)
 class _Node:
-    """A case: what is decided, what it costs at least, the shares of large rows, its prices; and its two cases."""
+    """A case: its decisions, its least cost, the shares of large rows, its prices; and its two cases."""
 
     decisions: tuple[Decision, ...]
     least: float
@@ -68,16 +68,16 @@ class _Node:
 
 
 class _Search:
-    """The cases of one part; `large` (K,) are the rows that may be decided, the largest first, `sizes` (M,) all rows'.
+    """The cases of one part. `large` (K,): the rows that may be decided, the largest first; `sizes` (M,): of all rows.
 
-    `fits`: split replicas can be in all windows. `at` (b,): its brokers. `effort`: what it may still do, `most`: in how
-    many programs.
+    `fits`: split replicas can be in all windows. `at` (b,): the part's brokers. `effort`: the work that is left.
+    `most`: the most programs.
     """
 
     def __init__(self, program: ShareProgram, large: IntArray, sizes: FloatArray, effort: Effort, most: int) -> None:
         self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
         self.effort, self._most = effort, most
-        # What deciding a replica has cost so far, a unit of its share: sums, and how many, of each for off and on.
+        # The costs so far of deciding a replica, per unit of its share: sums and numbers, for off and for on.
         self._gains = np.zeros((2, len(large), len(program.at), 2))
         self._order = count()
         self._open: list[tuple[int, int, int, _Node]] = []
@@ -89,17 +89,17 @@ class _Search:
 
     @property
     def exhausted(self) -> bool:
-        """True where it has done what it may, or decisions go too deep."""
+        """True if the work or the programs are used up, or if decisions go too deep."""
         solved = self.solves >= self._most or self.effort.spent
         return solved or len(self.cheapest.decisions) >= CASE_DECISIONS
 
     @property
     def cheapest(self) -> _Node:
-        """The case that is looked at next."""
+        """The case to be split next."""
         return self._open[0][-1]
 
     def run(self, smallest: float) -> bool:
-        """Split the cheapest case until all its rows of that size are whole; False where that took too long."""
+        """Split the cheapest case until all its rows of that size are whole; False if that took too long."""
         sizes = self._sizes[self._large][:, None]
         while not self.exhausted:
             node = self.cheapest
@@ -110,7 +110,7 @@ class _Search:
         return False
 
     def placement(self, smallest: float, most: float) -> FloatArray | None:
-        """The shares (M, b) of all rows in the cheapest case: next to whole; None where they cost more than that."""
+        """The shares (M, b) of all rows in the cheapest case, nearly whole; None if they cost more than `most`."""
         shares, width = self.cheapest.shares, len(self._program.at)
         whole = ~is_split(shares).any(axis=1) & (self._sizes[self._large] >= smallest)
         settled, every = np.zeros(len(self._sizes), dtype=bool), np.zeros((len(self._sizes), width))
@@ -118,8 +118,8 @@ class _Search:
         return self._dive(settled, every, most)
 
     def _dive(self, settled: BoolArray, shares: FloatArray, most: float) -> FloatArray | None:
-        """The largest row that is split goes where that costs the least, and all larger ones stay where they are, until
-        only tiny ones are split.
+        """Decide the largest split row where that costs the least, keep all larger rows as they are, and repeat until
+        only tiny rows are split.
         """
         decided = as_decided(np.flatnonzero(settled), shares[settled] > _HALF)
         least = self._least(decided)
@@ -138,7 +138,7 @@ class _Search:
         return shares
 
     def _settle(self, decided: set[Decision], row: int, shares: FloatArray, least: float) -> float | None:
-        """Decide for one of the brokers that the row has shares (b,) on; what it costs then."""
+        """Decide for one of the brokers on which the row has shares (b,); return the cost."""
         found: list[tuple[float, Decision]] = []
         for broker in np.argsort(-shares, kind="stable")[: min(DIVE_BROKERS, np.count_nonzero(shares > 0))].tolist():
             decision = row, broker, True
@@ -187,14 +187,14 @@ class _Search:
         for on, unit in ((False, share), (True, 1 - share)):
             decisions = (*node.decisions, (int(self._large[at[0]]), at[1], on))
             case = self._solved(decisions, node.least)
-            # What the solver gives up on is bounded by what it is a case of, and looked into last.
+            # A case on which the solver gives up has the prices of its parent, and comes last.
             if case is not None:
                 self._gains[:, *at, int(on)] += (case.least - node.least) / unit, 1
             made.append(case or _Node(decisions, np.inf, np.rint(node.shares), node.duals))
         return made[0], made[1]
 
     def _solved(self, decisions: tuple[Decision, ...], least: float) -> _Node | None:
-        """A case, no cheaper than what it is a case of; None where it has no cost, or prices that are no numbers."""
+        """A case, no cheaper than its parent; None if it has no cost, or prices that aren't finite."""
         if (cost := self._least(decisions)) is None:
             return None
         duals = self._program.duals()
@@ -208,7 +208,7 @@ class _Search:
         return self._program.least(decisions)
 
     def _push(self, node: _Node) -> None:
-        """Cheapest first; of cases alike the deepest, and then the first."""
+        """Add a case: the cheapest comes first; of cases alike the deepest, and then the first."""
         assert self.root is not None
         quantum = _ALIKE * max(1.0, self.root.least)
         worse = int(min((node.least - self.root.least) / quantum, 1e15))
@@ -218,11 +218,11 @@ class _Search:
 def branchings(
     about: BoundFacts, fits: Fits, base: Certificate, effort: Effort, solves: int = CASE_SOLVES
 ) -> Iterator[Branched]:
-    """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
-    programs are too large. At its end the effort may be spent. `solves`: programs of one part.
+    """Proofs and shares with ever smaller rows whole; none if no row is large compared with the windows, or if the
+    programs are too large. At the end the effort may be spent. `solves`: the most programs of one part.
     """
     racks = range(about.least.shape[1])
-    # Each rack by itself where every row has as many replicas there as it must.
+    # Each rack by itself if every row must have a fixed number of replicas there.
     by_rack = fits.most is None and (about.least[about.kinds] == about.most[about.kinds]).all()
     parts = [(rack,) for rack in racks if (about.racks == rack).any()] if by_rack else [tuple(racks)]
     sizes = _sizes(about, fits)
@@ -250,8 +250,8 @@ def branchings(
 
 
 def _placed(about: BoundFacts, searches: Sequence[_Search], smallest: float, effort: Effort) -> FloatArray | None:
-    """The shares (M, Bt) of all parts; None where some part has none. With no case at all only what costs next to
-    nothing is worth its time.
+    """The shares (M, Bt) of all parts; None if some part has none. Before any case is split, only shares that cost next
+    to nothing more are worth their time.
     """
     shares = np.zeros((len(about.factors), len(about.racks)))
     allowed = FAIR * sum(search.cheapest.least for search in searches) if smallest == np.inf else np.inf
@@ -264,7 +264,7 @@ def _placed(about: BoundFacts, searches: Sequence[_Search], smallest: float, eff
 
 
 def _sizes(about: BoundFacts, fits: Fits) -> FloatArray:
-    """(M,): how large a row's loads are beside the narrowest window of them."""
+    """(M,): how large a row's loads are in comparison with their narrowest window."""
     widths = np.maximum((fits.loads[:, 1] - fits.loads[:, 0]).min(axis=1), 1)
     sizes: FloatArray = (about.loads / widths[:, None]).max(axis=0)
     return sizes

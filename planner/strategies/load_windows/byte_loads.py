@@ -1,7 +1,7 @@
-"""The loads that a placement is to spread evenly besides counts: bytes on disk, and bytes a second in.
+"""The loads that a placement must spread evenly in addition to counts: bytes on disk, and bytes per second in.
 
-Both are linear in the replicas: each brings its partition's size, and what producers write to it, wherever it lies.
-What a broker sends depends on who leads; see `leaders`.
+Both are linear in the replicas: each replica adds its partition's size, and what producers write to it, on any broker.
+What a broker sends depends on which partitions it leads; see `leaders`.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class ByteLoads:
     """D loads of a layout's M rows on its Bt brokers.
 
     names (D,) as in the YAML · weights (D, M) of one replica · scales (D,) bytes that a unit is worth, so that prices
-    of unlike loads compare · windows (D, 2, Bt) least and most, less what the rows bring that may not move
+    of unlike loads compare · windows (D, 2, Bt) least and most, minus the loads of rows that may not move
     """
 
     names: tuple[str, ...]
@@ -39,19 +39,19 @@ class ByteLoads:
         return cls((), weights, scales, windows)
 
     def held(self, brokers: IntArray) -> LongArray:
-        """(D, Bt): what replicas on these brokers of the flow (M, W), -1 for none, bring."""
+        """(D, Bt): the loads of replicas on these brokers of the flow (M, W), -1 for none."""
         rows, slots = np.nonzero(brokers >= 0)
         count = self.windows.shape[2]
         held = [sums_at(count, brokers[rows, slots], weights[rows]) for weights in self.weights]
         return np.array(held, dtype=np.int64).reshape(-1, count)
 
     def within(self, brokers: IntArray) -> bool:
-        """True where replicas on these brokers (M, W) are inside all windows."""
+        """True if replicas on these brokers (M, W) are inside all windows."""
         load = self.held(brokers)
         return bool(((self.windows[:, 0] <= load) & (load <= self.windows[:, 1])).all())
 
     def surely_outside(self, factors: IntArray) -> int:
-        """What rows of so many replicas (M,) are outside at least, weighed: more than all windows hold, or less."""
+        """The least that is outside with so many replicas (M,), weighed: their total against the windows' totals."""
         total = 0
         for weights, windows, scale in zip(self.weights, self.windows, self.scales.tolist(), strict=True):
             least, most = (sum(side) for side in windows.clip(min=0).tolist())
@@ -70,7 +70,7 @@ def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequenc
     total_bytes = int((problem.size_bytes[layout.rows] * layout.factors).sum())
     fixed = np.ones(problem.rows, dtype=bool)
     fixed[layout.rows] = False
-    # What the rows that may not move hold.
+    # The replicas of the rows that may not move.
     rows, slots = np.nonzero((problem.replicas >= 0) & fixed[:, None])
     there, count = problem.replicas[rows, slots], len(problem.broker_ids)
     totals = [int((of[layout.rows] * layout.factors).sum()) for _, _, of in asked]
@@ -91,23 +91,23 @@ def _windowed(problem: Problem, wanted: Windows, when: str) -> list[tuple[str, L
 
 
 def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:
-    """The layout with loads at these prices (D, Bt), in parts of GRAIN of a byte (or a replica) a unit of load.
+    """The layout with loads at these prices (D, Bt), in 1 / GRAIN byte (or replica) per unit of load.
 
-    Brokers of a rack that have the same prices make a group, as they cost the same to enter. CostRangeError where that
-    costs more than the solver's arithmetic bears.
+    Brokers of a rack with the same prices form a group, because they cost the same to enter. CostRangeError if that
+    exceeds the solver's arithmetic.
     """
     keys = np.concatenate([layout.racks[None], prices])
     values, groups = np.unique(keys, axis=1, return_inverse=True)
     enter, keep = GRAIN * layout.enter_costs[:, values[0]], GRAIN * layout.keep_costs
     there = np.where(layout.home >= 0, layout.home, 0)
     for weights, scale, in_group, on_broker in zip(loads.weights, loads.scales, values[1:], prices, strict=True):
-        # In units of cost first, as the costs are: prices of a byte a byte then leave nothing to choose by rounding.
+        # In units of cost first, like the costs: at a price of a byte per byte, rounding then leaves no differences.
         units = weights * scale // layout.cost_unit_bytes * (layout.tie_scale if layout.copy_bytes.any() else 1)
         if int(units.max()) * (int(np.abs(on_broker).max()) // int(scale) + 1) > min_cost_flow.largest_cost(1):
             raise min_cost_flow.CostRangeError
         enter = enter - np.rint(units[:, None] * (in_group / scale)).astype(np.int64)
         keep = keep - np.rint(units[:, None] * (on_broker[there] / scale)).astype(np.int64)
-    # Every replica pays for keeping or entering once: what all of a row's pay alike is no cost, and none is negative.
+    # Every replica pays once for keeping or entering, so what a row pays in any case is no cost, and none is negative.
     base = np.minimum(enter.min(axis=1), np.where(layout.home >= 0, keep, enter.max()).min(axis=1, initial=enter.max()))
     return replace(
         layout,

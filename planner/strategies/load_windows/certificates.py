@@ -1,8 +1,8 @@
-"""The certificate of a plan: what no plan moves less than, of all that are no further outside of their windows.
+"""The certificate of a plan: a lower bound on the bytes moved by any plan that is no further outside of its windows.
 
-With a price on each of its edges, a window that may begin anywhere proves the less the further it moves against the sum
-of its prices, so one of its ends proves the least. That end's edges stand in the certificate, and its bound holds for
-all plans with that spread.
+A window that may begin anywhere has a price on each of its edges. The further it moves against the sum of its prices,
+the less it proves, so its first or its last start proves the least. The certificate has the edges of that start, and
+its bound holds for all plans with that spread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from planner.strategies.work_limits import MOST_STARTS
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What was solved: the problem with its layout and balance, and the loads that have windows."""
+    """The question: the problem with its layout and balance, and the loads that have windows."""
 
     problem: Problem
     layout: Layout
@@ -52,10 +52,10 @@ class Question:
 
 
 def certified(question: Question, found: BestPosition, assignment: IntArray) -> Certificate:
-    """The best certificate at hand of a plan (P, W), for all plans that are no further outside than it is."""
+    """The best known certificate of a plan (P, W), for all plans that are no further outside than it is."""
     evened = found.best.evened
     if question.problem.rebalance != "all":
-        # Bytes come first: what is forced doesn't depend on windows.
+        # Bytes come first: the forced bytes don't depend on windows.
         if evened is not None:
             return evened.certificate
         about = facts(question.problem, question.layout, question.loads)
@@ -76,13 +76,13 @@ def certified(question: Question, found: BestPosition, assignment: IntArray) -> 
 
 
 def outside_more(question: Question, found: BestPosition, assignment: IntArray) -> bool:
-    """True where a plan (P, W) has more outside of its counts' windows than the flow that its bound comes from."""
+    """True if a plan (P, W) is further outside its windows of counts than the flow that gives its bound."""
     most = _reached(question, found, assignment)
     return most.replicas - most.certain > found.lowest.placed.solved.excess
 
 
 def _reached(question: Question, found: BestPosition, assignment: IntArray) -> Allowed:
-    """As much as a plan (P, W) is outside."""
+    """The windows, with as much allowed outside as a plan (P, W) is."""
     layout, loads, relaxed = question.layout, question.loads, found.relaxed
     anywhere = relaxed.anywhere if relaxed else closed(question.problem, question.balance, layout.topic_count)
     return reached(layout, allowed(layout, found.best.wanted, anywhere, loads), loads, assignment[layout.rows])
@@ -95,7 +95,7 @@ def _of(question: Question, started: Started) -> Certificate:
 
 
 def _closed(question: Question, found: BestPosition, most: Allowed) -> Certificate:
-    """The best certificate at hand for a plan whose windows begin in one place, or one of two if they can't hold."""
+    """The best known certificate for a plan whose windows begin in one place, or one of two if they can't hold."""
     source, held = _of(question, found.best), Anywhere(most)
     if most.none:
         return source
@@ -107,14 +107,14 @@ def _closed(question: Question, found: BestPosition, most: Allowed) -> Certifica
 
 
 def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: Allowed) -> Certificate:
-    """The best certificate at hand for a plan whose windows may begin anywhere."""
+    """The best known certificate for a plan whose windows may begin anywhere."""
     there = _of(question, relaxed.started)
     sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
     held = Anywhere(most)
     proven = _best(sources, most, held)
     if relaxed.low is None or not relaxed.by_cases or (most.none and least(proven) >= least(there)):
         return proven
-    # All brokers' window begins where it is cheapest, or below, or above: each case has prices of its own.
+    # The window of all replicas begins at its cheapest start, or below, or above: each case has its own prices.
     (here, _), *others = relaxed.cases
     cases = [_best(sources, most, held.within(here))]
     for lows, nearest in others:
@@ -123,7 +123,7 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
 
 
 def _better(proven: Certificate, cases: Sequence[Certificate]) -> Certificate:
-    """A certificate for every start of the window, or the cases that cover all starts: what proves more."""
+    """A certificate for every start of the window, or the cases that cover all starts: whichever proves more."""
     others = tuple(replace(case, outside=None) for case in cases[1:])
     return max(proven, replace(cases[0], others=others), key=least)
 
@@ -135,7 +135,7 @@ def _best(sources: Iterable[Certificate], most: Allowed, held: Anywhere) -> Cert
 
 
 def _with_proofs(question: Question, found: BestPosition, certificate: Certificate, most: Allowed) -> Certificate:
-    """The certificate with what proves how much every plan is outside, and which partition is which."""
+    """The certificate with the proof of how far outside every plan is, and with the names of the partitions."""
     source, held = found.lowest, Anywhere(most)
     nothing = none_priced(certificate.facts)
     of_loads: Case = replace(nothing, of_loads=nothing.grain)
@@ -154,7 +154,7 @@ def _with_proofs(question: Question, found: BestPosition, certificate: Certifica
 def _least_replicas(
     question: Question, found: BestPosition, about: BoundFacts, most: Allowed, held: Anywhere
 ) -> Iterator[Starting]:
-    """Prices at which flows with the least excess prove that there is none with less, wherever windows begin."""
+    """Prices at which flows with the least excess prove that no plan has less, wherever windows begin."""
     if most.replicas <= most.certain:
         yield Starting(replace(none_priced(about), of_replicas=lagrangian_bound.GRAIN))
         return
@@ -164,7 +164,7 @@ def _least_replicas(
     else:
         cases = [(range(low, low + 1), low) for low in found.lows] if len(found.lows) > 1 else []
     spread = int(question.balance.replicas.value)
-    # Placements, and where all brokers' window begins that they stand for: together everywhere.
+    # Placements, each with the starts of the window of all replicas that it covers; together they cover all.
     there = ((place(problem, layout, starting(source.wanted, low, spread)), held.within(lows)) for lows, low in cases)
     for placed, edges in there if cases else [(source.placed, held)]:
         # The flow with the least excess, whatever it costs.
@@ -181,7 +181,7 @@ def _least_replicas(
 
 @dataclass(frozen=True, eq=False)
 class Anywhere:
-    """What makes a certificate hold for all starts of these windows; of all brokers' replicas, for `lows`."""
+    """Makes a certificate hold for all starts of these windows; of the window of all replicas, for `lows`."""
 
     windows: Allowed
     lows: Lows = None
@@ -197,7 +197,7 @@ class Anywhere:
         return tuple(_edges(self.windows.brokers, as_asked=self.lows is None))
 
     def within(self, lows: range) -> Anywhere:
-        """The same, where the window of all brokers' replicas begins at one of these."""
+        """The same, with the window of all replicas limited to these starts."""
         ends = lows[0], lows[-1]
         return Anywhere(self.windows.beginning(ends), ends)
 
@@ -212,7 +212,7 @@ class Anywhere:
         return Certificate(certificate.facts, prices, tuple(parts), lows=self.lows)
 
     def prices(self, prices: Prices, here: BoolArray | None = None) -> Prices:
-        """Prices, those of the brokers `here` (Bt,) counting, None: of all, with the edges that prove the least."""
+        """The prices with the edges that prove the least, by the brokers `here` (Bt,), None: by all."""
         topics, brokers = self.windows.topics, self.windows.brokers
         here = np.ones(brokers.fixed.shape[1], dtype=bool) if here is None else here
         cells = _least(prices.topic_replicas, self.by_cell, topics.open, here)
@@ -221,10 +221,10 @@ class Anywhere:
 
 
 def _edges(windows: CountWindows, *, as_asked: bool = True) -> Iterator[LongArray]:
-    """The edges of windows, less what the rows hold that may not move: at every start, and `as_asked`.
+    """The edges of windows, minus the replicas of rows that may not move: at every start, and `as_asked`.
 
-    No fewer than none of the others can be there, however much those hold. Where there are too many starts, at the
-    first and the last: no other proves less, if it weren't for lower edges cut off at nothing.
+    Edges below 0 become 0, because movable replicas are at least 0. If there are too many starts, only the first and
+    the last are used, with lower edges as they are: then no other start proves less.
     """
     several = int((windows.last - windows.first).max(initial=0))
     every = several <= MOST_STARTS
@@ -236,10 +236,10 @@ def _edges(windows: CountWindows, *, as_asked: bool = True) -> Iterator[LongArra
 
 
 def _least(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, here: BoolArray) -> LongArray:
-    """The table (window, broker, price, edge) with those of several edges (2, K, Bt) that prove the least."""
+    """The table (window, broker, price, edge) with the edges, of several (2, K, Bt), that prove the least."""
     at, brokers, prices = table[:3]
     tried = [np.where(prices > 0, each[0][at, brokers], each[1][at, brokers]) for each in edges]
-    # Python's integers: prices times edges may be beyond 64 bits.
+    # Python's integers, because prices times edges may exceed 64 bits.
     sums = np.zeros((len(tried), len(is_open)), dtype=object)
     for total, found in zip(sums, tried, strict=True):
         np.add.at(total, at[here[brokers]], prices[here[brokers]].astype(object) * found[here[brokers]])

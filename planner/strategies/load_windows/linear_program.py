@@ -1,10 +1,10 @@
 """Linear programs as arrays, their two solvers (HiGHS; a first-order method for large ones), and prices of bytes.
 
-Prices of bytes on brokers are for where simpler guesses leave a gap. Their program relaxes the placement: replicas may
-be split, and what enters a broker of a rack is known by topic alone, as a count and as bytes between the smallest and
-the largest partition's a replica. That keeps it at partitions × (factor + racks) columns. Only the prices of its
-windows of loads are used; whatever they are, the bound made with them holds. Where windows can't all hold, so much may
-be outside of them as some plan is.
+Prices of bytes on brokers are used if simpler guesses leave a gap. Their program relaxes the placement: replicas may be
+split, and the replicas that enter a broker are known by topic alone, as a count and as bytes. A replica's bytes are
+between the smallest and the largest partition's. That keeps it at partitions × (factor + racks) columns. Only the
+prices of its windows of loads are used; whatever they are, the bound made with them holds. If windows can't all hold,
+as much may be outside of them as a known plan has outside.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from planner.strategies.work_limits import (
     PRICE_TOLERANCE,
 )
 
-# HiGHS' interior point method and its dual simplex: the one for prices alone, the other for few split shares.
+# HiGHS' interior point method, for prices alone, and its dual simplex, for few split shares.
 Method = Literal["highs-ipm", "highs-ds"]
 
 
@@ -63,7 +63,7 @@ class ProgramRows:
         self._count += bounds[0].size
 
     def program(self, costs: FloatArray, most: FloatArray) -> Program:
-        """The program of these rows, for columns (K,) from nothing to `most`."""
+        """The program of these rows, for columns (K,) from 0 to `most`."""
         rows, columns, values = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         matrix = scipy.sparse.csr_matrix((values, (rows, columns)), shape=(self._count, len(costs)))
         return Program(costs, matrix, np.concatenate(self._low), np.concatenate(self._high), np.zeros_like(most), most)
@@ -77,7 +77,7 @@ class Solution(NamedTuple):
 
 
 def solve(program: Program, method: Method) -> Solution | None:
-    """The optimum by HiGHS; None: there is none."""
+    """The optimum by HiGHS; None if there is none."""
     fixed = program.low == program.high
     above, below = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
     solved = scipy.optimize.linprog(
@@ -100,7 +100,7 @@ def solve(program: Program, method: Method) -> Solution | None:
 
 
 def first_order_prices(program: Program) -> FloatArray | None:
-    """The rows' prices (N,) by OR-tools' PDLP, always in as many pieces, so that it doesn't matter who runs it."""
+    """The rows' prices (N,) by OR-tools' PDLP, with the same shards on any machine, so that results don't differ."""
     quadratic = pdlp.QuadraticProgram()
     quadratic.objective_vector = program.costs
     quadratic.constraint_matrix = scipy.sparse.csc_matrix(program.matrix)
@@ -116,9 +116,9 @@ def first_order_prices(program: Program) -> FloatArray | None:
 
 
 def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | None = None) -> FloatArray | None:
-    """(D, Bt) prices in bytes a unit of load; None where the program is too large or has no solution.
+    """(D, Bt) prices in bytes per unit of load; None if the program is too large, isn't needed, or has no solution.
 
-    `most`: what may be outside of the windows of loads in sum, None: nothing.
+    `most`: how much may be outside of the windows of loads in sum, None: nothing.
     """
     if not layout.copy_bytes.any() or (most is None and loads.surely_outside(layout.factors)):
         return None
@@ -140,7 +140,7 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
 
 
 def _in_few_racks(layout: Layout) -> Layout:
-    """The layout with neighboring racks as one, where their rules hold in sum: it loses no placement."""
+    """The layout with neighboring racks as one and their rules added up, which excludes no placement."""
     count = layout.most.shape[1]
     of = np.arange(count) * PRICE_RACKS // count
     least, most = (sums_at((PRICE_RACKS, len(each)), of, each.T).T for each in (layout.least, layout.most))
@@ -169,7 +169,7 @@ class _Columns:
 
     @cached_property
     def starts(self) -> IntArray:
-        """First column of: keep, enter, arriving counts, and arriving loads of each kind; and their number."""
+        """The first column of: keep, enter, arriving counts, arriving loads of each kind; and the number of columns."""
         runs = (self.keep.shape[1], self.enter.shape[1], *[self.cells.shape[1]] * (1 + self.kinds))
         return np.concatenate([[0], np.cumsum(runs)])
 
@@ -190,7 +190,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
     _add_windows(rows, layout, columns, wanted)
     windows = loads.windows * (loads.scales[:, None, None] / unit)
     starts = columns.starts
-    # Below and above each window, so many columns more.
+    # Further columns: the units below and above each window.
     outside = np.arange(0 if allowed is None else 2 * windows[:, 0].size).reshape(-1, 2, windows.shape[2]) + starts[-1]
     costs, most = np.zeros(starts[-1] + outside.size), np.full(starts[-1] + outside.size, np.inf)
     if allowed is not None:
@@ -210,7 +210,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
 
 
 def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
-    """Every row has its replicas, and in each rack as many as the rack rule lets it have."""
+    """Every row has its replicas, and in each rack as many as the rack rule allows."""
     (kept, slots), (entering, racks) = columns.keep, columns.enter
     keep, enter = columns.run(0), columns.run(1)
     rows.add(np.stack([layout.factors] * 2), (kept, keep, 1.0), (entering, enter, 1.0))
@@ -224,7 +224,7 @@ def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
 
 
 def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
-    """What enters a rack arrives on its brokers: as a count, and as bytes that fit that count."""
+    """Replicas that enter a rack arrive on its brokers: as a count, and as bytes that fit that count."""
     (entering, racks), (topics, brokers) = columns.enter, columns.cells
     count = layout.most.shape[1]
     out, into = layout.topics[entering] * count + racks, topics * count + layout.racks[brokers]
@@ -259,7 +259,7 @@ def _add_loads(
     kind: int,
     window: tuple[FloatArray, IntArray],
 ) -> None:
-    """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of what is below and above it."""
+    """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of the units below and above it."""
     (kept, slots), (_, brokers) = columns.keep, columns.cells
     opened = _opened(window[0], float(worth[kind] @ layout.factors))
     entries = [
@@ -273,8 +273,8 @@ def _add_loads(
 
 
 def _opened(window: LongArray | FloatArray, most: float) -> FloatArray:
-    """The window (2, ...) without upper ends that nothing reaches: a first-order method measures its tolerance by the
-    largest bound, and beside such ones all others are met by doing nothing.
+    """The window (2, ...) without upper ends that nothing reaches. A first-order method measures its tolerance by the
+    largest bound; with such large ends, doing nothing would meet all others.
     """
     low, high = window
     return np.stack([low.astype(np.float64), np.where(high >= most, np.inf, high)])

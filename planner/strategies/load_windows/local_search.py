@@ -1,12 +1,11 @@
-"""Exchanges of replicas between two brokers: how a placement is brought into its windows of bytes, and made cheaper.
+"""Exchanges replicas between two brokers, to bring a placement into its windows of bytes and to make it cheaper.
 
-An exchange moves one row from a broker to another, one back, or both: within a topic it leaves every count as it was,
-across topics counts must have room. `repair` takes those that mend windows of bytes at the least loss against the given
-prices; `polish` those that cost less and break nothing.
-With the prices of the bound a repaired placement is close to the optimum, and what is left is the size of single
-partitions.
+An exchange moves one row from a broker to another, one back, or both. Within a topic it leaves every count as it was;
+across topics, counts must have room. `repair` makes exchanges that bring bytes into their windows at the least loss
+against the given prices; `polish` makes exchanges that cost less and break nothing. With the prices of the bound, a
+repaired placement is close to the optimum; the gap left is the size of single partitions.
 
-Everything is counted in whole bytes; the same search gives the same moves, whatever machine it is on.
+Everything is counted in whole bytes, so the same search makes the same moves on any machine.
 """
 
 from collections.abc import Iterator
@@ -30,31 +29,31 @@ from planner.strategies.load_windows.local_search_state import (
     pairings,
 )
 
-# What a byte outside its window weighs against a byte copied (less the prices): at first only what costs next to
-# nothing mends windows, at last anything.
+# The weight of a byte outside its window against a byte copied (minus the prices): at first exchanges into windows may
+# cost next to nothing, at last anything.
 _WEIGHTS = (0.02, 0.1, 0.5, 2.0, 10.0, 100.0)
-# Where windows are caps alone: a broker that is one byte above its cap may give away a terabyte.
+# If all windows are caps: a broker that is one byte above its cap may give away a terabyte.
 _OF_CAPS = 1e12
 
 
 class _Exchange(NamedTuple):
-    """Rows that go there and back, -1 for none, and what that gains."""
+    """Rows that go there and back, -1 for none, and the gain."""
 
     gain: float
     there: int
     back: int
 
 
-# Pairs of brokers that had no exchange: how often both had changed, and the weight from which they may have one.
+# Pairs of brokers without an exchange: both brokers' changes by then, and the weight from which one may exist.
 _Fruitless = dict[tuple[int, int], tuple[tuple[int, int], float]]
-# Such a weight is as exact as floating point is.
+# Floating point makes such a weight inexact by less than this.
 _EXACT = 1 - 1e-6
 
 
 class _Aim(NamedTuple):
-    """What a byte outside its window weighs, and the prices of bytes (D, B) that moves are measured against.
+    """The weight of a byte outside its window, and the prices of bytes (D, B) against which moves are measured.
 
-    `for_nothing`: no replica may go where it costs more. `or_not_at_all`: it is no use unless every broker is helped.
+    `for_nothing`: no replica may go where it costs more. `or_not_at_all`: stop if a broker can't be helped.
     """
 
     weight: float
@@ -71,10 +70,10 @@ def repair(
     nearly: bool = False,
     or_not_at_all: bool = False,
 ) -> None:
-    """Bring the loads into their windows, as far as exchanges can; prices (D, B) in bytes a unit, if any.
+    """Bring the loads into their windows, as far as exchanges can; prices (D, B) in bytes per unit, if any.
 
-    With `for_nothing` only by replicas that cost no more where they go. What is `nearly` within them already isn't
-    taken further outside, whatever that saves. `or_not_at_all` leaves it at the first broker that can't be helped.
+    `for_nothing`: only by replicas that cost no more on their new brokers. `nearly`: the placement is nearly within its
+    windows, and isn't taken further outside at any saving. `or_not_at_all`: stop if a broker can't be helped.
     """
     fruitless: _Fruitless = {}
     weights = _WEIGHTS[-1:] if nearly else _WEIGHTS
@@ -87,7 +86,7 @@ def repair(
 
 
 def polish(placement: SearchPlacement, enough: int = 0) -> None:
-    """Take what costs less and leaves no load further outside its window, until the placement costs no more than
+    """Make exchanges that cost less and take no load further outside its window, until the placement costs no more than
     `enough`.
     """
     for _ in range(work_limits.POLISH_ROUNDS):
@@ -96,7 +95,7 @@ def polish(placement: SearchPlacement, enough: int = 0) -> None:
 
 
 def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
-    """The broker furthest outside first, until none can be helped."""
+    """Make exchanges for the broker furthest outside, until no broker can be helped."""
     stuck = np.zeros(placement.on.shape[1], dtype=bool)
     while True:
         outside = np.where(stuck, 0, placement.outside())
@@ -111,11 +110,11 @@ def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
 
 
 def _help(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
-    """Exchanges for a broker, made: the best with its first partners, or else with its others; who helped."""
+    """Make the best exchanges for a broker with its first partners, or else with the others; return the partners."""
     for partners in _partners(placement, broker):
         pairs = {other: (min(broker, other), max(broker, other)) for other in partners}
         states = {pair: (int(placement.changes[pair[0]]), int(placement.changes[pair[1]])) for pair in pairs.values()}
-        # A pair is tried again where one of the two has changed since, or at a weight at which it may have an exchange.
+        # A pair is tried again if one of the two has changed since, or at a weight at which an exchange may exist.
         tried = [
             other
             for other, pair in pairs.items()
@@ -133,8 +132,8 @@ def _help(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _Fruitl
 
 
 def _take(placement: SearchPlacement, broker: int, found: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
-    """Make the best of these exchanges, and further ones while the broker is so far outside that they are small beside
-    that; the partners.
+    """Make the best of these exchanges, and further ones while the broker is much further outside than they shift;
+    return the partners.
     """
     scales, shifted = placement.search.scales, 0
     helpers: list[int] = []
@@ -151,7 +150,7 @@ def _take(placement: SearchPlacement, broker: int, found: list[tuple[_Exchange, 
 
 
 def _gains_still(placement: SearchPlacement, brokers: tuple[int, int], exchange: _Exchange, aim: _Aim) -> bool:
-    """True where an exchange that was found before others were made is possible and gains."""
+    """True if an exchange is still possible and still gains after others were made."""
     (here, there), first = brokers, np.zeros(1, dtype=np.int64)
     if not can_exchange(placement, here, there, exchange.there, exchange.back):
         return False
@@ -162,7 +161,7 @@ def _gains_still(placement: SearchPlacement, brokers: tuple[int, int], exchange:
 
 
 def _partners(placement: SearchPlacement, broker: int) -> Iterator[list[int]]:
-    """Other brokers, those with the most room first: few, then the rest."""
+    """The other brokers in two lists: a few with the most room, then the rest."""
     search = placement.search
     low, high = search.load_windows.transpose(1, 0, 2)
     beyond = np.maximum(placement.load - high, 0) - np.maximum(low - placement.load, 0)
@@ -182,8 +181,8 @@ def _apply(placement: SearchPlacement, here: int, there: int, exchange: _Exchang
 
 
 def _best(placement: SearchPlacement, here: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
-    """The exchange with each of the partners (K,) that gains the most; where none gains a byte, the weight from which
-    one may.
+    """The exchange that gains the most with each of the partners (K,); if none gains a byte, the weight from which one
+    may.
     """
     best: list[_Exchange | float] = []
     for first in range(0, len(partners), work_limits.FIRST_PARTNERS):
@@ -200,7 +199,7 @@ def _best(placement: SearchPlacement, here: int, partners: IntArray, aim: _Aim) 
 def _gainful(
     placement: SearchPlacement, brokers: tuple[int, IntArray], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
 ) -> list[_Exchange | float]:
-    """The best of each partner's exchanges; where none gains a byte, the weight from which one may."""
+    """The best of each partner's exchanges; if none gains a byte, the weight from which one may."""
     (here, partners), (out, back), (at, of, by) = brokers, moving, pairs
     costs, there = (out.costs[at], back.costs[of]), partners[by]
     gain, beyond = -(costs[0] + costs[1]).astype(np.float64), np.zeros(len(at))
@@ -223,10 +222,10 @@ def _gainful(
 
 
 def _cheapen(placement: SearchPlacement, enough: int) -> bool:
-    """All exchanges that save bytes, until they have saved enough; True where there were any.
+    """Make all exchanges that save bytes, until they have saved enough; True if there were any.
 
-    Each sends some row to where it costs less, so only those rows are tried, each with all that could come back. In
-    large placements several exchanges of two brokers are made at a look, as far as each still saves after the others.
+    Each exchange sends a row to where it costs less, so only those rows are tried, each with all that could come back.
+    In large placements several exchanges of two brokers are made at a look, if each is still possible after the others.
     """
     rows, here, there = _dearer_than_elsewhere(placement)
     width, saved = placement.on.shape[1], 0
@@ -243,7 +242,7 @@ def _cheapen(placement: SearchPlacement, enough: int) -> bool:
 
 
 def _is_possible(placement: SearchPlacement, here: int, there: int, exchange: _Exchange) -> bool:
-    """True where an exchange that was found before others keeps every count, and takes no load further outside."""
+    """True if an exchange found before others still keeps every count, and takes no load further outside."""
     if not can_exchange(placement, here, there, exchange.there, exchange.back):
         return False
     loads = placement.search.loads
@@ -252,7 +251,7 @@ def _is_possible(placement: SearchPlacement, here: int, there: int, exchange: _E
 
 
 def _dearer_than_elsewhere(placement: SearchPlacement) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows, the brokers they are on, and those where they would cost less, (K,) each, by brokers and then rows."""
+    """Rows, their brokers, and the brokers where they would cost less, (K,) each, by brokers and then rows."""
     search, on = placement.search, placement.on
     dearest = (on * search.levels).max(axis=1, initial=0)
     cheaper = ~on & (search.levels < dearest[:, None])
@@ -266,8 +265,8 @@ def _dearer_than_elsewhere(placement: SearchPlacement) -> tuple[IntArray, IntArr
 
 
 def _saving(placement: SearchPlacement, here: int, there: int, rows: IntArray, at_once: int) -> list[_Exchange]:
-    """Exchanges that send one of these rows there, save bytes and take no load further outside: those that save the
-    most of all, as many as are made at once, no row in two of them.
+    """Exchanges that send one of these rows there, save bytes and take no load further outside: at most `at_once`,
+    those that save the most, no row in two of them.
     """
     on = placement.on
     ours = rows[on[rows, here] & ~on[rows, there]]

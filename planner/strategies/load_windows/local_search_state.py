@@ -1,4 +1,4 @@
-"""The placement that a local search works on, what limits its moves, and which moves are feasible."""
+"""The placement that a local search works on, the limits of its moves, and the moves that are feasible."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from planner.strategies.work_limits import SAMPLED_ROWS
 
 
 class Ends(NamedTuple):
-    """Rows (K,) that may go between a broker and some of its partners, and which of those, ascending, each row's is."""
+    """Rows (K,) that may move between a broker and some of its partners, and each row's partner, ascending."""
 
     rows: IntArray
     partners: IntArray
 
 
 class Pairs(NamedTuple):
-    """Places (N,) in two arrays of rows, one of each, the last of an array for none; which partner each pair is of."""
+    """Pairs (N,): places in two arrays of rows (an array's last place means no row), and each pair's partner."""
 
     out: IntArray
     back: IntArray
@@ -31,8 +31,8 @@ class Pairs(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """Rows (K + 1,) that go from one broker to another, what each costs there more than here, and its loads
-    (D, K + 1). The last stands for none at all: row -1, without cost or load.
+    """Rows (K + 1,) that move from one broker to another, how much each costs more there, and its loads (D, K + 1). The
+    last one means no row: row -1, without cost or load.
     """
 
     rows: IntArray
@@ -41,7 +41,7 @@ class Moving(NamedTuple):
 
     @staticmethod
     def of(placement: SearchPlacement, rows: IntArray, source: int | IntArray, target: int | IntArray) -> Moving:
-        """The rows (K,) with what moving them means; brokers are of all rows or one each."""
+        """The rows (K,) with the costs and loads of their moves; brokers are one for all rows, or one per row."""
         search = placement.search
         steps = search.levels[rows, target].astype(np.int64) - search.levels[rows, source]
         loads = np.concatenate([search.loads[:, rows], np.zeros((len(search.loads), 1), dtype=np.int64)], axis=1)
@@ -49,7 +49,7 @@ class Moving(NamedTuple):
 
 
 def going(placement: SearchPlacement, here: int, partners: IntArray) -> Ends:
-    """Rows that may go from here to each of the partners (K,), as far as racks and other replicas let them."""
+    """Rows that may go from here to each of the partners (K,), if racks and other replicas allow it."""
     search, rows = placement.search, np.flatnonzero(placement.on[:, here])
     free = ~placement.on[np.ix_(rows, partners)]
     if search.allowed is not None:
@@ -71,8 +71,8 @@ def coming(placement: SearchPlacement, here: int, partners: IntArray) -> Ends:
 
 
 def pairings(placement: SearchPlacement, here: int, partners: IntArray, out: Ends, back: Ends) -> Pairs:
-    """Rows that may go to a partner and back from it, by partners: all of one topic, those of two topics with room, and
-    those alone where there is room. Of two topics with many rows, some.
+    """Pairs of rows that may go to a partner and come back, by partner: all pairs of one topic; single rows and pairs
+    of two topics if counts have room. If two topics have many rows, some of their pairs.
     """
     topics, brokers = placement.search.topics, (partners[out.partners], partners[back.partners])
     kinds = int(topics.max(initial=0)) + 1
@@ -95,7 +95,7 @@ def pairings(placement: SearchPlacement, here: int, partners: IntArray, out: End
 
 
 def can_exchange(placement: SearchPlacement, here: int, there: int, out: int, back: int) -> bool:
-    """True where these rows, -1 for none, may go there and back with every count in its window."""
+    """True if these rows, -1 for none, may go there and back with every count in its window."""
     for row, source, target in ((out, here, there), (back, there, here)):
         if row >= 0 and (not placement.on[row, source] or placement.on[row, target]):
             return False
@@ -112,7 +112,7 @@ def can_exchange(placement: SearchPlacement, here: int, there: int, out: int, ba
 
 
 def _alike(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
-    """Places of all pairs that are equal; both ascending."""
+    """The places of all pairs of equal values in two ascending arrays."""
     first = np.searchsorted(theirs, ours, "left")
     counts = np.searchsorted(theirs, ours, "right") - first
     at = np.repeat(np.arange(len(ours)), counts)
@@ -121,7 +121,7 @@ def _alike(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _roomy(placement: SearchPlacement, source: int | IntArray, target: int | IntArray, rows: IntArray) -> IntArray:
-    """Places of the rows whose topics may have one replica less here and one more there."""
+    """Places of the rows whose topics may have one replica less on the source and one more on the target."""
     topics, (low, high) = placement.search.topics[rows], placement.search.cell_windows
     fewer = placement.cells[topics, source] > low[topics, source]
     return np.flatnonzero(fewer & (placement.cells[topics, target] < high[topics, target]))
@@ -134,7 +134,7 @@ def _broker_room(placement: SearchPlacement, source: int | IntArray, target: int
 
 
 def _sampled(partners: IntArray) -> BoolArray:
-    """True for all of each partner, ascending, or for evenly spaced ones where there are too many."""
+    """True for all rows of each partner, ascending, or for evenly spaced rows if there are too many."""
     first = np.searchsorted(partners, partners, "left")
     count, at = np.searchsorted(partners, partners, "right") - first, np.arange(len(partners)) - first
     nth = -(-at * SAMPLED_ROWS // np.maximum(count, 1))
@@ -144,7 +144,7 @@ def _sampled(partners: IntArray) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class MostOutside:
-    """How much may be outside of windows of loads: in all, by what units are worth, and of one broker, (D,)."""
+    """The most that may be outside of windows of loads: in total, in bytes' worth, and on one broker, (D,)."""
 
     total: int
     furthest: LongArray
@@ -152,13 +152,13 @@ class MostOutside:
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """What may be moved, and what it costs: M rows sorted by topic, B brokers, T topics, R racks, D loads.
+    """The rows that may move, and their costs: M rows sorted by topic, B brokers, T topics, R racks, D loads.
 
-    topics (M,) · costs (M,) of a row, times `levels` (M, B) of where it lies · allowed (M, B) or None: anywhere
+    topics (M,) · costs (M,) of a row, times `levels` (M, B) of its broker · allowed (M, B) or None: anywhere
     racks (B,) · least, most (M, R) of a row in a rack
     loads (D, M) of a row · scales (D,) bytes that a unit of load is worth · load_windows (D, 2, B)
     cell_windows (2, T, B) · broker_windows (2, B)
-    most_outside: None where no move may take any load further outside
+    most_outside: None if no move may take any load further outside
     """
 
     topics: IntArray
@@ -201,7 +201,7 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
 
 @dataclass(eq=False)
 class SearchPlacement:
-    """Where rows lie, `on` (M, B), with what follows from it; changed by every move.
+    """The brokers of rows, `on` (M, B), and the sums that follow from it; every move changes them.
 
     in_rack (M, R) of each row · load (D, B) · cells (T, B) and held (B,) counts · changes (B,) moves so far
     """
@@ -224,24 +224,24 @@ class SearchPlacement:
             self.load[at] = sums_at(self.on.shape[1], brokers, of[rows])
         self.held = self.cells.sum(axis=0)
         self.changes = np.zeros(len(self.held), dtype=np.int64)
-        # Columns are what is looked at.
+        # In column order, because the search reads columns.
         self.on = np.asfortranarray(self.on)
 
     def copy(self) -> SearchPlacement:
-        """The same, to be changed by itself."""
+        """A copy that can be changed separately."""
         return SearchPlacement(self.search, self.on.copy())
 
     @property
     def cost(self) -> int:
-        """What the placement costs."""
+        """The cost of the placement."""
         return int(self.search.costs @ (self.on * self.search.levels).sum(axis=1, dtype=np.int64))
 
     def outside(self) -> LongArray:
-        """(B,): bytes' worth that each broker is outside its windows."""
+        """(B,): how far each broker is outside its windows, in bytes' worth."""
         return (self._beyond() * self.search.scales[:, None]).sum(axis=0)
 
     def racks_allow(self, rows: IntArray, source: int | IntArray, target: int | IntArray) -> BoolArray:
-        """True where a row may go from one broker to another, by what each rack must and may hold of it."""
+        """True if a row may go from one broker to another, by how many of its replicas each rack must and may hold."""
         search = self.search
         old, new = search.racks[source], search.racks[target]
         leaves = self.in_rack[rows, old] > search.least[rows, old]
@@ -249,7 +249,7 @@ class SearchPlacement:
         return allowed
 
     def move(self, row: int, source: int, target: int) -> None:
-        """One replica of a row from one broker to another."""
+        """Move one replica of a row from one broker to another."""
         search = self.search
         self.on[row, [source, target]] = False, True
         for broker, sign in ((source, -1), (target, 1)):
@@ -260,7 +260,7 @@ class SearchPlacement:
             self.changes[broker] += 1
 
     def settled(self) -> bool:
-        """True where no more is outside of windows than may be."""
+        """True if no more is outside of windows than allowed."""
         most = self.search.most_outside
         if most is None:
             return not self.outside().any()
@@ -275,9 +275,9 @@ BrokerNumbers = Sequence[int] | IntArray
 
 
 def outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArray) -> BoolArray:
-    """(K,): True where shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than may be.
+    """(K,): True if shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than allowed.
 
-    Nothing more of any load may; or, where so much may be outside in all, more than that, or one broker further.
+    Without `most_outside`, no load may go further outside; with it, neither the total nor a broker may exceed it.
     """
     search, most, worse = placement.search, placement.search.most_outside, np.zeros(shifts.shape[2], dtype=bool)
     total = np.zeros(shifts.shape[2], dtype=np.int64)
@@ -308,8 +308,8 @@ def _beyond(placement: SearchPlacement, load: int, broker: int | IntArray, shift
 
 
 def _below_and_above(window: LongArray, loads: LongArray) -> LongArray:
-    """How far outside a window (2, …) each of these loads is; they aren't needed any more."""
+    """How far outside a window (2, …) each of these loads is; overwrites the loads."""
     outside: LongArray = np.maximum(window[0] - loads, 0)
-    # In place: a search asks for ten thousands at a time.
+    # In place, because a search asks for tens of thousands at a time.
     outside += np.maximum(np.subtract(loads, window[1], out=loads), 0, out=loads)
     return outside

@@ -1,6 +1,6 @@
-"""What a flow proves, put into the terms of `lagrangian_bound`: facts that anyone can check, and prices; and plans.
+"""Turns a flow into a proof in the terms of `lagrangian_bound`, facts that anyone can check and prices; and into plans.
 
-An attempt to bring loads into their windows comes to a plan, a bound, or both. `Best` keeps the better ones of each.
+An attempt to bring loads into their windows gives a plan, a bound, or both. `Best` keeps the better ones of each.
 """
 
 from dataclasses import dataclass, replace
@@ -23,14 +23,14 @@ from planner.strategies.load_windows.local_search_state import MostOutside, Sear
 from planner.strategies.load_windows.share_program import whole
 from planner.strategies.work_limits import Effort
 
-# Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
+# Prices above this many times the worth of a byte would exceed the solver's arithmetic.
 _STEEPEST = 3
-# Prices up to this fit 64 bits with room to spare; larger ones are rounded to coarser parts, by so many bits at most.
+# Prices up to this fit 64 bits with room to spare; larger ones are rounded to coarser units, by so many bits at most.
 _MOST, _MOST_BITS = 1 << 60, GRAIN.bit_length() - 1
 
 
 def facts(problem: Problem, layout: Layout, loads: ByteLoads) -> BoundFacts:
-    """The facts of a layout, in its own order of brokers."""
+    """The facts of a layout, in the layout's order of brokers."""
     rule = rack_rule(problem)
     in_bytes = bool(layout.copy_bytes.any())
     costs = layout.copy_bytes if in_bytes else (~layout.new).astype(np.int64)
@@ -60,10 +60,10 @@ def proof(
     *,
     of_excess: bool = False,
 ) -> Certificate:
-    """What a placement proves. It was made at prices of loads (D, Bt), in parts of GRAIN a unit of load, for windows of
-    loads (D, 2, Bt); None: at none.
+    """The proof that a placement gives. `loads`: the prices of loads (D, Bt) at which it was made, in 1 / GRAIN per
+    unit, and the windows of loads (D, 2, Bt); None: it was made without prices.
 
-    With `of_excess` costs were weights of what is outside of windows.
+    With `of_excess`, its costs were weights of units outside of windows.
     """
     network = placed.network
     nodes = potentials(network.arcs, placed.windowed, network.supplies, placed.solved)
@@ -72,12 +72,12 @@ def proof(
     cell_prices = cells - brokers
     if layout.forbidden is not None:
         cell_prices = np.where(layout.forbidden & (layout.held_cells == 0), 0, cell_prices)
-    # Where no load has a price, costs aren't in parts of GRAIN yet.
+    # If no load has a price, costs aren't in units of 1 / GRAIN yet.
     grain = 1 if loads is not None and loads[0].any() else GRAIN
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
     topic_window, broker_window = placed.windowed
     both = [in_units(each, grain * unit, unit, scale) for each in (cell_prices, brokers - nodes[layout.sink])]
-    # Where units outside of windows are dear, prices have to be coarser by some bits to be far within 64.
+    # If units outside of windows are dear, prices must be coarser by some bits to be far within 64 bits.
     beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in both)
     coarser = min(beyond.bit_length(), _MOST_BITS)
     coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in both)
@@ -92,7 +92,7 @@ def proof(
 
 
 def in_units(prices: LongArray, times: int, unit: int, scale: int) -> ExactArray:
-    """Prices times `times` / scale, in whole units, to the nearest: tie-breaks don't count."""
+    """Prices times `times` / scale, rounded to multiples of `unit`: tie-breaks don't count."""
     largest = int(np.abs(prices).max(initial=0)) * times // scale
     exact = prices.astype(object) if largest >= _MOST else prices
     # np.divmod takes no Python integers.
@@ -102,8 +102,8 @@ def in_units(prices: LongArray, times: int, unit: int, scale: int) -> ExactArray
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every attempt is about. `effort`: the work that may be done, None: only that of `balanced_placement._quick`.
-    `most`: what plans may be outside of their windows, None: nothing.
+    """The input of every attempt. `effort`: the work that may be done, None: only that of `balanced_placement._quick`.
+    `most`: how far outside of their windows plans may be, None: not at all.
     """
 
     problem: Problem
@@ -116,12 +116,12 @@ class Task:
     most: Allowed | None
 
     def placement(self, chosen: IntArray) -> SearchPlacement:
-        """Rows of replicas (M, W), as brokers of the problem, where they can be searched from."""
+        """Rows of replicas (M, W), as brokers of the problem, as the start of a local search."""
         return SearchPlacement(self.search, on_brokers(self.layout, chosen))
 
 
 class PlacedPlan(NamedTuple):
-    """A placement with the bytes outside its windows, and what it costs."""
+    """A placement, the bytes outside its windows, and its cost."""
 
     placement: SearchPlacement
     outside: int
@@ -134,7 +134,7 @@ class PlacedPlan(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A proof, maybe with cases, and the least bytes by it."""
+    """A proof, possibly with cases, and the least bytes that it proves."""
 
     proof: Certificate
     least: int
@@ -147,18 +147,18 @@ class Best(NamedTuple):
     bound: Bound | None = None
 
     def within(self, part: float) -> bool:
-        """True where the plan keeps its windows and is within this part of its bound."""
+        """True if the plan keeps its windows and is within this part of its bound."""
         if self.plan is None or self.bound is None or self.plan.outside:
             return False
         return self.plan.cost - self.bound.least <= part * self.plan.cost
 
     def copy(self) -> Self:
-        """The same with a placement of its own."""
+        """A copy whose placement can be changed separately."""
         plan = self.plan
         return self if plan is None else self._replace(plan=plan._replace(placement=plan.placement.copy()))
 
     def but(self, plan: PlacedPlan | None, bound: Bound | None) -> "Best":
-        """The better ones of these and others."""
+        """The better plan and the better bound of these and the given ones."""
         plans, bounds = (self.plan, plan), (self.bound, bound)
         return Best(
             min(filter(None, plans), key=lambda each: (each.outside, each.cost), default=None),
@@ -174,7 +174,7 @@ class Priced(NamedTuple):
 
 
 def cheapest(task: Task, room: MostOutside, *, of_loads: bool = False) -> PlacedPlan | None:
-    """The cheapest placement of a small cluster with so much outside, or that with the least; None: none is known."""
+    """A small cluster's cheapest placement with at most `room` outside, or that least outside; None: none is known."""
     if task.effort is None:
         return None
     on = whole(task.layout, task.wanted, task.loads, task.effort, room=room, of_loads=of_loads)
@@ -183,13 +183,13 @@ def cheapest(task: Task, room: MostOutside, *, of_loads: bool = False) -> Placed
 
 
 def in_parts(task: Task, prices: FloatArray) -> LongArray:
-    """Prices (D, Bt) in bytes a unit as whole parts of GRAIN, none too steep for the solver's arithmetic."""
+    """Prices (D, Bt) in bytes per unit as whole numbers of 1 / GRAIN, none too steep for the solver's arithmetic."""
     steepest = _STEEPEST * task.loads.scales[:, None]
     return np.rint(prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
 
 
 def at_prices(task: Task, prices: LongArray) -> Priced | None:
-    """The flow at prices (D, Bt) in parts of GRAIN a unit; None where they are beyond the solver's arithmetic."""
+    """The flow at prices (D, Bt) in 1 / GRAIN per unit; None if they exceed the solver's arithmetic."""
     try:
         layout = priced(task.layout, task.loads, prices)
         placed = place(task.problem, layout, task.wanted)
@@ -204,7 +204,7 @@ def without_prices(task: Task, placed: Placed) -> Bound:
 
 
 def of_proof(task: Task, proven: Certificate) -> Bound:
-    """What a proof comes to for all plans that are no more outside than they may."""
+    """The bound of a proof for all plans that are no further outside than allowed."""
     return Bound(proven, lagrangian_bound.least(proven if task.most is None else within(proven, task.most)))
 
 

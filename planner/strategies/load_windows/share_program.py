@@ -1,12 +1,12 @@
 """The linear program of shares: the cheapest placement if replicas could be split, on the brokers of some racks or all.
 
-It is solved again and again with other replicas decided, each time from the last basis, which takes a few per cent of
-a solve from nothing. Its prices go into a proof as they are (see `lagrangian_bound`). Windows can be left at a high
-price instead of never, so that the program has prices even where nothing fits: they prove it.
+It is solved again and again with other replicas decided, each time from the last basis, which takes a few percent of a
+solve from nothing. Its prices go into a proof as they are (see `lagrangian_bound`). Windows can be left at a high
+price, so that the program has prices even if nothing fits: these prices prove it.
 
 A basic solution splits few more rows than there are windows of loads. `roundings` turns its shares into placements: a
-flow keeps all counts and follows the shares. Then the largest of the split rows are decided as that flow has them, and
-the program is solved again, which comes closer.
+flow keeps all counts and follows the shares. Then the largest of the split rows are decided as in that flow, and the
+program is solved again, which comes closer.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,21 +29,21 @@ from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.linear_program import Program, ProgramRows, solve
 from planner.strategies.load_windows.local_search_state import MostOutside
 
-# A byte outside a window costs as much as so many copied ones; a replica as so many copies of the largest row.
+# The cost of a byte outside a window in copied bytes; of a replica outside in copies of the largest row.
 _OUTSIDE, _TOO_MANY = 100.0, 10.0
-# Where some has to be outside, more of it than that costs as much.
+# If some bytes must be outside, the cost of each byte more than these.
 _MORE_OUTSIDE = 10_000.0
-# Less outside is none.
+# Less than this outside counts as nothing.
 _NOTHING = 1e-6
-# Dual simplex goes on from the last basis, which only the program as it stands has; work is limited, never time: where
-# loads are millions of times as large as others the solver may go in circles, for two minutes with a limit of 60.
+# Dual simplex continues from the last basis, which preprocessing would lose. Work is limited, not time: if some loads
+# are millions of times as large as others, the solver may go in circles, for two minutes with a limit of 60.
 _PARAMETERS = "use_preprocessing:false use_dual_simplex:true max_deterministic_time:"
 _WORK_A_COLUMN, _MOST_WORK = 0.001, 60
-# Shares are whole within this.
+# Shares this close to 0 or 1 are whole.
 _WHOLE = 1e-6
-# A replica is there with more of a share than this, where shares are whole.
+# If shares are whole, a replica with a larger share than this is there.
 _HALF = 0.5
-# What a flow pays for a replica where it has no share, and for a second one on the same broker.
+# The flow's cost of a replica where it has no share, and of a second one on the same broker.
 _NO_SHARE, _TWICE = 100_000, 10_000_000
 
 # Row, place of the broker in the part, and whether the row's replica is there.
@@ -52,11 +52,10 @@ Decision = tuple[int, int, bool]
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """What the rows that may move have to fit: windows of topics (2, T, Bt), brokers (2, Bt) and loads (D, 2, Bt),
-    and the bytes that a unit of each load is worth, (D,).
+    """The windows that the rows that may move must fit: of topics (2, T, Bt), brokers (2, Bt) and loads (D, 2, Bt); and
+    the bytes that a unit of each load is worth, (D,).
 
-    `most`: what may be outside of them, None: nothing. With `only_loads` what is outside of loads' windows is all that
-    costs.
+    `most`: how much may be outside of them, None: nothing. With `only_loads`, only loads outside of their windows cost.
     """
 
     topics: LongArray
@@ -68,12 +67,12 @@ class Fits:
 
     @classmethod
     def of(cls, layout: Layout, wanted: Windows, loads: ByteLoads) -> Self:
-        """The windows of a layout, which are asked of what may move."""
+        """The windows of a layout, for the rows that may move."""
         return cls(*bounds(layout, wanted), loads.windows, loads.scales)
 
 
 class Duals(NamedTuple):
-    """Prices in bytes of (topic, broker of the part) (T, b), brokers (b,), and loads a unit (D, b)."""
+    """Prices in bytes of (topic, broker of the part) (T, b), of brokers (b,), and of loads per unit (D, b)."""
 
     cells: FloatArray
     brokers: FloatArray
@@ -81,8 +80,8 @@ class Duals(NamedTuple):
 
 
 class ShareProgram:
-    """The program of the racks' brokers `at` (b,); `columns` of it. Decisions hold until others are made; those about
-    `decidable` rows never leave it without a solution.
+    """The program of the racks' brokers `at` (b,). Decisions hold until others are made; decisions about `decidable`
+    rows always leave it a solution.
     """
 
     def __init__(self, about: BoundFacts, fits: Fits, racks: tuple[int, ...], decidable: IntArray) -> None:
@@ -107,17 +106,17 @@ class ShareProgram:
         return len(self._shares) * len(self.at)
 
     def least(self, decisions: Iterable[Decision]) -> float | None:
-        """The least bytes with these decisions; None where the solver gave up, or found nothing that they let be."""
+        """The least bytes with these decisions; None if the solver gave up, or found no solution."""
         self._decide(set(decisions))
         return self._aim.Value() * self._unit if self._solver.Solve() == pywraplp.Solver.OPTIMAL else None
 
     def fits(self) -> bool:
-        """True where no window was left, as it was solved last."""
+        """True if the last solution left no window."""
         return all(beyond.solution_value() < _NOTHING for beyond in self._beyond)
 
     def shares(self, rows: IntArray) -> FloatArray:
-        """(K, b): shares of these rows as they were solved last."""
-        # Millions are read, one call of the library for each.
+        """(K, b): the shares of these rows in the last solution."""
+        # One pass, because millions are read with one call of the library each.
         found = map(pywraplp.Variable.solution_value, chain.from_iterable(map(self._shares.__getitem__, rows.tolist())))
         return np.fromiter(found, np.float64, len(rows) * len(self.at)).reshape(len(rows), len(self.at))
 
@@ -129,7 +128,7 @@ class ShareProgram:
         self._decided = decisions
 
     def duals(self) -> Duals:
-        """The prices, as they were solved last."""
+        """The prices of the last solution."""
         cells = np.zeros(self._fits.topics[0][:, self.at].shape)
         for (topic, broker), row in self._cells.items():
             cells[topic, broker] = row.dual_value()
@@ -156,7 +155,7 @@ class ShareProgram:
         return shares
 
     def _racked(self) -> None:
-        """Every row has in each rack as many replicas as it must and may, and its factor in all of them."""
+        """Every row has as many replicas in each rack as it must and may, and its factor in all of them."""
         about = self._about
         least, most = (each[about.kinds].astype(float).tolist() for each in (about.least, about.most))
         places = [(rack, np.flatnonzero(about.racks[self.at] == rack).tolist()) for rack in self._racks]
@@ -169,7 +168,7 @@ class ShareProgram:
                 self._row(factor, factor, shares, [1.0] * len(shares))
 
     def _counted(self, leavable: set[int]) -> tuple[dict[tuple[int, int], Any], list[Any]]:
-        """The windows of topics, by topic and broker, and of brokers; some topics' can be left, and all brokers'."""
+        """The windows of topics, by topic and broker, and of brokers; leavable topics' and all brokers' can be left."""
         topics, brokers = self._fits.topics[:, :, self.at], self._fits.brokers[:, self.at]
         outside = _TOO_MANY * float(self._about.costs.max()) / self._unit
         cells, held = {}, []
@@ -188,9 +187,9 @@ class ShareProgram:
         return cells, held
 
     def _excess_rows(self) -> tuple[Any, Any]:
-        """What may be outside of windows in all, of replicas by weight and of loads; None where nothing may.
+        """Rows that limit the total outside of windows: of replicas by weight, and of loads; None for no such row.
 
-        Both can be left at a price, or what is decided might leave no solution.
+        Both limits can be exceeded at a price; otherwise decisions might leave no solution.
         """
         most = self._fits.most
         if most is None:
@@ -219,7 +218,7 @@ class ShareProgram:
                 self._budgets[0].SetCoefficient(beyond, step * price)
 
     def _load_excess(self, row: Any, furthest: float) -> None:
-        """Columns of loads outside of a window: as far as a broker may be, or at a price each."""
+        """Columns of loads outside of a window: limited to as far as a broker may be, or at a price each."""
         for sign in (1, -1):
             beyond = self._solver.NumVar(0, self._solver.infinity() if self._fits.only_loads else furthest, "")
             row.SetCoefficient(beyond, sign)
@@ -229,7 +228,7 @@ class ShareProgram:
                 self._budgets[1].SetCoefficient(beyond, 1)
 
     def _weighed(self, kind: int) -> list[Any]:
-        """The windows of a kind of load, None where one is open."""
+        """The rows of the windows of a kind of load; None for an open window."""
         worth = int(self._fits.scales[kind]) / self._unit
         weights = (self._about.loads[kind] * worth).tolist()
         rows, most = list[Any](), self._fits.most
@@ -244,7 +243,7 @@ class ShareProgram:
         return rows
 
     def _row(self, low: float, high: float, columns: list[Any], values: list[float], outside: float = 0) -> Any:
-        """low <= values × columns <= high; a unit outside at that price, or never for 0."""
+        """low <= values × columns <= high; a unit outside costs `outside`, and isn't allowed if that is 0."""
         row = self._solver.Constraint(float(low), float(high))
         for column, value in zip(columns, values, strict=True):
             row.SetCoefficient(column, value)
@@ -257,7 +256,7 @@ class ShareProgram:
 
 
 class Rounded(NamedTuple):
-    """Prices of loads (D, Bt) in bytes a unit, and replicas of the rows (M, W) near what they make cheapest."""
+    """Prices of loads (D, Bt) in bytes per unit, and replicas of the rows (M, W) near the program's solution."""
 
     prices: FloatArray
     chosen: IntArray
@@ -267,10 +266,10 @@ def roundings(
     problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: work_limits.Effort
 ) -> Iterator[Rounded]:
     """Placements near the windows of loads, one after the other with more rows decided, until the effort is spent; none
-    where there can't be any, or where the program is too large.
+    if there can't be any, or if the program is too large.
 
-    By HiGHS with the flow's own costs, ties included: GLOP stops at other corners of the same optimum, whose roundings
-    moved up to 18 % more bytes on small clusters of large partitions.
+    HiGHS solves the program with the flow's own costs, ties included. GLOP stops at other corners of the same optimum,
+    whose roundings moved up to 18 % more bytes on small clusters of large partitions.
     """
     shape = len(layout.rows), len(layout.targets)
     columns = shape[0] * shape[1]
@@ -297,9 +296,9 @@ def roundings(
 def whole(
     layout: Layout, wanted: Windows, loads: ByteLoads, effort: work_limits.Effort, *, room: MostOutside, of_loads: bool
 ) -> BoolArray | None:
-    """The cheapest placement (M, Bt) with at most so much outside of its windows of loads, by an integer program; with
-    `of_loads` the one with the least outside. The best found where its nodes are used up; None where that is none, or
-    where the program is too large for the effort.
+    """The cheapest placement (M, Bt) with at most `room` outside of its windows of loads, by an integer program; with
+    `of_loads` the one with the least outside. If its nodes are used up, the best one found; None if there is none, or
+    if the program is too large for the effort.
     """
     shape = len(layout.rows), len(layout.targets)
     columns = shape[0] * shape[1]
@@ -307,7 +306,7 @@ def whole(
         return None
     program, worth = _whole_program(layout, wanted, loads)
     count, ones = worth.size, scipy.sparse.identity(worth.size)
-    # Columns of what is below each window of loads, then of what is above; and their sum in the objective's units.
+    # Columns of units below each window of loads, then of units above; and their sum in the objective's units.
     beyond = scipy.sparse.vstack([scipy.sparse.csr_matrix((len(program.low) - count, count)), ones])
     outside = np.concatenate([np.zeros(columns), *[(loads.scales[:, None] / worth).ravel()] * 2])
     unit = float(worth[0, 0]) * max(float(loads.weights[0].mean()), 1e-9)
@@ -328,7 +327,7 @@ def whole(
 
 
 def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[Program, FloatArray]:
-    """The program of all racks, a column a row and broker; and the worth (D, Bt) of prices of its last D × Bt rows."""
+    """The program of all racks, a column per row and broker; the worth (D, Bt) of prices of its last D × Bt rows."""
     count, width = len(layout.rows), len(layout.targets)
     rows, brokers = np.repeat(np.arange(count), width), np.tile(np.arange(width), count)
     costs = layout.enter_costs[:, layout.groups]
@@ -350,13 +349,13 @@ def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[P
 
 
 def is_split(shares: FloatArray) -> BoolArray:
-    """True where a share is neither 0 nor 1."""
+    """True if a share is neither 0 nor 1."""
     split: BoolArray = np.minimum(shares, 1 - shares) > _WHOLE
     return split
 
 
 def as_decided(rows: IntArray, on: BoolArray) -> set[Decision]:
-    """The decisions that every broker has a replica of these rows (K,) or hasn't, as `on` (K, b) says."""
+    """The decisions whether each broker has a replica of these rows (K,), from `on` (K, b)."""
     brokers = np.tile(np.arange(on.shape[1]), len(rows)).tolist()
     return set(zip(np.repeat(rows, on.shape[1]).tolist(), brokers, on.ravel().tolist(), strict=True))
 
@@ -364,7 +363,7 @@ def as_decided(rows: IntArray, on: BoolArray) -> set[Decision]:
 def rounded(problem: Problem, layout: Layout, wanted: Windows, shares: FloatArray) -> IntArray:
     """Replicas (M, W) that keep all counts and are the closest to these shares (M, Bt).
 
-    The flow pays the less for a replica the larger its share is.
+    The larger a replica's share is, the less the flow pays for it.
     """
     costs = np.rint(_NO_SHARE * (1 - shares.clip(0, 1))).astype(np.int64)
     rows, slots = np.nonzero(layout.home >= 0)

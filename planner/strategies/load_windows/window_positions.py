@@ -1,12 +1,12 @@
-"""Where windows of replicas begin: a spread of two and more says how wide they are, not where.
+"""Chooses where windows of replicas begin: a spread of two and more says how wide they are, not where.
 
-All brokers' replicas: the fewest bytes are a convex function of the window's start (it bounds a flow's arcs linearly),
-so halving finds the best. With windows of bytes that start is a guess, which is moved for as long as that helps.
+The window of all replicas: the fewest bytes are a convex function of its start (it bounds a flow's arcs linearly), so
+bisection finds the best start. With windows of bytes that start is a guess, which is moved as long as that helps.
 
-Single topics: were it not for the other windows, each topic's bytes would be such a function of its own start, so all
-are halved at once. That is a guess where other windows matter; so are the starts next to what the relaxed placement
-holds, in which topics may be anywhere where their spread could put them. The cheapest of these guesses and of the
-start with the fewest replicas is taken; no plan is below the relaxed placement, wherever its windows begin.
+Windows of topics: without the other windows, each topic's bytes would be such a function of its own start, so all are
+bisected at once. That is a guess if other windows matter. Other guesses are the starts next to the counts of the
+relaxed placement, whose windows of topics contain all starts. The cheapest of these guesses and of the start with the
+fewest replicas is taken; no plan is below the relaxed placement, wherever its windows begin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Even = Callable[[Windows, Placed, Effort | None, Best | None], Evened | None]
 
 
 class Started(NamedTuple):
-    """Windows that begin somewhere, the placement in them, and that brought into windows of bytes, if there are any."""
+    """Windows with chosen starts, the placement in them, and that brought into windows of bytes, if there are any."""
 
     wanted: Windows
     placed: Placed
@@ -47,10 +47,10 @@ class Started(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WideWindows:
-    """A placement in windows so wide that no plan is below it, where some could begin anywhere.
+    """A placement in windows that contain all their starts, so that no plan costs less.
 
-    `low` is where the window of all brokers' replicas begins, None where that isn't tried start by start; `at` does all
-    of it at another start, and is worth its time where `by_cases`.
+    `low`: the start of the window of all replicas, None if it isn't tried start by start. `at` gives the placement at
+    another start, and is worth its time if `by_cases`.
     """
 
     started: Started
@@ -61,7 +61,7 @@ class WideWindows:
 
     @property
     def cases(self) -> list[tuple[range, int]]:
-        """That start, those below it and those above, each with the nearest of them; none where `low` is None."""
+        """The start `low`, the starts below and those above, each with the nearest one to `low`; none if it is None."""
         if (low := self.low) is None:
             return []
         below, above = range(self.anywhere.lows.start, low), range(low + 1, self.anywhere.lows.stop)
@@ -70,9 +70,9 @@ class WideWindows:
 
 
 class BestPosition(NamedTuple):
-    """The cheapest of all starts, and what no plan is below where there was a choice.
+    """The cheapest of all starts, and a placement that no plan is below, if there was a choice.
 
-    `lows`: starts of a window that holds no more whichever it is, if it can hold; `at` does all of it at one of these.
+    `lows`: starts of a window that allows the same plans at each start, if it can hold; `at`: the placement at one.
     """
 
     best: Started
@@ -82,14 +82,14 @@ class BestPosition(NamedTuple):
 
     @property
     def lowest(self) -> Started:
-        """What no plan is below."""
+        """The placement that no plan is below."""
         return self.best if self.relaxed is None else self.relaxed.started
 
 
 def cheapest(
     problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
 ) -> BestPosition:
-    """The starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
+    """The placement at the starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
     anywhere = open_windows(problem, balance, layout, wanted)
     if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
         search, lows = _Search(problem, balance, layout, wanted, even, effort), starts(problem, balance.replicas)
@@ -98,7 +98,7 @@ def cheapest(
         return BestPosition(best, lows=lows, at=search.finished_at if again else None)
     search = _Search(problem, balance, layout, anywhere.widened(wanted), even, effort)
     started = search.best(anywhere.lows)
-    # Where all that is open was tried start by start, nothing is wider than it may be.
+    # If all open windows were tried start by start, no window is wider than it may be.
     only_starts = len(anywhere.lows) > 0 and not anywhere.topics.open.any()
     best = started if only_starts else _best_of_guesses(search, wanted, started, anywhere)
     finished = search.finished(best, SHARE_OF_BEST_START)
@@ -113,21 +113,21 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
     found = search.within(_next_to(search, wanted, relaxed)).best(lows)
     if _judged(found) <= _judged(relaxed) or not (found.evened is None or search.small):
         return found
-    # What costs least before windows of bytes is brought into those.
+    # Only the cheapest guess without windows of bytes is brought into these.
     guesses = (_topic_starts(search, wanted, anywhere), wanted)
     guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
     return min(found, search.within(guess).best(lows), key=_judged)
 
 
 def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
-    """The windows that begin next to what the relaxed placement holds."""
+    """The windows that begin next to the counts of the relaxed placement."""
     assignment = today(search.problem)
     assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
     return near(search.problem, search.balance, wanted, assignment)
 
 
 def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
-    """The windows of topics that begin where each one's bytes are fewest, were there no other windows."""
+    """The windows of topics with the starts at which each topic's bytes are fewest without the other windows."""
     topics, alone = anywhere.topics, replace(wanted, replicas=opened(wanted.replicas))
     free = topics.open & alike(wanted.topic_replicas)
     low, high = topics.first.copy(), topics.last.copy()
@@ -150,7 +150,7 @@ def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Wi
 
 
 class _Search:
-    """The starts of all brokers' replicas of one problem, each placed once."""
+    """A search over the starts of the window of all replicas; each start is placed once."""
 
     def __init__(
         self, problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
@@ -158,12 +158,12 @@ class _Search:
         self.problem, self.balance, self.layout, self.wanted, self.even = problem, balance, layout, wanted, even
         columns = len(layout.rows) * len(layout.targets)
         self.small, self.effort = columns <= START_COLUMNS, effort
-        # Starts are compared by little work, where much of it can't be done at each of them.
+        # Starts are compared by little work if there are too many columns for much work at each start.
         self._to_compare = effort if not self.small or columns <= FEW_START_COLUMNS else None
         self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
         self.tried: dict[int, Started] = {}
-        # Once: what is left of the work is less the next time.
+        # Done once, because less work is left the next time.
         self.finished_there: dict[int, Started] = {}
 
     def within(self, wanted: Windows, even: Even | None = None) -> _Search:
@@ -171,7 +171,7 @@ class _Search:
         return _Search(self.problem, self.balance, self.layout, wanted, even or self.even, self.effort)
 
     def best(self, lows: range) -> Started:
-        """Everything at the cheapest of these starts; as the windows say where there is no choice."""
+        """The placement at the cheapest of these starts; in the windows as given if there is no choice."""
         if self.problem.rebalance != "all" or len(lows) < 2:
             return self._started(self.wanted)
         self.low = self._halved(lows)
@@ -182,20 +182,20 @@ class _Search:
         return found if found is not first else self._moved_by(1, lows, first)
 
     def at(self, low: int) -> Started:
-        """Everything at a start."""
+        """The placement at a start."""
         if low not in self.tried:
             self.tried[low] = self._started(self._starting(low))
         return self.tried[low]
 
     def finished(self, started: Started, share: float) -> Started:
-        """A start with a share of the work done that is left, if it was only made to be compared."""
+        """The start, continued with a share of the work that is left, if it was only made to be compared."""
         if started.evened is None or started.evened.begun is None:
             return started
         effort = self.effort.part(share)
         return started._replace(evened=self.even(started.wanted, started.placed, effort, started.evened.begun))
 
     def finished_at(self, low: int) -> Started:
-        """Everything at a start, with some of the work that is left."""
+        """The placement at a start, continued with some of the work that is left."""
         if low not in self.finished_there:
             self.finished_there[low] = self.finished(self.at(low), SHARE_OF_OTHER_STARTS)
         return self.finished_there[low]
@@ -208,7 +208,7 @@ class _Search:
         return starting(self.wanted, low, int(self.balance.replicas.value))
 
     def _halved(self, lows: range) -> int:
-        """The least start of the cheapest."""
+        """The lowest of the cheapest starts, by bisection."""
         low, high = lows[0], lows[-1]
         while low < high:
             middle = (low + high) // 2
@@ -219,7 +219,7 @@ class _Search:
         return low
 
     def _moved_by(self, step: int, lows: range, best: Started) -> Started:
-        """What is at the best start so far, moved up or down while that saves bytes."""
+        """The best placement so far, with its start moved up or down while that saves bytes."""
         assert self.low is not None
         while self.low + step in lows and _judged(tried := self.at(self.low + step)) < _judged(best):
             best, self.low = tried, self.low + step
@@ -233,7 +233,7 @@ class _Search:
 
 
 def _judged(started: Started) -> tuple[int, int, int]:
-    """What is outside the windows of counts and of bytes, and the bytes moved."""
+    """The excess of counts, the bytes outside their windows, and the bytes moved."""
     if started.evened is None:
         return started.placed.solved.excess, 0, started.placed.solved.cost
     return started.placed.solved.excess, started.evened.outside, started.evened.moved
