@@ -1,4 +1,4 @@
-"""From a document that the schema has accepted to the model's values: units gone, defaults filled in."""
+"""Makes the model's values from a document that the schema accepts: without units, with defaults filled in."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from planner.model.cluster import Apart, Broker, Cluster, Config, LogDirs, Parti
 from planner.model.recorded import InputRow, LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, StatedRateRow
 from planner.model.spec import AIMS, Changes, NewPartitions, Rebalance, Spec, Sweep, TopicFilter, Variant
 
-# The keys that `target_brokers` reads; a rule that uses it must not run where one of them is broken.
+# The keys that `target_brokers` reads. A rule that uses it must not run if one of them has errors.
 TARGET_KEYS = (
     "cluster.brokers",
     "changes.add_brokers",
@@ -22,13 +22,13 @@ TARGET_KEYS = (
     "changes.set_racks",
 )
 
-# What `cluster.rates` and partitions state, by their keys.
+# The keys of rates in `cluster.rates` and in partitions.
 RATES = ("bytes_in", "bytes_out")
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Whether sizes are known, and how many partitions have none although others have one."""
+    """Whether sizes are known, and how many partitions have no size although others have one."""
 
     known: bool = False
     unsized: int = 0
@@ -42,7 +42,7 @@ def build_spec(
     log_dirs: LogDirs,
     described: sections.Described,
 ) -> Spec:
-    """The spec; the document and the assignment have passed every check."""
+    """The spec. The document and the assignment have passed every check."""
     rates = tuple(stated_rates(document))
     return Spec(
         cluster=Cluster(
@@ -92,7 +92,7 @@ def added_brokers(document: Document) -> tuple[Broker, ...]:
 
 
 def written_brokers(document: Document) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The items of `cluster.brokers` and of `changes.add_brokers`, each behind its path."""
+    """The path and value of each item of `cluster.brokers` and of `changes.add_brokers`."""
     yield from document.items("cluster", "brokers")
     yield from document.items("changes", "add_brokers")
 
@@ -108,7 +108,7 @@ def set_racks(document: Document) -> tuple[tuple[int, str], ...]:
 
 
 def joining_brokers(document: Document) -> tuple[Broker, ...]:
-    """The brokers added, and the replacements named nowhere else: in the rack, with the disk, of whom they replace."""
+    """The added brokers, and replacements that aren't listed, with the racks and disks of the replaced brokers."""
     added = added_brokers(document)
     today = {broker.id: broker for broker in brokers_today(document)}
     known = {*today, *(broker.id for broker in added)}
@@ -118,25 +118,25 @@ def joining_brokers(document: Document) -> tuple[Broker, ...]:
 
 
 def leaving_brokers(document: Document) -> frozenset[int]:
-    """The brokers that hold nothing afterwards: removed or replaced."""
+    """The brokers that are removed or replaced, so hold nothing afterwards."""
     removed = document.get("changes", "remove_brokers") or ()
     return frozenset((*removed, *(old for old, _ in replacements(document))))
 
 
 def demoted_brokers(document: Document) -> set[int]:
-    """`changes.demote_brokers`: they lead no partition afterwards."""
+    """`changes.demote_brokers`, which should lead no partition afterwards."""
     return set(document.get("changes", "demote_brokers") or ())
 
 
 def target_brokers(document: Document) -> tuple[Broker, ...]:
-    """The brokers that may hold replicas afterwards, with the racks that they will have."""
+    """The brokers that may hold replicas afterwards, with their racks after the change."""
     racks, leaving = dict(set_racks(document)), leaving_brokers(document)
     brokers = brokers_today(document) + joining_brokers(document)
     return tuple(replace(each, rack=racks.get(each.id, each.rack)) for each in brokers if each.id not in leaving)
 
 
 def racks_after(document: Document) -> dict[int, str | None]:
-    """The rack that each target broker will have, by id."""
+    """The rack of each target broker after the change, by id."""
     return {broker.id: broker.rack for broker in target_brokers(document)}
 
 
@@ -146,13 +146,13 @@ def target_racks(document: Document) -> set[str]:
 
 
 def broker_set(document: Document, name: str) -> tuple[int, ...]:
-    """The ids that one of `broker_sets` stands for: as listed, or the brokers of a class, or of a rack afterwards."""
+    """The ids in one of `broker_sets`: as listed, or the brokers of a class, or of a rack after the change."""
     match document.get("broker_sets", name):
         case {"rack": rack}:
             return tuple(broker.id for broker in target_brokers(document) if broker.rack == rack)
         case {"class": wanted}:
             classes = {item["id"]: item.get("class") for _, item in written_brokers(document)}
-            # A replacement that is named nowhere else has the class of the broker that it replaces.
+            # A replacement that isn't listed has the class of the broker that it replaces.
             classes = {new: classes.get(old) for old, new in replacements(document)} | classes
             return tuple(broker for broker, of_class in classes.items() if of_class == wanted)
         case listed:
@@ -175,7 +175,7 @@ def leader_racks(document: Document) -> tuple[LeaderRacksRow, ...]:
 
 
 def apart(document: Document) -> Iterator[tuple[Path, Apart]]:
-    """`apart`, in the file's order, each with the path of its patterns."""
+    """The rules of `apart`, in the file's order, each with the path of its patterns."""
     for path, group in document.items("apart"):
         if isinstance(group, list):
             yield path, Apart(tuple(group))
@@ -184,25 +184,25 @@ def apart(document: Document) -> Iterator[tuple[Path, Apart]]:
 
 
 def together(document: Document) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """The patterns of each group of `together`, in the file's order, with their path."""
+    """The groups of `together`, in the file's order: the path of the patterns, and the patterns."""
     for path, group in document.items("together"):
         listed = isinstance(group, list)
         yield path if listed else (*path, "topics"), tuple(group if listed else group["topics"])
 
 
 def rack_aware(document: Document) -> bool:
-    """False where `rack_aware` is `disabled`."""
+    """False if `rack_aware` is `disabled`."""
     return bool(document.get("rack_aware") != "disabled")
 
 
 def topic_filter(document: Document) -> TopicFilter:
-    """`topics`, by default all of them."""
+    """`topics`; by default, all topics."""
     chosen = document.get("topics") or {}
     return TopicFilter(**{key: tuple(chosen[key]) for key in ("include", "exclude", "on_brokers") if key in chosen})
 
 
 def inline_assignment(document: Document) -> Assignment:
-    """`cluster.topics` as topics by name, and an entry a partition in the file's order."""
+    """`cluster.topics` as topics sorted by name, and one entry per partition in the file's order."""
     entries: list[AssignmentEntry] = []
     topics: list[Topic] = []
     for topic_path, item in document.items("cluster", "topics"):
@@ -219,14 +219,14 @@ def inline_assignment(document: Document) -> Assignment:
 
 
 def inline_sizes(document: Document) -> Sizes:
-    """Sizes are known where any inline partition has one."""
+    """The sizes of inline partitions; they are known if any partition has one."""
     topics = document.get("cluster", "topics") or ()
     sized = ["size" in partition for topic in topics for partition in topic["partitions"]]
     return Sizes(True, sized.count(False)) if any(sized) else Sizes()
 
 
 def stated_rates(document: Document) -> Iterator[StatedRateRow]:
-    """`cluster.rates`, of whole topics, in the file's order; then what partitions of `cluster.topics` state."""
+    """The rates of whole topics (`cluster.rates`), in the file's order; then those of partitions (`cluster.topics`)."""
     for item in document.get("cluster", "rates") or ():
         yield StatedRateRow(item["topics"], None, *_rates(item))
     for topic in document.get("cluster", "topics") or ():
@@ -240,7 +240,7 @@ def _rates(item: Mapping[str, Any]) -> Iterator[int | None]:
 
 
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
-    """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
+    """A broker with its own capacity, or that of its class. A rule reports an unknown class."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
     room, caps = profile_caps.capacity(capacity), profile_caps.caps(document, capacity)
     cordoned = tuple(item.get("cordoned_log_dirs", ()))
@@ -253,7 +253,7 @@ def config_defaults(document: Document) -> Config:
 
 
 def _config(config: Mapping[str, Any]) -> Config:
-    """Kafka's configuration values are text; YAML's booleans are written as Kafka writes them."""
+    """A configuration with all values as text, because Kafka's are. YAML's booleans are written like Kafka's."""
     return tuple(
         sorted((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in config.items())
     )
@@ -277,10 +277,10 @@ _WITHOUT_MOVES = {"create_topics", "add_partitions", "replace_brokers", "demote_
 
 
 def rebalance(changes: Mapping[str, Any]) -> Rebalance:
-    """`rebalance`, and what it is where nothing is said.
+    """`rebalance`, or its default.
 
-    Who asks for new partitions, for one broker in the place of another, or for brokers that don't lead, and for nothing
-    else, doesn't ask for moves.
+    The default is `none` if the only changes are new partitions, replaced brokers or demoted brokers, because these
+    need no other moves. Otherwise it is `all`.
     """
     if "rebalance" in changes:
         stated: Rebalance = changes["rebalance"]
@@ -307,9 +307,9 @@ def created_topics(document: Document) -> tuple[NewPartitions, ...]:
 
 
 def added_partitions(document: Document, topics: Iterable[Topic]) -> tuple[NewPartitions, ...]:
-    """`changes.add_partitions`, in the file's order; those of topics that aren't there are left out.
+    """`changes.add_partitions`, in the file's order, without topics that don't exist.
 
-    They have as many replicas as the topic's first partition: Kafka takes no others.
+    New partitions have as many replicas as the topic's first one, because Kafka accepts no other number.
     """
     known = {topic.name: topic.partitions for topic in topics}
     return tuple(
@@ -320,7 +320,7 @@ def added_partitions(document: Document, topics: Iterable[Topic]) -> tuple[NewPa
 
 
 def _load(item: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Size and rates that are stated with something, 0 where they aren't."""
+    """The size and the rates that an item states, 0 if it doesn't."""
     return (
         parse_bytes(item.get("size", 0)),
         parse_bytes_per_sec(item.get("bytes_in", 0)),
@@ -350,6 +350,6 @@ def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:
 
 
 def variants(document: Document) -> Iterator[tuple[Mapping[str, Any], Document]]:
-    """`sweep.variants`, each with the document as it reads where the variant's changes take the place of `changes`."""
+    """`sweep.variants`, each with the document in which the variant's changes replace `changes`."""
     for path, item in document.items("sweep", "variants"):
         yield item, document.instead(("changes",), (*path, "changes"))

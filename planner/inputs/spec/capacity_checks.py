@@ -1,7 +1,7 @@
-"""The rules of a spec about what brokers can carry: caps, also those of a profile, and what is to be bought.
+"""The rules of a spec about brokers' capacities: caps, including those of a profile, `sizing`, `traffic`, `prices`.
 
-`sizing`: classes and prices exist, a range has numbers, and racks are left to survive. `traffic` and `prices`: what
-crosses racks needs racks and rates, and shares are of everything.
+`sizing`: classes and prices must exist, a range must not be empty, and enough racks must exist to survive a failure.
+`traffic` and `prices`: bytes between racks need racks and rates, and the shares must add up to 100 %.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from planner.model.formats import counted
 
 CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
 CAPACITY_TOPIC_RULES: RuleList[TopicRule] = RuleList()
-# As many as were measured: 372 s with 5,000 partitions and two workers. Thousands of brokers a rack aren't even built.
+# The most that were measured: 372 s with 5,000 partitions and two workers. It rules out thousands of brokers a rack.
 _MOST_CLUSTERS = 2_000
 _CLASSES = ("cluster", "broker_classes")
 
@@ -54,7 +54,7 @@ def _classes_exist(document: Document) -> Iterator[PathFinding]:
 
 @CAPACITY_RULES.reads("sizing.prices", "cluster.broker_classes", "cluster.profile")
 def _alike_classes_cost_alike(document: Document) -> Iterator[PathFinding]:
-    """A broker's class is told by its capacity, so that brokers of one capacity have one price."""
+    """Classes of the same capacity must have the same price, because a broker's class is found by its capacity."""
     prices: dict[str, float] = document.get("sizing", "prices") or {}
     for one, other in combinations(broker_classes(document) if prices else (), 2):
         alike = one.broker(0, None).capacity == other.broker(0, None).capacity
@@ -100,7 +100,7 @@ def _loads_are_known(document: Document) -> Iterator[PathFinding]:
     "traffic", "prices", *TARGET_KEYS, "cluster.state", "cluster.rates", "cluster.load", "cluster.topics"
 )
 def _racks_and_rates_are_known(document: Document) -> Iterator[PathFinding]:
-    """What crosses racks can't be told without them; consumers in a rack without brokers are possible."""
+    """`traffic` and `prices` need racks and rates. A rack of `consumers` may have no brokers."""
     for key in ("traffic", "prices"):
         if not document.get(key):
             continue
@@ -130,7 +130,7 @@ def _months_are_known(document: Document) -> Iterator[PathFinding]:
 
 @CAPACITY_RULES.reads("prices", "sizing")
 def _prices_are_not_rounded_to_0(document: Document) -> Iterator[PathFinding]:
-    """A price is a number of millionths or hundredths."""
+    """A price is stored in millionths or hundredths of the currency, and must not be rounded to 0."""
     stated: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), 1_000_000)]
     stated += [(("sizing", "prices", name), 100) for name in document.get("sizing", "prices") or ()]
     for path, unit in stated:
@@ -141,14 +141,14 @@ def _prices_are_not_rounded_to_0(document: Document) -> Iterator[PathFinding]:
 
 @CAPACITY_RULES.reads("execution.throttle")
 def _throttle_has_its_unit(document: Document) -> Iterator[PathFinding]:
-    """Kafka takes any number of bytes per second."""
+    """A throttle without a unit is refused if it is small, because Kafka would accept it as bytes per second."""
     stated = document.get("execution", "throttle")
     if stated not in (None, "none") and (rate := parse_bytes_per_sec(stated)) < LEAST_BYTES_PER_SEC:
         message = f"{stated!r} is {rate} bytes per second; allowed: a rate with its unit, such as 50MB/s, or none"
         yield ("execution", "throttle"), message
 
 
-# What is stated in bytes, and in bytes per second.
+# Keys with sizes in bytes, and with rates in bytes per second.
 _SIZES, _RATES = (
     ("disk", "max_disk", "size", "bytes_moved", "cross_rack_bytes", "bytes"),
     ("network", "worst_hour", "p99_hour"),
@@ -157,7 +157,7 @@ _SIZES, _RATES = (
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches")
 def _amounts_have_their_units(document: Document) -> Iterator[PathFinding]:
-    """No disk has 500 bytes."""
+    """A small number without a unit is refused, because no disk has 500 bytes."""
     others: list[tuple[Path, Any]] = [
         (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
     ]
@@ -185,7 +185,7 @@ def _profile_is_known(document: Document) -> Iterator[PathFinding]:
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "cluster.state", "cluster.load")
 def _caps_matter(document: Document) -> Iterator[PathFinding]:
-    """No broker leads more partitions than it holds."""
+    """To have an effect, `max_leaders` must be below `max_replicas`, and `max_disk` below `disk`, with known sizes."""
     for path, stated in _capacities(document):
         replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
         if replicas is not None and leaders is not None and leaders >= replicas:
@@ -200,7 +200,7 @@ def _caps_matter(document: Document) -> Iterator[PathFinding]:
 
 
 def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
-    """What is stated of each class, each broker and each of its log dirs, behind its path."""
+    """The path and the stated capacity of each class, each broker and each log dir."""
     for name, each in (document.get(*_CLASSES) or {}).items():
         yield (*_CLASSES, name), each
     for path, item in written_brokers(document):
@@ -211,7 +211,7 @@ def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "changes.add_partitions", "rack_aware")
 def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """All that has to be placed fits under the caps together, in each rack as much as the rack rule puts there."""
+    """The caps must leave room for all replicas and leaders, and in each rack for the replicas of the rack rule."""
     factors, targets = replicas_after(document, assignment), target_brokers(document)
     known = {topic.name: len(topic.partitions) for topic in assignment.topics if topic.name in factors}
     more = {new.topic: new.count for new in added_partitions(document, assignment.topics) if new.topic in factors}
@@ -242,7 +242,7 @@ def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Pat
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "topics", "changes.rebalance", "placement")
 def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """A broker may hold what can't leave it: replicas of fixed topics, or all where nothing moves that needn't."""
+    """A broker's cap must allow the replicas that can't leave it: those of fixed topics, or all if nothing may move."""
     chosen, mode = topic_filter(document), rebalance(document.get("changes") or {})
     unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
     fixed, every = Counter[int](), Counter[int]()
@@ -265,12 +265,12 @@ def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterato
             yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or rebalance: all")
 
 
-# What makes replicas move, whatever `rebalance` says.
+# The keys that make replicas move whatever `rebalance` is.
 _FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("placement",))
 
 
 def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> PathFinding:
-    """A finding where a broker's cap is written: at itself or whom it replaces, in its class, or in the profile."""
+    """A finding at the place of a broker's cap: the broker, the one that it replaces, its class, or the profile."""
     names = {broker, *(old for old, new in replacements(document) if new == broker)}
     for path, item in written_brokers(document):
         for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):

@@ -1,8 +1,8 @@
-"""How the rules of a spec are listed and run. They say what no schema can: what ties one part of a spec to another.
+"""How the rules of a spec are listed and run. Rules check what a schema can't: how parts of a spec depend on others.
 
-Each rule names the keys that it reads, and isn't run where one of them is broken already: so one mistake gives one
-finding, and not a tail of consequences. Rules of the YAML alone run first, then those that need
-today's topics; a module of rules may have both.
+Each rule names the keys that it reads, and doesn't run if one of them already has an error. So one mistake gives one
+finding, without those that follow from it. Rules that need only the YAML run first, then those that also need today's
+topics. A module of rules may have both.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -23,7 +23,7 @@ BROKERS, ADDED = "cluster.brokers", "changes.add_brokers"
 
 
 class RuleList(list[tuple[tuple[str, ...], _Rule]], Generic[_Rule]):
-    """Rules in the order in which they run, each behind the keys that it reads."""
+    """Rules in the order in which they run, each with the keys that it reads before it."""
 
     def reads(self, *keys: str) -> Callable[[_Rule], _Rule]:
         """A decorator that adds a rule to the list."""
@@ -36,7 +36,7 @@ class RuleList(list[tuple[tuple[str, ...], _Rule]], Generic[_Rule]):
 
 
 class Rules(NamedTuple):
-    """The rules that need the YAML alone, and those that need today's topics too."""
+    """The rules that need only the YAML, and those that also need today's topics."""
 
     of_document: Iterable[tuple[tuple[str, ...], DocumentRule]]
     of_topics: Iterable[tuple[tuple[str, ...], TopicRule]]
@@ -45,9 +45,9 @@ class Rules(NamedTuple):
 def rule_findings(
     document: Document, assignment: Assignment | None, broken: Iterable[Finding], rules: Rules
 ) -> list[Finding]:
-    """The findings of every rule whose keys are sound; `assignment` is None where today's topics aren't known.
+    """The findings of every rule whose keys have no errors. `assignment` is None if today's topics aren't known.
 
-    Each of `sweep.variants` is checked by the rules that read `changes`, as if it stood there.
+    Rules that read `changes` also check each of `sweep.variants`, as if it were `changes`.
     """
     bad_keys = {finding.key for finding in broken}
     found = _findings(document, assignment, bad_keys, rules)
@@ -60,14 +60,14 @@ def rule_findings(
         for finding in _findings(view, assignment, {_as_changes(key, there) for key in bad_keys}, of_changes):
             if finding in found:
                 continue
-            # A finding about another key comes from the variant's changes all the same, and says so.
+            # A finding at another key also comes from the variant's changes, so the message says so.
             within = _touches(finding.key, there)
             found.append(finding if within else replace(finding, message=f"{finding.message} (in {there})"))
     return found
 
 
 def _findings(document: Document, assignment: Assignment | None, bad_keys: set[str], rules: Rules) -> list[Finding]:
-    # A broker's capacity may be that of its class, and its caps those of the profile.
+    # A broker's capacity may come from its class, and its caps from the profile.
     if any(_touches(bad, key) for bad in bad_keys for key in ("cluster.broker_classes", "cluster.profile")):
         bad_keys = {*bad_keys, BROKERS, ADDED}
 
@@ -78,7 +78,7 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
     found = list(document.placed(told))
     if assignment is None:
         return found
-    # A broker that isn't known makes every count of target brokers wrong, and so does one that isn't listed.
+    # An unknown broker, or one that isn't listed, makes every count of target brokers wrong.
     bad_keys = bad_keys | {finding.key for finding in found}
     if sound(BROKERS) and (unlisted := list(_unlisted_brokers(document, assignment))):
         found += unlisted
@@ -89,7 +89,7 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
 
 
 def _unlisted_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """One finding for each broker with replicas that isn't listed, at its first partition: there may be thousands."""
+    """One finding for each unlisted broker with replicas, at its first partition, because it may have thousands."""
     known = {broker.id for broker in brokers_today(document)}
     holders: dict[int, list[AssignmentEntry]] = {}
     for entry in assignment.entries:
@@ -108,7 +108,7 @@ def _reads_changes(reads: tuple[str, ...]) -> bool:
 
 
 def _as_changes(key: str, there: str) -> str:
-    """A key as it is called where what is written at `there` stands in the place of `changes`."""
+    """The name of a key if the value at `there` is in the place of `changes`."""
     if key == there or key.startswith((f"{there}.", f"{there}[")):
         return "changes" + key[len(there) :]
     if there.startswith((f"{key}.", f"{key}[")):
@@ -117,13 +117,13 @@ def _as_changes(key: str, there: str) -> str:
 
 
 def _touches(one: str, other: str) -> bool:
-    """True where a key is the other one, inside it, or around it."""
+    """True if the keys are equal, or one is inside the other."""
     short, long = sorted((one, other), key=len)
     return long == short or long.startswith((f"{short}.", f"{short}["))
 
 
 def repeated(values: Iterable[tuple[Path, object]], allowed: str) -> Iterator[PathFinding]:
-    """A finding for each value that was there before."""
+    """A finding for each repeated value."""
     seen: set[object] = set()
     for path, value in values:
         if value in seen:
@@ -132,7 +132,7 @@ def repeated(values: Iterable[tuple[Path, object]], allowed: str) -> Iterator[Pa
 
 
 def unknown(path: Path, name: str, of: str, known: Collection[str]) -> PathFinding:
-    """The finding that a name isn't one of those that the key `of` has."""
+    """The finding that a name isn't among the names under the key `of`."""
     allowed = ", ".join(known) or f"none, as {of} is empty"
     return path, f"{name!r} isn't in {of}; {did_you_mean(name, known)}allowed: {allowed}"
 
@@ -143,18 +143,18 @@ def listed(ids: Iterable[int]) -> str:
 
 
 def leaving_path(document: Document) -> Path:
-    """The key of `changes` that makes brokers leave."""
+    """The path of the key in `changes` that makes brokers leave."""
     return ("changes", "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers")
 
 
 def excluded_by(document: Document, topic: str) -> Path:
-    """Where `topics` says that a topic, or a partition of it, may not move."""
+    """The path in `topics` that keeps a topic, or one of its partitions, from moving."""
     excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(topic, pattern))
     included = any(fnmatchcase(topic, pattern) for pattern in document.get("topics", "include") or "*")
     return next(excluded, ("topics", "on_brokers" if included else "include"))
 
 
 def place_of(document: Document, path: Path) -> str:
-    """Another place of the file, for a message."""
+    """A key and its place in the file, for a message about another key."""
     place = document.place(path)
     return f"{key_text(path)} ({place.line}:{place.column})"

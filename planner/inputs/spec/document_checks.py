@@ -1,6 +1,6 @@
-"""The rules of a spec that need the YAML alone: brokers, racks, log dirs, limits, what bytes and traffic need, reports.
+"""The rules of a spec that need only the YAML: brokers, racks, log dirs, limits, known sizes and rates, reports.
 
-A gate of `limits` without the numbers to judge it by would let every plan pass, so it is refused when the spec is read.
+A limit that can't be checked for lack of numbers would let every plan pass, so it is refused when the spec is read.
 """
 
 from collections.abc import Iterator
@@ -35,12 +35,12 @@ _LOADS = ("cluster.state", "cluster.topics", "cluster.rates", "cluster.load")
 _SIZES = "sizes for every partition (cluster.state.sizes, or size in cluster.topics)"
 _RATES = "rates (cluster.rates, cluster.load, or bytes_in and bytes_out in cluster.topics)"
 _LONGEST_DAYS = 3650
-# How many brokers fail together, at the least.
+# The least number of brokers that fail together.
 _TOGETHER = {"brokers": 1, "racks": 1, "pairs": 2}
 
 
 def source_findings(document: Document) -> Iterator[PathFinding]:
-    """Today's topics come from exactly one source."""
+    """Today's topics must come from exactly one source."""
     cluster = document.get("cluster")
     if not isinstance(cluster, dict):
         return
@@ -114,7 +114,7 @@ def _racks_of_known(document: Document) -> Iterator[PathFinding]:
 
 @_reads(*TARGET_KEYS, "rack_aware")
 def _racks_for_all(document: Document) -> Iterator[PathFinding]:
-    """Kafka refuses rack-aware placement where only some brokers have racks (KIP-36)."""
+    """Kafka refuses rack-aware placement if only some brokers have racks (KIP-36)."""
     targets = target_brokers(document)
     without = [broker.id for broker in targets if broker.rack is None]
     if not rack_aware(document) or len(without) in (0, len(targets)):
@@ -129,7 +129,7 @@ def _racks_for_all(document: Document) -> Iterator[PathFinding]:
 
 @_reads(*TARGET_KEYS, "limits.disk_used", "limits.hours_above_capacity")
 def _capacities_for_all(document: Document) -> Iterator[PathFinding]:
-    """A share of a disk needs the disk, and hours above a capacity that: no broker without one can be judged."""
+    """`disk_used` needs each broker's disk, and `hours_above_capacity` each broker's network."""
     for limit, what, of in (
         ("disk_used", "disk", "disk_bytes"),
         ("hours_above_capacity", "network", "network_bytes_per_sec"),
@@ -147,7 +147,7 @@ def _capacities_for_all(document: Document) -> Iterator[PathFinding]:
 
 
 def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
-    """Where each of these target brokers is written, its id, and whom it replaces where it is named only there."""
+    """The path of each of these target brokers, its id, and if it isn't listed the broker that it replaces."""
     yield from ((path, item["id"], None) for path, item in written_brokers(document) if item["id"] in ids)
     inherited = {broker.id for broker in joining_brokers(document)} - {each.id for each in added_brokers(document)}
     for old, new in replacements(document):
@@ -163,7 +163,7 @@ def _someone_stays(document: Document) -> Iterator[PathFinding]:
 
 @_reads(BROKERS, ADDED, "cluster.broker_classes")
 def _classes_known(document: Document) -> Iterator[PathFinding]:
-    """A broker says what it can hold once: by its class, or by itself."""
+    """A broker states its capacity once: by its class, or by itself."""
     classes = document.get("cluster", "broker_classes") or {}
     for item_path, item in (each for each in written_brokers(document) if "class" in each[1]):
         path = (*item_path, "class")
@@ -189,7 +189,7 @@ def _bytes_are_known(document: Document) -> Iterator[PathFinding]:
 
 @_reads("balance", "cluster.load", "sweep.choose", "limits")
 def _hours_are_known(document: Document) -> Iterator[PathFinding]:
-    """Hours are those of a load profile; the busiest ones matter to windows of traffic alone."""
+    """Hours need a load profile, and the busiest hours need a window on traffic."""
     for path, allowed in sections.of_hours(document):
         if not document.get("cluster", "load"):
             message = f"{document.get(*path)!r} can't be judged without a load profile"
@@ -230,7 +230,7 @@ def _racks_to_survive(document: Document) -> Iterator[PathFinding]:
 
 
 def known_findings(document: Document, known: LogDirs) -> Iterator[PathFinding]:
-    """`balance.log_dirs` without any log dir known, and lists that differ from what a broker itself says it has."""
+    """Findings for `balance.log_dirs` without any known log dir, and for lists that differ from the broker's own."""
     told = dict(known.brokers)
     if not told and not any(broker.log_dirs for broker in (*brokers_today(document), *added_brokers(document))):
         allowed = "log_dirs on brokers, cluster.state.sizes from kafka-log-dirs --describe, or none"
@@ -275,14 +275,14 @@ def _replicas_in_log_dirs(document: Document) -> Iterator[PathFinding]:
 
 
 def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
-    """Each list of log dirs: where it is written, its paths, and whose it is."""
+    """Each list of log dirs: its path in the document, its log dirs' paths, and its broker."""
     for path, item in written_brokers(document):
         if "log_dirs" in item:
             yield (*path, "log_dirs"), [log_dir.path for log_dir in sections.broker_log_dirs(item)], item["id"]
 
 
 def size_findings(document: Document, sizes: Sizes) -> Iterator[PathFinding]:
-    """Gates on bytes where some partition has no size; `sizes` is what the state files and the YAML say together."""
+    """Findings for limits on bytes if a partition has no size. `sizes` combines the state files and the YAML."""
     if sizes.known and not sizes.unsized:
         return
     unsized = f"with {sizes.unsized} partition{'' if sizes.unsized == 1 else 's'} without a size"
@@ -320,7 +320,7 @@ def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, ob
 
 @_reads("report.failures", *TARGET_KEYS)
 def _can_fail(document: Document) -> Iterator[PathFinding]:
-    """Racks fail where there are any; and no more brokers than there are today, whatever a variant adds."""
+    """Failures of racks need racks, and no more brokers can fail than there are today, whatever a variant adds."""
     brokers, failures = len(brokers_today(document)), ("report", "failures")
     for at, kind in enumerate(sections.failure_kinds(document)):
         path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures

@@ -1,8 +1,8 @@
-"""The rules of a spec about who leads: `demote_brokers`, `leader_racks` and `together`.
+"""The rules of a spec about leaders: `demote_brokers`, `leader_racks` and `together`.
 
-Brokers that are demoted stay and keep their replicas; what they lead needs a replica elsewhere, or stays led there.
-Topics of a group of `together` have equally many partitions, and brokers that may lead all. A message names the other
-place of the file that takes part, as `key (line:column)`.
+Demoted brokers stay and keep their replicas. A partition keeps a demoted leader if it has no replica elsewhere. Topics
+of a group of `together` must have equally many partitions, and brokers that may lead all. A message names the other key
+that takes part, as `key (line:column)`.
 """
 
 from collections.abc import Iterator
@@ -59,14 +59,14 @@ def _racks_have_brokers(document: Document) -> Iterator[PathFinding]:
 
 
 def _leader_rule(document: Document, topic: str) -> tuple[int, tuple[str, ...]] | None:
-    """The number of the first of `leader_racks` that matches a topic, and the racks that it prefers."""
+    """The index of the first rule of `leader_racks` that matches a topic, and the racks that it prefers."""
     rules = enumerate(leader_racks(document))
     return next(((at, rule.prefer) for at, rule in rules if fnmatchcase(topic, rule.topics)), None)
 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics")
 def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """What a demoted broker leads may be led by another that has a replica; the plan warns where there is none."""
+    """A demoted broker's fixed partition may have no other replica that could lead. Without one, the plan warns."""
     demoted, chosen = demoted_brokers(document), topic_filter(document)
     fixed = [
         f"{topic.name}-{row.id}"
@@ -83,13 +83,13 @@ def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[Pat
         yield path, f"{message}; allowed: topics that let them change"
 
 
-# Ways to split racks up to which they are tried.
+# All ways to split racks are tried, up to this number.
 _MOST_WAYS = 40_000
 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, "apart", "leader_racks", *OF_REPLICAS)
 def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Racks can be split among topics that share none, so that each topic is led in one of those that it prefers."""
+    """Topics that share no racks must be able to divide them so that a preferred rack leads each topic."""
     names = sorted(replicas_after(document, assignment))
     every = target_racks(document)
     for path, rule in apart(document):
@@ -122,7 +122,7 @@ _NEW = ("changes.create_topics", "changes.add_partitions")
 
 
 class _Member(NamedTuple):
-    """A topic of a group: the path of the pattern that matches it, and the group's number."""
+    """A topic of a group: its name, the path of the pattern that matches it, and the group's number."""
 
     name: str
     path: Path
@@ -142,7 +142,7 @@ def _members(document: Document, assignment: Assignment) -> list[_Member]:
 
 
 def _pairs(members: list[_Member]) -> Iterator[tuple[_Member, _Member]]:
-    """Each topic of a group beside the group's first."""
+    """Pairs of each group's first topic and each of its other topics."""
     first = dict[int, _Member]()
     for member in members:
         if member.group in first:
@@ -156,7 +156,7 @@ def _both(document: Document, one: _Member, other: _Member) -> str:
 
 @LEADER_TOPIC_RULES.reads("together", *_NEW)
 def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Two topics or more, each in one group only, with equally many partitions after the change."""
+    """A group must have at least two topics, with equally many partitions after the change, and in no other group."""
     members = _members(document, assignment)
     counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
     counts |= {
@@ -184,7 +184,7 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
 
 @LEADER_TOPIC_RULES.reads("together", "apart", *_NEW)
 def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """No two topics of a group are apart, in whatever way: then no broker may lead both."""
+    """No two topics of a group may be on different sides of `apart`, because then no broker may lead both."""
     for one, other in _pairs(_members(document, assignment)):
         for path, rule in apart(document):
             sides = [[fnmatchcase(each.name, pattern) for pattern in rule.topics] for each in (one, other)]
@@ -195,7 +195,7 @@ def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFindi
 
 @LEADER_TOPIC_RULES.reads("together", *_BROKERS, "leader_racks", *_NEW)
 def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """The topics of a group may use a common broker that isn't demoted, and prefer the same rack first."""
+    """The topics of a group must have a common usable broker that isn't demoted, and the same first preferred rack."""
     demoted = demoted_brokers(document)
     usable = dict[int, set[int]]()
     for one, other in _pairs(_members(document, assignment)):
@@ -217,7 +217,7 @@ def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterato
 
 @LEADER_TOPIC_RULES.reads("together", *_BROKERS, "topics", *_NEW)
 def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Partitions that may not move and have one number have one leader, which may lead the others, too."""
+    """Fixed partitions of the same number must have one preferred leader, which must be able to lead the others."""
     chosen = topic_filter(document)
     topics = {topic.name: topic for topic in assignment.topics}
     demoted = demoted_brokers(document)

@@ -1,4 +1,4 @@
-"""The rules of a spec that concern partitions to be made, and configurations that Kafka would refuse later."""
+"""The rules of a spec about partitions to be made, and about configurations that Kafka would refuse later."""
 
 import re
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ NEW_TOPIC_RULES: RuleList[TopicRule] = RuleList()
 _reads = NEW_TOPIC_RULES.reads
 
 _CREATE, _ADD, _FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
-# The controller's own log, and topics whose number of partitions tells clients where to look.
+# The controller's own log, and topics whose number of partitions clients use to find their partition.
 _METADATA = "__cluster_metadata"
 _NUMBERED = ("__consumer_offsets", "__transaction_state", "__share_group_state", _METADATA)
-# What Kafka's controller makes in one request, and what Linux takes as one argument of a command.
+# The most partitions that Kafka's controller makes in one request, and the longest command argument on Linux.
 _MOST_AT_ONCE, _LONGEST_ARGUMENT_BYTES = 10_000, 131_071
-# The least value of each configuration that counts here.
+# The least value of each configuration that the planner uses.
 _LEAST = {
     "min.insync.replicas": 1,
     "retention.ms": -1,
@@ -41,14 +41,14 @@ _LEAST = {
     "segment.ms": 1,
     "segment.bytes": 1,
 }
-# Names that differ from one of these by a letter or two; Kafka has none that is so close to another.
+# Finds names that differ from one of these by a letter or two. No two names in Kafka are so similar.
 _CLOSE = 0.9
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
 @_reads()
 def _todays_configs(document: Document, assignment: Assignment) -> Iterator[PathFinding | Finding]:
-    """Configurations of today's topics, each finding where the configuration is written."""
+    """Findings for configurations of today's topics, at the place of the configuration."""
     inline = {topic["name"]: at for at, topic in enumerate(document.get("cluster", "topics") or ())}
     first = {entry.topic: entry for entry in reversed(assignment.entries)}
     for topic in assignment.topics:
@@ -58,7 +58,7 @@ def _todays_configs(document: Document, assignment: Assignment) -> Iterator[Path
                 which = "config" if key in own else "effective_config"
                 yield ("cluster", "topics", inline[topic.name], which, key), message
             else:
-                # In a state file, the topic's first partition is near enough.
+                # For a state file, the place is that of the topic's first partition.
                 entry = first[topic.name]
                 yield Finding(entry.place, entry.key, message)
 
@@ -70,7 +70,7 @@ def _inherited_configs(document: Document, _: Assignment) -> Iterator[PathFindin
 
 
 def in_force_least(topic: Topic, defaults: Config) -> int:
-    """The `min.insync.replicas` in force for a topic; 0 where it isn't a number: another rule finds that."""
+    """The `min.insync.replicas` in force for a topic; 0 if it isn't a number, because another rule reports that."""
     try:
         return min_insync_replicas(in_force(topic, defaults))
     except ValueError:
@@ -78,7 +78,7 @@ def in_force_least(topic: Topic, defaults: Config) -> int:
 
 
 def origin(topic: Topic, defaults: Config, key: str) -> str:
-    """Whose configuration the value in force is."""
+    """Where the value in force comes from, for a message."""
     if key in dict(topic.config):
         return "its own"
     if key in dict(topic.effective_config):
@@ -87,14 +87,14 @@ def origin(topic: Topic, defaults: Config, key: str) -> str:
 
 
 def altered(topic: str, min_insync: object) -> str:
-    """The command that changes a topic's min.insync.replicas; no plan does that."""
+    """The command that changes a topic's min.insync.replicas, because no plan does that."""
     setting = f"{MIN_INSYNC}={min_insync}"
     return f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {setting}, or Terraform"
 
 
 @_reads(_CREATE)
 def _new_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
-    """Configurations of topics to be created; min.insync.replicas has a rule of its own."""
+    """Findings for configurations of topics to be created. Another rule checks min.insync.replicas."""
     for at, new in enumerate(created_topics(document)):
         for key, message in _wrong(new.config):
             if key != MIN_INSYNC:
@@ -102,14 +102,14 @@ def _new_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
 
 
 def _wrong(config: Config) -> Iterator[tuple[str, str]]:
-    """Each key that Kafka would refuse, or that has no effect as it is mistyped, and a message."""
+    """Each key with a value that Kafka would refuse, or with a misspelled name, and a message."""
     for key, value in config:
         least = _LEAST.get(key)
         if least is not None:
             if not (_WHOLE.fullmatch(value) and int(value) >= least):
                 yield key, f"{key} is {value!r}; allowed: a whole number from {least}"
             continue
-        # Brokers call a topic's `segment.bytes` `log.segment.bytes`.
+        # A topic's `segment.bytes` is `log.segment.bytes` for brokers.
         plain = key.lower().replace("_", ".").removeprefix("log.")
         for meant in get_close_matches(plain, _LEAST, n=1, cutoff=_CLOSE):
             message = f"Kafka has no topic configuration of this name; did you mean {meant!r}?"
@@ -118,7 +118,7 @@ def _wrong(config: Config) -> Iterator[tuple[str, str]]:
 
 @_reads(_CREATE)
 def _created_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """A new topic's name is free, and unlike all others also where dots are written as underscores, as metrics do."""
+    """A new topic's name must not be in use, even if dots are written as underscores, because metrics do that."""
     existing = {topic.name for topic in assignment.topics}
     taken = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
     by_metric: dict[str, set[str]] = {}
@@ -161,7 +161,7 @@ def _added_names(document: Document, assignment: Assignment) -> Iterator[PathFin
 
 @_reads(_ADD)
 def _more_than_today(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Kafka never takes a partition away."""
+    """The number of partitions must grow, because Kafka never removes one."""
     counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
     for item_path, item in document.items("changes", "add_partitions"):
         today, wanted = counts.get(item["topic"]), item["partitions"]
@@ -195,7 +195,7 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]
 
 @_reads(_ADD, _FACTORS, "cluster.config_defaults")
 def _added_factors(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """New partitions have the replication factor of the topic's first one, and are made before anything moves."""
+    """New partitions have the replication factor of the topic's first one, because they are made before any move."""
     topics = {topic.name: topic for topic in assignment.topics}
     for item_path, item in document.items("changes", "add_partitions"):
         if (topic := topics.get(item["topic"])) is None:
@@ -216,7 +216,7 @@ def _added_factors(document: Document, assignment: Assignment) -> Iterator[PathF
 
 @_reads(*TARGET_KEYS, _CREATE, _ADD)
 def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """No more than the controller makes at once, in a list of replicas that a command line can hold."""
+    """At most as many partitions as the controller makes at once, with a replica list that fits a command line."""
     longest = max((len(str(broker.id)) for broker in target_brokers(document)), default=1)
     held = {topic.name: sum(len(each.replicas) for each in topic.partitions) for topic in assignment.topics}
     for path, new in _all_new(document, assignment):
@@ -231,7 +231,7 @@ def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding
 
 @_reads(_CREATE, _ADD, "cluster.rates", "cluster.state")
 def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[PathFinding]:
-    """Expected bytes and rates mean nothing where those of the other partitions aren't known."""
+    """Expected sizes and rates need known ones of the other partitions for comparison."""
     known = {
         "size": (knows_sizes(document), "cluster.state.sizes, or size in cluster.topics"),
         "bytes_in": (knows_traffic(document, "network_in"), "cluster.rates, or bytes_in in cluster.topics"),
@@ -247,7 +247,7 @@ def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[PathFin
 
 @_reads(*TARGET_KEYS, _CREATE, _ADD)
 def _total_load(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Sums of bytes, and of traffic, are 64-bit numbers later on."""
+    """Sums of bytes and of traffic must fit into 64 bits."""
     targets = len(target_brokers(document))
     total = sum(each.size_bytes for topic in assignment.topics for each in topic.partitions) * targets
     for path, new in _all_new(document, assignment):
@@ -259,7 +259,7 @@ def _total_load(document: Document, assignment: Assignment) -> Iterator[PathFind
 
 
 def _all_new(document: Document, assignment: Assignment) -> Iterator[tuple[Path, NewPartitions]]:
-    """Every topic of the two lists, with the path of its number of partitions."""
+    """Every item of the two lists, with the path of its number of partitions."""
     for at, new in enumerate(created_topics(document)):
         yield ("changes", "create_topics", at, "partitions"), new
     places = {item["topic"]: path for path, item in document.items("changes", "add_partitions")}

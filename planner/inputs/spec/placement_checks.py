@@ -1,7 +1,7 @@
 """The rules of a spec about `broker_sets`, `placement` and `apart`, and about `rebalance: racks`.
 
-Sets exist, are large enough and don't contradict each other; topics that share no broker or rack find brokers. A
-message names the other place of the file that takes part, as `key (line:column)`.
+Sets must exist, be large enough and not contradict each other. Topics that share no broker or rack must have enough
+brokers. A message names the other key that takes part, as `key (line:column)`.
 """
 
 from bisect import bisect_left
@@ -42,7 +42,7 @@ PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
 
 _KEYS = (*TARGET_KEYS, "broker_sets", "placement")
 _DEMOTED = "changes.demote_brokers"
-# What says how many replicas a topic will have.
+# The keys that set a topic's number of replicas.
 OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
 
 
@@ -94,7 +94,7 @@ def _sets_are_used(document: Document) -> Iterator[PathFinding]:
 
 @SET_RULES.reads(*_KEYS, "cluster.broker_classes")
 def _exclusive_sets_are_apart(document: Document) -> Iterator[PathFinding]:
-    """An exclusive set has no broker in common with another set that topics are placed on."""
+    """An exclusive set must have no broker in common with another set of `placement`."""
     rules = placement(document)
     reported: set[frozenset[str]] = set()
     for mine, rule in enumerate(rules):
@@ -129,8 +129,8 @@ def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Itera
 
 @dataclass(frozen=True)
 class _Need:
-    """What the topics of one rule need: the rule's path and its beginning of a message, the brokers that the topics may
-    use, and the replication factor of each topic.
+    """The needs of one rule's topics: the rule's path, the beginning of its message, the brokers that the topics may
+    use, and the number of replicas of each topic.
     """
 
     path: Path
@@ -141,7 +141,7 @@ class _Need:
 
 @PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "rack_aware")
 def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """A set has a broker for each replica of its topics, and as many racks as the rack rule needs."""
+    """A set must have a broker for each replica of its topics, and as many racks as the rack rule needs."""
     racks = racks_after(document)
     every = set(racks.values())
     for need in _needs(document, assignment):
@@ -167,7 +167,7 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
 
 @PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics")
 def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Topics that may not move have no replica outside of the brokers that they may use."""
+    """Topics that may not move must have no replica outside the brokers that they may use."""
     chosen = topic_filter(document)
     held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in assignment.topics}
     fixed = {topic.name for topic in assignment.topics if not may_move(chosen, topic.name) and not topic.deleting}
@@ -182,14 +182,14 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
             yield need.path, message
 
 
-# Brokers or racks, how many are needed, and how many are there.
+# The missing unit (brokers or racks), how many are needed, and how many exist.
 _Lack = tuple[str, int, int]
 
 
 class _ApartSide(NamedTuple):
-    """Topics of a pattern of `apart`: the pattern's path and its name in a message; for each set of brokers that its
-    topics may use the most replicas, and whose they are; and partitions that may not move, by the brokers that they
-    keep from other sides: their own, or all of their racks.
+    """The topics of a pattern of `apart`: the pattern's path and its name in a message. `needs`: for each set of usable
+    brokers, the most replicas of a topic and its name. `stuck`: partitions that may not move, by the brokers that other
+    sides can't use because of them: their own brokers, or all of their racks.
     """
 
     path: Path
@@ -199,12 +199,12 @@ class _ApartSide(NamedTuple):
 
     @property
     def most(self) -> int:
-        """The most replicas of one partition."""
+        """The most replicas that a partition of this side needs."""
         return max((factor for factor, _ in self.needs.values()), default=0)
 
 
 def usable_brokers(document: Document, topic: str) -> frozenset[int]:
-    """The brokers that stay or join that a topic may use, by the rules of `placement`."""
+    """The target brokers that a topic may use by the rules of `placement`."""
     rules, targets = placement(document), frozenset(broker.id for broker in target_brokers(document))
     own = next((rule for rule in rules if fnmatchcase(topic, rule.topics)), None)
     if own is not None:
@@ -213,7 +213,7 @@ def usable_brokers(document: Document, topic: str) -> frozenset[int]:
 
 
 def filter_of(document: Document) -> Path:
-    """The key of `topics` that keeps partitions where they are."""
+    """The path of the key in `topics` that keeps partitions from moving."""
     filters = ("on_brokers", "exclude", "include")
     return ("topics", next((each for each in filters if document.get("topics", each)), "include"))
 
@@ -246,7 +246,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
 
 @PLACEMENT_RULES.reads("apart", *_KEYS, *OF_REPLICAS, "topics", _DEMOTED)
 def _sides_differ(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Each topic is on one side of a group, and partitions that stay share no broker or rack with another side's."""
+    """A topic must be on only one side of a group. Fixed partitions of two sides must share no broker or rack."""
     names = replicas_after(document, assignment)
     for _, rule, sides in _sides(document, assignment):
         patterns = rule.topics
@@ -269,7 +269,7 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[PathFi
 
 @PLACEMENT_RULES.reads("apart", *_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware", _DEMOTED)
 def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Brokers, and racks, for each side at once: none has two sides, and each side has as many as its replicas need."""
+    """All sides together must have enough brokers or racks, because no broker or rack can have two sides."""
     racks = racks_after(document)
     every = set(racks.values()) if rack_aware(document) and None not in racks.values() else {""}
     for path, rule, sides in _sides(document, assignment):
@@ -302,8 +302,8 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
 def _lack_of(
     racks: Mapping[int, str | None], every: Set[str | None], by: str, brokers: Set[int], needed: Sequence[int]
 ) -> _Lack | None:
-    """What these brokers lack for sides with so many replicas, where no broker, or no rack, has two; `every` rack has
-    to be used.
+    """What these brokers lack for sides that need these numbers of replicas, if no broker, or no rack, may have two
+    sides. Each side must use `every` rack.
     """
     here = Counter(racks[broker] if len(every) > 1 or by == "rack" else "" for broker in brokers)
     if by == "rack":
@@ -320,7 +320,7 @@ def _lack_of(
 def _pair(
     document: Document, side: _ApartSide, other: _ApartSide, short: Callable[[Set[int], Sequence[int]], _Lack | None]
 ) -> Iterator[PathFinding]:
-    """One finding where rules of placement leave two sides too few brokers, or partitions that stay do."""
+    """One finding if `placement` rules or fixed partitions leave two sides too few brokers."""
     for (mine, (most, name)), (theirs, (others, another)) in product(side.needs.items(), other.needs.items()):
         if lack := short(mine | theirs, (most, others)):
             what, needed, there = lack
@@ -331,7 +331,7 @@ def _pair(
             yield side.path, message
             return
     if side.stuck.keys() & other.stuck.keys():
-        return  # told where sides are compared
+        return  # `_sides_differ` reports it
     for one, two in ((side, other), (other, side)):
         for brokers, (most, name) in one.needs.items():
             if two.stuck and (lack := short(brokers - two.stuck.keys(), (most,))):
@@ -346,7 +346,7 @@ def _pair(
 
 
 def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
-    """The needs of each rule's topics; then those of all other topics, on brokers that exclusive sets leave to them."""
+    """The needs of each rule's topics; then those of all other topics, on the brokers outside exclusive sets."""
     rules, targets = placement(document), [broker.id for broker in target_brokers(document)]
     left = replicas_after(document, assignment)
     for at, rule in enumerate(rules):
@@ -364,7 +364,7 @@ def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
 
 
 def replicas_after(document: Document, assignment: Assignment) -> dict[str, int]:
-    """The most replicas that a partition of each topic will have; without topics that are being deleted."""
+    """The most replicas of a partition after the change, by topic, without topics that are being deleted."""
     changes = replication_factor_changes(document)
     kept = {
         topic.name: max(len(partition.replicas) for partition in topic.partitions)

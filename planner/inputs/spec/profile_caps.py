@@ -1,6 +1,6 @@
-"""The caps and defaults of each `cluster.profile`, and what brokers and their classes state they can carry.
+"""The default caps of each `cluster.profile`, and the capacities that brokers and their classes state.
 
-A profile is the default of `max_replicas`, for every broker whose capacity states none; nothing else has a default.
+A profile sets the default of `max_replicas` for brokers whose capacity states none. It sets no other default.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from planner.inputs.yaml_source import Document
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, unless_none
 from planner.model.spec import BrokerClass
 
-# Caps by broker that platforms publish (docs/caps.md has the pages); MSK's are those above which it refuses updates.
+# Caps per broker that platforms publish (docs/caps.md has the pages). Above its cap, MSK refuses updates.
 _MSK_SIZES = {"large": 1500, "xlarge": 1500, "2xlarge": 3000, "4xlarge": 6000, "8xlarge": 6000, "12xlarge": 6000}
 PROFILES: Mapping[str, int] = {
     "msk.t3.small": 300,
@@ -21,7 +21,7 @@ PROFILES: Mapping[str, int] = {
     "confluent-platform": 4000,
     "strimzi": 10_000,
 }
-# Platforms that place replicas themselves, by how their names begin.
+# Platforms that place replicas themselves, by the beginning of their names.
 REFUSED = {
     "msk.express": "Amazon MSK places the replicas of Express brokers itself",
     "confluent-cloud": "Confluent Cloud places replicas itself",
@@ -29,14 +29,14 @@ REFUSED = {
 
 
 def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
-    """The most replicas, leaders and bytes of a broker: as its capacity says, else by `cluster.profile`; None: any."""
+    """The caps on a broker's replicas, leaders and bytes, by its capacity or `cluster.profile`; None without a cap."""
     profile = PROFILES.get(document.get("cluster", "profile") or "")
     most_bytes = unless_none(stated.get("max_disk"), parse_bytes)
     return stated.get("max_replicas", profile), stated.get("max_leaders"), most_bytes
 
 
 def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The bytes of a broker's disk and the bytes/s of its network; None where not stated."""
+    """The bytes of a broker's disk and the bytes/s of its network; None if not stated."""
     return unless_none(stated.get("disk"), parse_bytes), unless_none(stated.get("network"), parse_bytes_per_sec)
 
 

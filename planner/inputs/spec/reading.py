@@ -1,6 +1,6 @@
-"""The door of the input side: one YAML file, and the state files it names, as a `Spec`.
+"""Reads one YAML file, and the state files that it names, as a `Spec`. This is the entry point of `inputs`.
 
-Files are opened here, in `state_files` and by the sources of a load; all else on the input side takes text.
+Only this module, `state_files` and the sources of a load open files; all other modules of `inputs` take text.
 """
 
 from collections.abc import Iterator
@@ -43,10 +43,10 @@ _OF_TOPICS = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_
 
 @dataclass(frozen=True)
 class _Topics:
-    """Today's topics, None where they can't be read, and what was wrong with them.
+    """Today's topics, None if they can't be read, and the errors in them.
 
-    `document` is the YAML's, with what the state files add to it; `merged` is what they say, None without any. `notes`
-    are of a load profile.
+    `document` is the YAML's, with what the state files add; `merged` is their merged state, None without files. `notes`
+    are those about a load profile.
     """
 
     document: Document
@@ -63,7 +63,7 @@ class _Topics:
 
 @dataclass(frozen=True)
 class _Source:
-    """A file that `cluster.state` names: where, as what, and the topic that it is about where it doesn't say itself."""
+    """A file that `cluster.state` names: its key, path, expected content, and its topic if the content has no name."""
 
     keys: Keys
     path: Path
@@ -71,19 +71,19 @@ class _Source:
     topic: str | None = None
 
     def files(self) -> tuple[Path, ...]:
-        """The file, or those of the folder; UnreadableError where there is none."""
+        """The file, or the files of the folder; UnreadableError if there is none."""
         return files_in(self.path) if self.expected == "state" else (self.path,)
 
 
 def files_read(path: Path, spec: Spec) -> tuple[Path, ...]:
-    """The YAML, and every file that its spec was read from."""
+    """The YAML file, and every other file that its spec was read from."""
     return (path, *(path.parent / each.path for each in spec.inputs))
 
 
 def load(path: Path) -> Spec:
-    """The spec in a YAML file. SpecError carries everything that is wrong with it and its state files, in one pass.
+    """The spec in a YAML file. SpecError has every error in it and its state files, from one pass.
 
-    Nothing is written. Places name the files as `path` does; state files are found beside it.
+    Nothing is written. Places name the YAML as `path` is written, and state files by paths in its folder.
     """
     file = path.as_posix()
     data = _read(path, Finding(Place(file), "", ""), file_reading.SPEC)
@@ -95,7 +95,7 @@ def load(path: Path) -> Spec:
     written, document = document, topics.document
     described, group_files, of_groups = _group_files(document, path.parent, broken, topics.assignment)
     findings = [*broken, *topics.findings, *of_groups]
-    # Where some state file can't be read, nobody knows whether a pattern matches a topic.
+    # If a state file can't be read, it is unknown whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
     rules = Rules(_OF_DOCUMENT, (*_OF_TOPICS, *of_patterns))
     findings += rule_findings(document, topics.assignment, broken, rules)
@@ -107,14 +107,14 @@ def load(path: Path) -> Spec:
     inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told)
     dirs = _log_dirs(written, path.parent)
     spec = build_spec.build_spec(document, topics.assignment, topics.sizes, inputs, dirs, described)
-    # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
+    # The first rate of growth that matches a topic counts, so those of the YAML come first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
     cluster = replace(spec.cluster, notes=notes, outgrown=topics.outgrown)
     traffic = sections.traffic(document)
     written_too = {broker.id for broker in build_spec.added_brokers(document)}
-    # A replacement that only changes.replace_brokers names may be live, and cordoned, as well.
+    # A replacement that only changes.replace_brokers names may be live and cordoned too.
     cordoned = topics.merged.cordoned if topics.merged else {}
     joining = (
         each if each.id in written_too else replace(each, cordoned_log_dirs=cordoned.get(each.id, ()))
@@ -134,7 +134,7 @@ def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
 
 
 def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
-    """The topics with what the profile that `cluster.load` names knows of them and nothing else states."""
+    """The topics with sizes, rates and growth from the profile in `cluster.load` that no other source states."""
     document, keys = topics.document, ("cluster", "load")
     name = document.get(*keys)
     if topics.assignment is None or not name or any(finding.key == "cluster.load" for finding in broken):
@@ -174,9 +174,9 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
 def _group_files(
     document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None
 ) -> tuple[Described, list[InputRow], list[Finding]]:
-    """The groups of the state files that `consumers` names, the files, and what is wrong with them.
+    """The groups in the state files that `consumers` names, the files, and the errors in them.
 
-    None is opened where the key `consumers` is broken.
+    No file is opened if the key `consumers` has errors.
     """
     described, inputs, findings = dict[str, tuple[DescribedGroup, ...]](), list[InputRow](), list[Finding]()
     if any(finding.key.startswith("consumers") for finding in broken):
@@ -200,9 +200,9 @@ def _group_files(
 
 
 def _log_dirs(document: Document, folder: Path) -> LogDirs:
-    """Which replica lies in which log dir, read only where balance.log_dirs asks for it; SpecError with what is wrong.
+    """The log dir of each replica, read only if balance.log_dirs asks for it; SpecError with every error.
 
-    The state files have passed every check; of one that several describe, the first counts.
+    The state files have passed every check. If several describe a broker, the first counts.
     """
     if sections.log_dirs_tolerance(document).kind == "none":
         return LogDirs()
@@ -222,7 +222,7 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
 
 
 def _sources(document: Document, folder: Path) -> Iterator[_Source]:
-    """The files that `cluster.state` names, in the order in which they count: the assignment, the sizes, the others."""
+    """The files that `cluster.state` names, in their order of precedence: the assignment, the sizes, the others."""
     state = document.get("cluster", "state")
     at: Keys = ("cluster", "state")
     if "assignment" in state:
@@ -235,7 +235,7 @@ def _sources(document: Document, folder: Path) -> Iterator[_Source]:
 
 
 def _from_files(document: Document, folder: Path) -> _Topics:
-    """All that the state files say as one state; where some can't be read, what the rest says, for the rules."""
+    """The state files merged into one state. If some can't be read, the others are used, so that rules can run."""
     parts, inputs, findings = list[StatePart](), list[InputRow](), list[Finding]()
     for source in _sources(document, folder):
         try:
@@ -260,7 +260,7 @@ def _from_files(document: Document, folder: Path) -> _Topics:
 
 
 def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
-    """What the sources disagree about, with each other and with the YAML."""
+    """Notes where the sources differ from each other and from the YAML."""
     yield from merged.notes
     yield from broker_notes(spec.cluster.brokers, spec.changes.add_brokers, merged.brokers)
     if merged.targets:
@@ -270,7 +270,7 @@ def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
 
 
 def _as_asked(spec: Spec) -> Iterator[Topic]:
-    """The topics as `changes` leaves them, for their numbers alone: replicas are on no brokers."""
+    """The topics after `changes`, only for their numbers: the broker ids in the replicas have no meaning."""
     today = {topic.name for topic in spec.cluster.topics}
     made = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
     for topic in topics_after(spec):
@@ -282,9 +282,9 @@ def _as_asked(spec: Spec) -> Iterator[Topic]:
 
 
 def _with_state(document: Document, merged: Merged | None) -> Document:
-    """The document as it reads with what the files say of sizes, of what topics inherit, and of those that may move.
+    """The document with what the files add: sizes, inherited configurations, cordons, and the topics that may move.
 
-    Where they couldn't be read, nothing is held against it that they might have said.
+    If the files couldn't be read, sizes count as known, so that no rule reports what the files may contain.
     """
     cluster = dict(document.get("cluster"))
     value = {**document.value, "cluster": cluster}
@@ -294,7 +294,7 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
         return replace(document, value=value)
     if merged.config_defaults:
         cluster["config_defaults"] = dict(merged.config_defaults) | _mapping(cluster.get("config_defaults"))
-    # A broker that is to be added may be live, and cordoned until it is.
+    # A broker that is to be added may already be live, and cordoned until then.
     lists = [(cluster, "brokers")]
     if isinstance(changes := value.get("changes"), dict):
         value["changes"] = dict(changes)
@@ -313,12 +313,12 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
 
 
 def _mapping(written: Any) -> dict[str, Any]:
-    """What is written under a key that nobody has checked yet; empty where it is no mapping: the schema tells that."""
+    """The value under an unchecked key; empty if it isn't a mapping, because the schema reports that."""
     return written if isinstance(written, dict) else {}
 
 
 def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:
-    """The assignment with its sizes; files without any of its partitions are of another cluster."""
+    """The assignment with its sizes. If no partition has a size, the sizes are of another cluster: a finding."""
     known = _Topics(document, merged.assignment, inputs=inputs, merged=merged)
     if (sizes := merged.sizes) is None:
         return known
@@ -338,7 +338,7 @@ def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...]) -> 
 
 
 def _read(path: Path, where: Finding, kind: file_reading.FileKind) -> bytes:
-    """A file's bytes; SpecError at the place that names the file."""
+    """A file's bytes; SpecError at the place where the YAML names the file."""
     try:
         file_reading.require_text_name(path)
         return file_reading.read_bytes(path, kind)

@@ -1,7 +1,7 @@
-"""The YAML against its JSON Schema, each fault told in a sentence at its own place.
+"""Checks the YAML by its JSON Schema, and reports each error in a sentence with its place.
 
-`schemas/spec.schema.json` is the one list of keys: what is allowed, and in which unit. Keywords of our own stand for
-what JSON Schema can't say: `x-unit`, with `x-or-none` where `none` may take the amount's place.
+`schemas/spec.schema.json` is the only list of keys, with allowed values and units. JSON Schema has no units, so the
+schema has its own keywords: `x-unit`, and `x-or-none` if `none` is allowed instead of an amount.
 """
 
 import json
@@ -33,7 +33,7 @@ _TYPE_WORDS = {
 
 
 def schema_findings(document: Document) -> Iterator[Finding]:
-    """What the schema refuses."""
+    """The findings of the schema."""
     for error in _validator().iter_errors(document.value):
         path, of_key = tuple(error.absolute_path), "propertyNames" in error.absolute_schema_path
         fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
@@ -43,7 +43,7 @@ def schema_findings(document: Document) -> Iterator[Finding]:
 @lru_cache(maxsize=1)
 def _validator() -> Validator:
     schema = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
-    # JSON Schema lets 1.0 pass as an integer; nobody means a broker 1.0.
+    # In JSON Schema, 1.0 is an integer, but a broker id of 1.0 must be a mistake.
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     own = {
         "pattern": _check_pattern,
@@ -57,7 +57,7 @@ def _validator() -> Validator:
 
 
 def _check_pattern(_: Validator, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    # Python's $ also matches before a last line break, ECMA's, which JSON Schema means, doesn't.
+    # Python's $ also matches before a last line break. That of ECMAScript, which JSON Schema uses, doesn't.
     if isinstance(value, str) and (value.endswith("\n") or not re.search(pattern, value)):
         yield ValidationError(f"{value!r} doesn't match {pattern}")
 
@@ -72,19 +72,19 @@ def _check_unit(_: Validator, kind: Any, value: Any, schema: Any) -> Iterator[Va
 
 
 def _check_unique(_: Validator, wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
-    # In one pass: jsonschema's own compares every item with every other where they can't be sorted.
+    # In one pass, because jsonschema's own check compares every two items if they can't be sorted.
     if wanted and isinstance(value, list) and len({_as_key(item) for item in value}) < len(value):
         yield ValidationError("some items are equal")
 
 
 def _as_key(item: Any) -> str:
-    """Equal for equal values of a YAML."""
+    """A key that is equal for equal values of a YAML."""
     return json.dumps(item, sort_keys=True)
 
 
 @dataclass(frozen=True)
 class _Fault:
-    """One error of jsonschema; `schema` is the part of the schema that `value`, or the key `value`, doesn't satisfy."""
+    """One error of jsonschema. `schema` is the part that `value` doesn't satisfy; if `of_key`, `value` is a key."""
 
     path: Path
     keyword: str
@@ -99,7 +99,7 @@ _TELLERS: dict[str, _Teller] = {}
 
 
 def _tells(*keywords: str) -> Callable[[_Teller], _Teller]:
-    """A decorator: the function tells the faults of these keywords of the schema."""
+    """A decorator for the function that reports errors of these schema keywords."""
 
     def add(teller: _Teller) -> _Teller:
         _TELLERS.update(dict.fromkeys(keywords, teller))
@@ -115,15 +115,15 @@ def _tell_message(fault: _Fault) -> Iterator[PathFinding]:
 
 @_tells("type", "enum", "const", "pattern", "minimum", "maximum")
 def _tell_value(fault: _Fault) -> Iterator[PathFinding]:
-    """A value, or a key, of the wrong type, out of range, or not of the pattern."""
+    """Reports a value or key of the wrong type, out of range, or that doesn't match the pattern."""
     if "x-unit" in fault.schema and fault.keyword != "type":
-        return  # x-unit tells it, in bytes
+        return  # x-unit reports it, in bytes
     if "enum" in fault.schema and fault.keyword == "type":
-        return  # enum tells it, with what is allowed
+        return  # enum reports it, with the allowed values
     path = (*fault.path, fault.value) if fault.of_key else fault.path
     quoted = ""
     if fault.keyword == "type" and type(fault.value) in (int, float) and fault.schema["type"] == "string":
-        # Text of the same characters might be possible.
+        # The value may be allowed as text.
         fits = re.search(fault.schema.get("pattern", ""), str(fault.value))
         quoted = f'; in quotes ("{fault.value}") it is text' if fits else ""
     wrong = "has no value" if fault.value is None else f"{shown(fault.value)} isn't possible here"
@@ -135,9 +135,9 @@ def _tell_unknown_keys(fault: _Fault) -> Iterator[PathFinding]:
     known = list(fault.schema["properties"])
     unknown = [key for key in fault.value if key not in known]
     for number, key in enumerate(unknown):
-        # Of those that are only counted nobody reads what was meant.
+        # Later findings are only counted, so they need no guess.
         guess = did_you_mean(key, known, most=1) if number < MOST_SHOWN else ""
-        # A topic's configuration, however it is written: `min_insync_replicas`, `retention.ms`, `set_config`.
+        # The key means a topic's configuration, in any spelling: `min_insync_replicas`, `retention.ms`, `set_config`.
         of_config = "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
         if of_config and "changes" in fault.path:
             guess = f"{_ELSEWHERE}; "
@@ -163,7 +163,7 @@ def _tell_missing_keys(fault: _Fault) -> Iterator[PathFinding]:
 
 @_tells("minProperties", "maxProperties")
 def _tell_one_of(fault: _Fault) -> Iterator[PathFinding]:
-    if "properties" not in fault.schema:  # keys of one's own
+    if "properties" not in fault.schema:  # a mapping with free keys
         yield fault.path, "an empty mapping isn't possible here; allowed: at least one key"
         return
     allowed = f"exactly one of {', '.join(fault.schema['properties'])}"
@@ -189,7 +189,7 @@ def _tell_duplicates(fault: _Fault) -> Iterator[PathFinding]:
 
 
 def allowed(schema: Any) -> str:
-    """A schema's allowed values in words, as messages and the reference pages tell them."""
+    """A schema's allowed values in words, for messages and the reference pages."""
     if "const" in schema:
         return str(schema["const"])
     if "enum" in schema:

@@ -1,4 +1,4 @@
-"""One function for each section of the YAML that isn't the cluster or its changes: its values, without units."""
+"""One function for each section of the YAML except the cluster and its changes. It gives the values in base units."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -16,18 +16,18 @@ from planner.model.recorded import SpecLimits
 # The groups of each state file that `consumers` names, by its path.
 Described = Mapping[str, Sequence[spec.DescribedGroup]]
 
-# Without a window on bytes the fewest are moved by moving the smallest partitions: new brokers stay empty of data.
+# Without a window on bytes, the cheapest plan moves the smallest partitions, and new brokers get almost no data.
 _DISK_WHERE_SIZES_ARE_KNOWN = "10%"
 
 
 def balance(document: Document, sizes_known: bool) -> Balance:
-    """`balance`, the model's defaults where nothing is said; bytes within 10 % where they are known."""
+    """`balance`, with the model's defaults for missing keys. For bytes, the default is 10 % if sizes are known."""
     asked = ({"disk": _DISK_WHERE_SIZES_ARE_KNOWN} if sizes_known else {}) | (document.get("balance") or {})
     return Balance(**{name: Tolerance.parse(asked[name]) for name in WINDOWS if name in asked})
 
 
 def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
-    """The keys that need the hours of the week, each with what else is allowed there."""
+    """The keys that need the hours of the week, each with an allowed alternative."""
     if at_busiest_hours(document):
         yield ("balance", "at"), "mean"
     if (found := choice(document)).of_hours:
@@ -46,7 +46,7 @@ def of_months(document: Document) -> Iterator[Path]:
 
 
 def limits(document: Document) -> SpecLimits:
-    """`limits`; nothing is limited where it isn't there."""
+    """`limits`; no limits if it is missing."""
     found: dict[str, int] = {}
     for key, stated in (document.get("limits") or {}).items():
         unit, parse = _UNITS_OF_LIMITS.get(key, ("", int))
@@ -55,7 +55,7 @@ def limits(document: Document) -> SpecLimits:
 
 
 def at_busiest_hours(document: Document) -> bool:
-    """True where `balance.at` asks for the busiest hours of the week, too."""
+    """True if `balance.at` asks for balance in the busiest hours of the week too."""
     return bool(document.get("balance", "at") == "busiest hours")
 
 
@@ -66,14 +66,14 @@ def grid(document: Document) -> BalanceGrid:
 
 
 def budget(document: Document) -> spec.Budget:
-    """`budget`; nothing is limited where it isn't there."""
+    """`budget`; no budget if it is missing."""
     asked = document.get("budget") or {}
     size_bytes = unless_none(asked.get("bytes_moved"), parse_bytes)
     return spec.Budget(size_bytes, asked.get("replicas_moved"), asked.get("leaders_changed"))
 
 
 def choice(document: Document) -> spec.Choice:
-    """`sweep.choose`: `asked`, or the one rule that it names with its amount."""
+    """`sweep.choose`: `asked`, or the rule that it names, with its amount."""
     asked = document.get("sweep", "choose")
     for rule, parse in _AMOUNTS.items():
         if isinstance(asked, dict) and rule in asked:
@@ -82,11 +82,11 @@ def choice(document: Document) -> spec.Choice:
 
 
 def share_ppm(percentage: str) -> int:
-    """`87.5%` in millionths; exact, as four decimals are all that is allowed."""
+    """`87.5%` in millionths. Exact, because at most four decimals are allowed."""
     return int(Fraction(percentage.removesuffix("%")) * 10_000)
 
 
-# The units of limits that aren't counts, as fields of `SpecLimits` end, and how they are read.
+# For limits that aren't counts, the unit at the end of the field's name in `SpecLimits`, and the parser.
 _UNITS_OF_LIMITS: Mapping[str, tuple[str, Callable[[Any], int]]] = {
     "bytes_moved": ("", parse_bytes),
     "cross_rack_bytes": ("", parse_bytes),
@@ -96,7 +96,7 @@ _UNITS_OF_LIMITS: Mapping[str, tuple[str, Callable[[Any], int]]] = {
     "p99_hour": ("_bytes_per_sec", parse_bytes_per_sec),
     "eta": ("_seconds", parse_seconds),
 }
-# How the amount of each rule of `sweep.choose` is read.
+# The parser for the amount of each rule of `sweep.choose`.
 _AMOUNTS: Mapping[spec.ChoiceRule, Callable[[Any], int]] = {
     "most_even_within_bytes": parse_bytes,
     "fewest_bytes_within_imbalance": share_ppm,
@@ -122,7 +122,7 @@ def monthly(document: Document) -> spec.Monthly:
 
 
 def sizing(document: Document) -> spec.Sizing | None:
-    """`sizing`, None without it: brokers of every class in `cluster.broker_classes`, unless it names some."""
+    """`sizing`, None without it. If it names no classes, all of `cluster.broker_classes` count."""
     stated = document.get("sizing")
     if stated is None:
         return None
@@ -153,13 +153,13 @@ def traffic(document: Document) -> spec.RackTraffic:
 
 
 def knows_sizes(document: Document) -> bool:
-    """True where a state file, a load profile, or any inline partition gives sizes."""
+    """True if a state file, a load profile, or any inline partition gives sizes."""
     given = document.get("cluster", "state", "sizes") or document.get("cluster", "load")
     return given is not None or _inline(document, "size")
 
 
 def knows_traffic(document: Document, window: str) -> bool:
-    """True where any rate is stated that a window of `balance`, `network_in` or `network_out`, is about."""
+    """True if any rate is stated for the window `network_in` or `network_out` of `balance`."""
     given = document.get("cluster", "rates") or document.get("cluster", "load")
     written = bool(given) or _inline(document, "bytes_in")
     return written or (window == "network_out" and _inline(document, "bytes_out"))
@@ -171,7 +171,7 @@ def valid_for_seconds(document: Document) -> int | None:
 
 
 def log_dirs_tolerance(document: Document) -> Tolerance:
-    """`balance.log_dirs`; without it log dirs aren't touched."""
+    """`balance.log_dirs`; without it, log dirs aren't planned."""
     asked = document.get("balance", "log_dirs")
     return NO_TOLERANCE if asked is None else Tolerance.parse(asked)
 
@@ -183,7 +183,7 @@ def broker_log_dirs(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
 
 
 def inline_log_dirs(document: Document) -> LogDirs:
-    """What `cluster.topics` says of log dirs; each broker's are those that it lists, or that its replicas lie in."""
+    """The log dirs in `cluster.topics`. A broker's log dirs are those that it lists, or those of its replicas."""
     replicas = [
         ReplicaDir(topic["name"], number, broker, path, parse_bytes(item.get("size", 0)))
         for topic in document.get("cluster", "topics") or ()
@@ -203,7 +203,7 @@ def inline_log_dirs(document: Document) -> LogDirs:
 
 
 def report_sections(document: Document) -> spec.ReportSections:
-    """`report`; nothing is told where it isn't there."""
+    """`report`; no optional sections if it is missing."""
     growth = document.get("report", "growth")
     return spec.ReportSections(
         tuple(dict.fromkeys(map(str, failure_kinds(document)))),
@@ -221,7 +221,7 @@ def failure_kinds(document: Document) -> Sequence[Any]:
 
 
 def groups(document: Document, described: Described) -> tuple[spec.ConsumerGroup, ...]:
-    """`consumers`, in the file's order; subscriptions are still patterns. `described`: state files' groups, by path."""
+    """`consumers`, in the file's order, with topics still as patterns. `described`: state files' groups, by path."""
     found = []
     for _, item in document.items("consumers"):
         listed, shared = item.get("members", ()), tuple(item.get("topics", ()))
@@ -240,16 +240,16 @@ def groups(document: Document, described: Described) -> tuple[spec.ConsumerGroup
 
 
 def execution(document: Document) -> spec.Execution:
-    """The settings that are stated; the keys that are left out and have a default are in `unset`.
+    """The stated settings. `unset` has the keys that have a default and aren't stated.
 
-    `batches: none` rules out every limit of a batch. Each limit has a default of its own, but `bytes` and
-    `moves_per_broker` say how large a batch may be as `duration` does: its default applies where neither is stated.
+    `batches: none` removes all limits of a batch. Each limit has its own default. `bytes` and `moves_per_broker` limit
+    the size of a batch like `duration`, so the default of `duration` applies only if neither is stated.
     """
     stated: Mapping[str, Any] = document.get("execution") or {}
     throttle, batches = stated.get("throttle"), stated.get("batches") or {}
     unset = ["throttle"] if throttle is None else []
     limits: Mapping[str, Any] = dict.fromkeys(spec.LIMITS, "none") if batches == "none" else batches
-    # Replicas are counted only in place of bytes that aren't known.
+    # The default of `moves_per_broker` only replaces a limit on bytes, for the case that sizes aren't known.
     of_bytes, of_replicas = (limits.get(key, "none") != "none" for key in ("bytes", "moves_per_broker"))
     timed = limits.get("duration", "none" if of_bytes or of_replicas else None) != "none"
     has_default = {"duration": timed, "moves_per_broker": timed or of_bytes}

@@ -1,4 +1,4 @@
-"""The rules of a spec that need today's topics: patterns, replication factors, topics that stay, consumer groups."""
+"""The rules of a spec that need today's topics: patterns, replication factors, fixed topics, consumer groups."""
 
 from collections.abc import Iterable, Iterator, Set
 from fnmatch import fnmatchcase
@@ -28,7 +28,7 @@ from planner.model.cluster import MIN_INSYNC, Topic, some
 from planner.model.errors import Finding, did_you_mean
 from planner.model.formats import first_names
 
-# Rules about patterns are apart: while some state file can't be read, nobody knows whether a pattern matches a topic.
+# Rules about patterns are separate: if a state file can't be read, it is unknown whether a pattern matches a topic.
 TOPIC_RULES: RuleList[TopicRule] = RuleList()
 PATTERN_RULES: RuleList[TopicRule] = RuleList()
 _reads = TOPIC_RULES.reads
@@ -39,7 +39,7 @@ _FACTORS = "changes.set_replication_factor"
 
 
 def _items_match(*path: str, with_created: bool = False, first_counts: bool = False) -> TopicRule:
-    """The rule that the patterns of a list, each the key `topics` of an item, match topics."""
+    """A rule that the patterns in a list must match topics. Each pattern is the key `topics` of an item."""
 
     def rule(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
         patterns = (((*item_path, "topics"), item["topics"]) for item_path, item in document.items(*path))
@@ -84,10 +84,10 @@ def _unmatched(
     with_created: bool = False,
     first_counts: bool = False,
 ) -> Iterator[PathFinding]:
-    """A finding for each of the patterns that matches no topic; `with_created`: topics that changes make count too.
+    """A finding for each pattern that matches no topic. `with_created`: topics that changes create count too.
 
-    `first_counts`: only the first pattern that matches a topic counts for it; one that comes too late for every topic
-    is a finding as well.
+    `first_counts`: only the first pattern that matches a topic counts, so a pattern is also a finding if earlier
+    patterns match all its topics.
     """
     names = [topic.name for topic in assignment.topics]
     if with_created:
@@ -108,7 +108,7 @@ def _unmatched(
 
 
 def _matching(pattern: str, names: Set[str]) -> set[str]:
-    # Most patterns of long lists are names.
+    # In long lists, most patterns are plain names.
     if not any(sign in pattern for sign in "*?["):
         return {pattern} & names
     return {name for name in names if fnmatchcase(name, pattern)}
@@ -129,7 +129,7 @@ def _inline_partitions(document: Document, assignment: Assignment) -> Iterator[F
 
 @_reads(*TARGET_KEYS, "sweep.scenarios")
 def _total_size(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Sums of bytes are 64-bit numbers later on."""
+    """Sums of bytes must fit into 64 bits."""
     rows = [partition for topic in assignment.topics for partition in topic.partitions]
     targets = len(target_brokers(document))
     total = sum(row.size_bytes * max(len(row.replicas), targets) for row in rows)
@@ -144,7 +144,7 @@ def _total_size(document: Document, assignment: Assignment) -> Iterator[PathFind
 
 @_reads(*TARGET_KEYS, "cluster.rates", "sweep.scenarios")
 def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """So are sums of traffic, in which each replica counts; a topic's rate is the sum of its partitions'."""
+    """Sums of traffic over all replicas must fit into 64 bits. A topic's rate is the sum of its partitions' rates."""
     of_topics = (each for each in stated_rates(document) if each.partition is None)
     dealt = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
     own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in assignment.topics for row in topic.partitions]
@@ -158,7 +158,7 @@ def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFin
 
 @_reads(*TARGET_KEYS, _FACTORS, "cluster.config_defaults")
 def _factors_possible(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Factors asked for: enough brokers, not below min.insync.replicas, no two for one topic."""
+    """A new factor needs enough brokers, must not be below min.insync.replicas, and must be the only one of a topic."""
     targets = len(target_brokers(document))
     chosen: dict[str, int] = {}
     for at, change in enumerate(replication_factor_changes(document)):
@@ -187,7 +187,7 @@ def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first:
 
 @_reads(*TARGET_KEYS, _FACTORS)
 def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Topics that keep a replication factor for which the brokers that remain are too few."""
+    """There must be enough target brokers for topics that keep their replication factor."""
     targets = len(target_brokers(document))
     changes = replication_factor_changes(document)
     kept = [topic for topic in assignment.topics if not any(fnmatchcase(topic.name, each.topics) for each in changes)]
@@ -205,7 +205,7 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFi
 
 @_reads(*TARGET_KEYS, _FACTORS, "topics")
 def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Topics and partitions that may not move, and don't have to."""
+    """Topics and partitions that may not move must not need to: for leaving brokers or a new replication factor."""
     chosen, leaving = topic_filter(document), leaving_brokers(document)
     fixed = {
         topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
@@ -228,7 +228,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
 
 @_reads(*TARGET_KEYS)
 def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Topics that are being deleted stay as they are until they are gone, so no broker of theirs can be emptied."""
+    """A broker with replicas of a topic that is being deleted can't leave until Kafka has deleted the topic."""
     leaving = leaving_brokers(document)
     stuck = [
         topic.name
@@ -242,7 +242,7 @@ def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Pa
 
 @_reads("consumers")
 def _groups_sound(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """Groups and members once each, each member with topics, and ids of topics that there are."""
+    """Groups and members must be unique, each member must have topics, and `topic_ids` must name existing topics."""
     known = {topic.name for topic in assignment.topics}
     names = (((*path, "group"), item["group"]) for path, item in document.items("consumers"))
     yield from repeated(names, "each group once")
@@ -270,9 +270,9 @@ def _groups_sound(document: Document, assignment: Assignment) -> Iterator[PathFi
 
 
 def described_findings(document: Document, described: Described, assignment: Assignment) -> Iterator[PathFinding]:
-    """Groups and members that aren't in their state files, and partitions in those that the cluster doesn't have.
+    """Findings for groups and members missing in their state files, and for partitions there that don't exist.
 
-    `described` lacks files that couldn't be read; they have findings of their own.
+    `described` lacks files that couldn't be read, because these already have findings.
     """
     counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
     for path, item in document.items("consumers"):

@@ -1,1 +1,1 @@
-"""What several sources say of one cluster: opened, merged, and written as YAML."""
+"""Opens and merges several sources of one cluster's state, and writes it as YAML."""

@@ -1,4 +1,4 @@
-"""A state as the `cluster` part of a spec, in YAML. Every name goes through the YAML library, numbers through none."""
+"""Writes a state as the `cluster` part of a spec, in YAML. The YAML library quotes all names; numbers need no quotes."""
 
 import json
 import re
@@ -22,7 +22,7 @@ TITLE = "Written by planner import; a part of a spec, to be completed with what 
 
 @dataclass(frozen=True)
 class Imported:
-    """What is written. `sizes` has the partitions whose size is known; `state` are files instead of inline topics."""
+    """The content to write. `sizes` has the partitions of known size. `state` names files instead of inline topics."""
 
     name: str
     brokers: tuple[Broker, ...]
@@ -37,7 +37,7 @@ class Imported:
 
 
 def text(imported: Imported) -> str:
-    """The YAML, with a final newline; a sound spec by itself."""
+    """The YAML, with a final newline. It is a valid spec."""
     return with_digest(TITLE, "\n".join(_lines(imported)) + "\n")
 
 
@@ -70,7 +70,7 @@ def _lines(imported: Imported) -> Iterator[str]:
 
 
 def _changes(targets: Targets) -> Iterator[str]:
-    """What Terraform declares otherwise than it is."""
+    """The `changes` that make the topics as Terraform declares them."""
     created = [each for each in targets.new if each.partitions and each.replication_factor]
     if not (targets.factors or targets.partitions or created):
         return
@@ -90,7 +90,7 @@ def _changes(targets: Targets) -> Iterator[str]:
 
 
 def _flow(value: object) -> str:
-    """A value on one line, inside brackets too: what isn't a plain word is in double quotes, line breaks escaped."""
+    """A value on one line, also for use inside brackets. Text that isn't a plain word is in double quotes, escaped."""
     match value:
         case dict():
             return f"{{{', '.join(f'{_flow(key)}: {_flow(each)}' for key, each in value.items())}}}"
@@ -102,7 +102,7 @@ def _flow(value: object) -> str:
 
 
 def describe(topics: Iterable[Topic]) -> str:
-    """As `kafka-topics --describe` prints them; the ISR is left out where it isn't known."""
+    """The topics as `kafka-topics --describe` prints them, without the ISR if it isn't known."""
     lines: list[str] = []
     for topic in topics:
         config = sorted({**dict(topic.effective_config), **dict(topic.config)}.items())
@@ -119,7 +119,7 @@ def describe(topics: Iterable[Topic]) -> str:
 
 
 def topic_configs(topics: Iterable[Topic]) -> str:
-    """As `kafka-configs --describe --entity-type topics` prints topics' own configurations."""
+    """The topics' own configurations as `kafka-configs --describe --entity-type topics` prints them."""
     lines: list[str] = []
     for topic in topics:
         lines.append(f"Dynamic configs for topic {topic.name} are:\n")
@@ -130,7 +130,7 @@ def topic_configs(topics: Iterable[Topic]) -> str:
 
 
 def log_dirs(topics: Sequence[Topic], sizes: Mapping[PartitionKey, int]) -> str:
-    """As `kafka-log-dirs --describe` prints sizes, each at the partition's first replica; which log dir isn't told."""
+    """The sizes as `kafka-log-dirs --describe` prints them, each at the partition's first replica, without log dirs."""
     held: dict[int, list[dict[str, object]]] = {}
     for topic in topics:
         for each in topic.partitions:
@@ -154,7 +154,7 @@ def _topic(topic: Topic, sizes: Mapping[PartitionKey, int]) -> Iterator[str]:
         yield "      marked_for_deletion: true"
     yield "      partitions:"
     for partition in topic.partitions:
-        # Only what differs from what the spec takes for granted.
+        # Only fields that differ from the spec's defaults.
         fields = [f"replicas: {_ids(partition.replicas)}"]
         if partition.leader != partition.replicas[0]:
             fields.append(f"leader: {'none' if partition.leader is None else partition.leader}")
@@ -169,17 +169,17 @@ def _ids(brokers: Iterable[int]) -> str:
     return f"[{', '.join(map(str, brokers))}]"
 
 
-# The changes that are of topics: they stay where the brokers are others.
+# The changes of topics, which are kept if the brokers change.
 _OF_TOPICS = ("set_replication_factor", "create_topics", "add_partitions")
 
 
 def with_brokers(
     text: str, added: Sequence[Broker], removed: Sequence[int], of_class: str, disk_used: str | None, title: str
 ) -> str:
-    """A spec's YAML with other changes of its brokers, and without `sizing`; all else stays as it is written.
+    """A spec's YAML with other changes of brokers, and without `sizing`. All other text stays as it is.
 
-    `title` is its first comment. `disk_used` becomes `limits.disk_used` where that isn't stated. ValueError where the
-    keys aren't one a line.
+    `title` is its first comment. `disk_used` becomes `limits.disk_used` if the spec states none. ValueError if the
+    top-level keys are in braces.
     """
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
@@ -192,7 +192,7 @@ def with_brokers(
     ends = [*(line for _, line in starts[1:]), len(lines)]
     kept = lines[: starts[0][1]]
     for (name, start), end in zip(starts, ends, strict=True):
-        # Comments in front of the next key are that key's.
+        # Comments before the next key belong to that key.
         while end > start + 1 and lines[end - 1].startswith(("#", "\n")):
             end -= 1
         following = next((line for _, line in starts if line >= end), len(lines))
@@ -214,13 +214,13 @@ def with_brokers(
     return with_digest(title, "".join([*kept, *block]))
 
 
-# What asks for another change, or for an evenness that copies more; the rules and limits stay.
+# Keys that ask for another change, or for balance that copies more. Rules and limits stay.
 _OF_LEADERS = ("leader_racks", "together")
 _NOT_OF_DRAIN = ("changes", "balance", "log_dirs", "budget", "sweep", "sizing", "resilience", *_OF_LEADERS, "report")
 
 
 def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
-    """The YAML of a valid spec that only asks that a broker holds at most so many bytes; `title` is its comment."""
+    """The YAML of a valid spec that only asks that a broker holds at most `most_bytes`. `title` is its comment."""
     stated = deepcopy(read_yaml(text, "").value)
     classes = stated["cluster"].get("broker_classes") or {}
     class_of = {item["id"]: item.get("class") for item in stated["cluster"]["brokers"]}
@@ -231,7 +231,7 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
             }
     kept = {key: value for key, value in stated.items() if key not in _NOT_OF_DRAIN}
     for name, given in (stated.get("broker_sets") or {}).items():
-        # The broker's class is written out, and brokers that would join aren't there: a set is today's brokers.
+        # The broker's class is replaced by its capacity, and no broker joins, so a set is written as today's brokers.
         if "rack" not in given:
             kept["broker_sets"][name] = [
                 each for each, of in class_of.items() if (of == given["class"] if "class" in given else each in given)

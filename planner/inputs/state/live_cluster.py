@@ -1,8 +1,8 @@
-"""A running cluster's state, through kafka-python's client: the extra `live`.
+"""Reads a running cluster's state with kafka-python's client (the extra `live`).
 
-Topics with replicas, leaders and ISRs, brokers with racks, the configuration that topics set themselves and what they
-inherit, the sizes in the brokers' log dirs, and running reassignments: what Kafka's own tools print, without running
-them. The client's settings come from a Java client's properties file, as `--command-config` of Kafka's tools takes it.
+Reads the same as Kafka's own tools print, without running them: topics with replicas, leaders and ISRs, brokers with
+racks, topics' own and inherited configurations, sizes in the brokers' log dirs, and running reassignments. The client's
+settings come from a Java client's properties file, like that of `--command-config` of Kafka's tools.
 
 Sources: `java.util.Properties.load`, `org.apache.kafka.common.config.SslConfigs` and `SaslConfigs`, and kafka-python's
 `KafkaAdminClient`.
@@ -41,7 +41,7 @@ Resource = Callable[[Literal["topic", "broker"], str], Any]
 
 
 def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
-    """The state of the cluster at `bootstrap_servers`. SetupError where the client is missing or can't reach it."""
+    """The state of the cluster at `bootstrap_servers`. SetupError if the client is missing or can't read the state."""
     try:
         admin, errors = import_module("kafka.admin"), import_module("kafka.errors")
     except ImportError:
@@ -65,7 +65,7 @@ def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
 
 
 def _require_certificates(settings: "Settings") -> None:
-    """SetupError for a certificate or key that Python can't load: the client would retry until its timeout."""
+    """Raises SetupError if Python can't load a certificate or key, because the client would retry until its timeout."""
     named = {key: str(settings[key]) for key in ("ssl_cafile", "ssl_certfile", "ssl_keyfile") if key in settings}
     for path in named.values():
         try:
@@ -84,7 +84,7 @@ def _require_certificates(settings: "Settings") -> None:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """The client logs each attempt; what went wrong is in its exception."""
+    """Silences the client, because it logs each attempt and its exception says what went wrong."""
     logger = logging.getLogger("kafka")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -95,10 +95,10 @@ def _silent() -> Iterator[None]:
 
 
 def read_cluster(client: Any, resource: Resource, too_old: type[Exception], where: str) -> StatePart:
-    """What a KafkaAdminClient answers; `resource` makes the ConfigResource of a topic or broker.
+    """The state that a KafkaAdminClient reads; `resource` makes the ConfigResource of a topic or broker.
 
-    `too_old` is its error for brokers that don't know a request yet (log dirs: before Kafka 1.0, reassignments: before
-    2.4).
+    `too_old` is the client's error if brokers don't support a request yet (log dirs: before Kafka 1.0, reassignments:
+    before 2.4).
     """
     place = Place(where)
     topics = sorted(client.describe_topics(), key=lambda topic: str(topic["name"]))
@@ -151,7 +151,7 @@ def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[Assi
 
 
 def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[PartitionKey, int]:
-    """(topic, partition) to the bytes of its largest replica, but those that are on their way between log dirs."""
+    """(topic, partition) to the bytes of its largest replica, without replicas that are moving between log dirs."""
     return largest_sizes(
         ((topic["name"], partition["partition_index"]), partition["partition_size"])
         for answer in answers
@@ -164,9 +164,9 @@ def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[PartitionKey, int]:
 
 
 def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Sequence[int]) -> StatePart:
-    """What each topic sets itself, and what topics inherit: as the broker that is asked for topics has it.
+    """The topics' own and inherited configurations, as the broker that answers has them.
 
-    `min.insync.replicas` is asked of every broker, since the leader's own counts.
+    `min.insync.replicas` is read from every broker, because the leader's value applies.
     """
     own: dict[str, Config] = {}
     inherited: dict[str, str] = {}
@@ -197,7 +197,7 @@ def _described(client: Any, kind: str, asked: Sequence[Any]) -> Iterator[tuple[s
 
 Settings = dict[str, str | int | bool]
 
-# Settings that differ only in their names.
+# Settings that differ only in their names between the clients.
 _NAMES = {
     "client.id": "client_id",
     "security.protocol": "security_protocol",
@@ -207,9 +207,9 @@ _NAMES = {
 }
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
-# Files in PEM: authorities; a certificate and its key.
+# Files in PEM: the truststore has authorities, the keystore a certificate and its key.
 _STORES = {"truststore": ("ssl_cafile",), "keystore": ("ssl_certfile", "ssl_keyfile")}
-# Checked by their own rules below.
+# Settings with their own checks below.
 _OWN = (
     "request.timeout.ms",
     "sasl.jaas.config",
@@ -224,9 +224,9 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def kafka_python_settings(text: str, file: str) -> Settings:
-    """kafka-python's settings for a client's properties. SpecError for security settings that it can't take.
+    """kafka-python's settings for a client's properties. SpecError for security settings that it doesn't support.
 
-    Settings that don't concern the connection are ignored. No message repeats a value: they may be secrets.
+    Settings that don't concern the connection are ignored. No message repeats a value, because it may be a secret.
     """
     found = {key: (value, Place(file, line, 1)) for line, key, value in _properties(text)}
     values = {key: value for key, (value, _) in found.items()}
@@ -255,7 +255,7 @@ def _require_known(values: Mapping[str, str], places: Mapping[str, Place]) -> No
 
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """Line, key and value of each property; a backslash at the end of a line goes on in the next."""
+    """The line, key and value of each property. A backslash at the end of a line continues it on the next line."""
     begun, first = "", 0
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.rstrip("\r").lstrip()
@@ -286,7 +286,7 @@ def _plain(text: str) -> str:
 
 
 def _stores(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
-    """Files of certificates and keys, which Python reads in PEM."""
+    """The files of certificates and keys, which must be in PEM for Python."""
     settings: Settings = {}
     for store, names in _STORES.items():
         location = values.get(f"ssl.{store}.location")
@@ -301,7 +301,7 @@ def _stores(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
 
 
 def _login(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
-    """Name and password from `sasl.jaas.config`; Kerberos has its tickets elsewhere."""
+    """The user name and password in `sasl.jaas.config`. Kerberos needs none, because its tickets are elsewhere."""
     jaas = values.get("sasl.jaas.config")
     if jaas is None:
         return {}
@@ -309,7 +309,7 @@ def _login(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
     options: dict[str, str] = {}
     for name, double, single, bare in (match.groups() for match in _OPTION.finditer(jaas)):
         plain = bare if single is None else single
-        # Only in double quotes a backslash means the next character.
+        # Only in double quotes, a backslash escapes the next character.
         options[name] = plain if double is None else re.sub(r"\\(.)", r"\1", double)
     names = (
         {} if module == "Krb5LoginModule" else {"username": "sasl_plain_username", "password": "sasl_plain_password"}
@@ -321,7 +321,7 @@ def _login(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
 
 
 def client_settings(path: Path | None) -> Settings:
-    """What a Java client's properties file says, as kafka-python takes it; nothing without a file."""
+    """The settings in a Java client's properties file for kafka-python; empty without a file."""
     if path is None:
         return {}
     try:

@@ -1,12 +1,12 @@
-"""Several sources of one cluster's state made into one, and what they disagree about.
+"""Merges several sources of one cluster's state, and notes where they differ.
 
-The rule for which wins. What brokers answer (`kafka-topics --describe`, a live cluster) comes before znodes, these
-before documents (reassignment JSON, replica assignments, Cruise Control); of two of a kind the first named wins. The
-topics and partitions of the first kind are the cluster's: others add leaders, ISRs and configuration that are not
-known otherwise, and are held against it. Sizes, brokers and running reassignments come from whoever knows them.
+Precedence: brokers' answers (`kafka-topics --describe`, a live cluster) come before znodes, and these before documents
+(reassignment JSON, replica assignments, Cruise Control). Within a kind, the source named first wins. The cluster's
+topics and partitions are those of the first kind. Other sources add leaders, ISRs and configurations that are otherwise
+unknown, and are compared with the first. Sizes, brokers and running reassignments come from all sources.
 
-`kafka-topics --describe` shows the configuration in force without its origin. A source that knows topics' own
-configurations (`kafka-configs`, znodes, Terraform's state) tells them apart: what it doesn't have is inherited.
+`kafka-topics --describe` shows the configuration in force without its origin. A source of topics' own configurations
+(`kafka-configs`, znodes, Terraform's state) reveals it: keys that this source doesn't have are inherited.
 """
 
 import re
@@ -43,12 +43,12 @@ from planner.model.recorded import LARGEST_ID
 
 @dataclass(frozen=True)
 class Merged:
-    """The state of a cluster. `sizes` is None where no source gave any; `notes` are sentences on the sources, and
-    `disagreements` those of them where two contradict each other.
+    """The state of a cluster. `sizes` is None if no source has any. `notes` are sentences about the sources;
+    `disagreements` are the notes about two sources that contradict each other.
 
-    `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit;
-    `configs_known` is False where no source says anything of configurations. `cordoned` are the log dirs of each broker
-    that get nothing new, `*` for all. `platform` is who runs the brokers and their type, if a source says so.
+    `declared_by` is the file of the first target. `config_defaults` is what all topics inherit. `configs_known` is
+    False if no source has configurations. `cordoned` are the log dirs of each broker that get no new replica, `*` for
+    all. `platform` is the brokers' provider and type, if a source says so.
     """
 
     assignment: Assignment
@@ -67,8 +67,8 @@ class Merged:
 
 @dataclass
 class _Configs:
-    """Configurations by topic: its own, and what is in force beside them without a known origin; the values of each key
-    that topics inherit; and the topics that sources disagree about.
+    """Configurations by topic: its own, and others in force of unknown origin. Also the values of each inherited key,
+    and the topics whose configurations differ between sources.
     """
 
     own: dict[str, Config] = field(default_factory=dict)
@@ -78,9 +78,9 @@ class _Configs:
 
 
 def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
-    """The parts as one state. ImportStateError where they hold no partition, contradict themselves, or are moving.
+    """The parts as one state. ImportStateError if they have no partition, contradict themselves, or are moving.
 
-    A reassignment in progress is refused, naming each partition, unless `to_targets`: then its target is the state.
+    A reassignment in progress is refused, with each partition named, unless `to_targets`: then its target is the state.
     """
     by_rank = sorted(parts, key=lambda part: part.rank)
     ranked = [part for part in by_rank if part.entries]
@@ -126,7 +126,7 @@ def _entries(
     parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[PartitionKey, RunningReassignment]
 ) -> tuple[Iterable[AssignmentEntry], list[str], tuple[str, ...]]:
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
-        return ranked[0].entries, [], ()  # millions of them, perhaps: nothing else is made of each
+        return ranked[0].entries, [], ()  # there may be millions, so they are returned as they are
     primary = [part for part in ranked if part.rank == ranked[0].rank]
     chosen, twice, repeats = _chosen(primary)
     entries, of_moving = reassigned(_led(chosen, parts, ranked), moving)
@@ -137,9 +137,9 @@ def _entries(
 def _chosen(
     primary: Sequence[StatePart],
 ) -> tuple[dict[PartitionKey, AssignmentEntry], list[AssignmentEntry], list[StatePart]]:
-    """The partitions of the sources of highest rank, those that a source has twice, and what later sources repeat.
+    """The partitions of the sources of the first rank, those that a source has twice, and what later sources repeat.
 
-    A source that knows all partitions of a topic is alone in saying which there are; of others the partitions add up.
+    If a topic's first source is `whole`, only that source says which partitions exist; otherwise sources add up.
     """
     chosen: dict[PartitionKey, AssignmentEntry] = {}
     twice: list[AssignmentEntry] = []
@@ -159,7 +159,7 @@ def _chosen(
 
 
 def moving_now(parts: Iterable[StatePart]) -> dict[PartitionKey, RunningReassignment]:
-    """Each partition that is being reassigned, as the first source says."""
+    """Each partition that is being reassigned, as the first source describes it."""
     moving: dict[PartitionKey, RunningReassignment] = {}
     for part in sorted(parts, key=lambda part: part.rank):
         for each in part.moving:
@@ -170,7 +170,7 @@ def moving_now(parts: Iterable[StatePart]) -> dict[PartitionKey, RunningReassign
 def _led(
     chosen: Mapping[PartitionKey, AssignmentEntry], parts: Sequence[StatePart], ranked: Sequence[StatePart]
 ) -> Iterator[AssignmentEntry]:
-    """The chosen partitions, with leaders and ISRs from where they are known."""
+    """The chosen partitions, with leaders and ISRs from a source that knows them."""
     unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
     leaders: dict[PartitionKey, LeaderAndIsr] = {}
     for key, led in (each for part in parts for each in part.led.items()):
@@ -188,7 +188,7 @@ def _led(
 
 
 def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, tuple[str, ...]]:
-    """What all topics inherit, by the first part of the highest rank, and notes on what sources disagree about."""
+    """What all topics inherit, by the first source (min.insync.replicas: the largest value), and notes on differences."""
     stated = [dict(part.config_defaults) for part in by_rank]
     defaults = {key: next(iter(values)) for key, values in found.inherited.items() if len(values) == 1}
     for each in reversed(stated):
@@ -221,7 +221,7 @@ def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> Non
 
 
 def _size_notes(merged: Assignment, winner: str, sizes: Mapping[PartitionKey, int]) -> Iterator[str]:
-    """A note on sizes of partitions that the cluster doesn't have: they are of another cluster, or of another time."""
+    """A note on sizes of partitions that don't exist, because the sizes may be of another cluster or time."""
     known = {(entry.topic, entry.partition.id) for entry in merged.entries} if sizes else set()
     strange = sorted(key for key in sizes if key not in known)
     if strange and len(strange) < len(sizes):
@@ -229,7 +229,7 @@ def _size_notes(merged: Assignment, winner: str, sizes: Mapping[PartitionKey, in
 
 
 def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """The topics that may move, and a note of those that don't exist."""
+    """The topics that may move, and a note about those that don't exist."""
     asked = [(part.file, name) for part in parts for name in part.only_topics or ()]
     if not asked:
         return None, ()
@@ -247,7 +247,7 @@ def _disagreements(
     others: Sequence[StatePart],
     moving: Mapping[PartitionKey, RunningReassignment],
 ) -> list[str]:
-    """How sources that don't count differ: a note for each source and kind, with the first few partitions."""
+    """Notes on how sources that don't count differ: one per source and kind, with the first few partitions."""
     notes: list[str] = []
     topics = {topic for topic, _ in chosen}
     for part in others:
@@ -283,7 +283,7 @@ def _partitions(keys: Sequence[PartitionKey]) -> str:
 def reassigned(
     entries: Iterable[AssignmentEntry], moving: Mapping[PartitionKey, RunningReassignment]
 ) -> tuple[list[AssignmentEntry], tuple[str, ...]]:
-    """The entries as they will be once the running reassignments have ended, and a note on those."""
+    """The entries as they will be after the running reassignments, and notes on these."""
     if not moving:
         return list(entries), ()
     moved = [_arrived(entry, moving.get((entry.topic, entry.partition.id))) for entry in entries]
@@ -299,14 +299,14 @@ def reassigned(
 
 
 def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]:
-    """The replicas that will stay: Kafka lists the target's first, those to be removed behind (KIP-455)."""
+    """The replicas that will stay. Kafka lists the target's replicas first, then those to be removed (KIP-455)."""
     now = moving.replicas or partition.replicas
     both = (*now, *(broker for broker in moving.adding if broker not in now))
     return tuple(broker for broker in both if broker not in moving.removing)
 
 
 def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> AssignmentEntry:
-    """A partition when its reassignment is done: added replicas are in sync, and a removed one no longer leads."""
+    """A partition after its reassignment: added replicas are in sync, and a removed one no longer leads."""
     if moving is None:
         return entry
     partition = entry.partition
@@ -317,7 +317,7 @@ def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> Assi
     return replace(entry, partition=replace(partition, replicas=replicas, leader=leader, isr=in_sync))
 
 
-# As `text` in the schema of the YAML.
+# The same as `text` in the YAML's schema.
 _SIGN = r"[^\s\x00-\x1f\x7f\ud800-\udfff]"
 
 ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around them"
@@ -326,9 +326,9 @@ TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
 
 
 def _brokers_seen(by_rank: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
-    """Each broker once, by id, as the source of the highest rank says; and what others say of its rack.
+    """Each broker once, by id, as the source of the first rank describes it; and notes on other racks in other sources.
 
-    ImportStateError for a rack that can't be written down: Kafka takes any text.
+    ImportStateError for a rack that a YAML can't contain, because Kafka accepts any text.
     """
     seen: dict[int, BrokerSeen] = {}
     notes: list[str] = []

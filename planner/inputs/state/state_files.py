@@ -1,6 +1,6 @@
-"""State files: opened, and read in the format that their content tells.
+"""Opens state files and reads them in the format of their content.
 
-Files are read, never written, and only regular ones, so `..` in a path can't do harm.
+Files are only read, never written, and must be regular files, so `..` in a path is harmless.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ from planner.model.recorded import InputRow
 
 Expected = Literal["state", "assignment", "sizes"]
 
-# So much of a text tells its format; what a terminal or a logger printed may stand above.
+# The beginning of a text that shows its format; output of a terminal or a logger may come first.
 _HEAD_CHARACTERS = 262_144
-# What version control, editors and file managers leave behind. Any other name that begins with a dot may be a topic's.
+# Files of version control, editors and file managers. Any other name that begins with a dot may be a topic's.
 _NOT_STATE = frozenset({".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store"})
-# A cluster's capture has a few files, one of znodes two a topic and one a partition.
+# A capture has a few files; a capture of znodes has two per topic and one per partition.
 _MOST_FILES = 1_000_000
 
 
@@ -50,17 +50,17 @@ _ALLOWED: dict[Expected, str] = {
 
 @dataclass(frozen=True)
 class StateFile:
-    """A file that was read: what it says, and its digest under the path as written."""
+    """A file that was read: its state, and its digest with the path as written."""
 
     part: StatePart
     input: InputRow
 
 
 def files_in(path: Path) -> tuple[Path, ...]:
-    """The file itself, or for a folder every file in it, sorted by path, but what version control leaves behind.
+    """The file itself, or every file in a folder, sorted by path, without files of version control.
 
-    UnreadableError where there is nothing, and where any part of a folder can't be read: half a state is a wrong one.
-    Links to folders are refused, as nobody knows whether what they lead to is meant, or read already.
+    UnreadableError if there is no file, or if any part of a folder can't be read, because half a state is a wrong one.
+    Links to folders are refused, because their files may not be meant, or may be read twice.
     """
     file_reading.require_text_name(path)
     try:
@@ -98,9 +98,9 @@ def _refuse(error: OSError) -> None:
 def read_file(
     path: Path, written: str, topic: str | None = None, *, expected: Expected = "state", piped: bool = False
 ) -> StateFile:
-    """What a file says. `written` names it in the plan and in notes; `topic` is for formats that don't name theirs.
+    """A file's state. `written` names it in the plan and in notes; `topic` is for formats that don't name their topic.
 
-    UnreadableError where there is no such file; ImportStateError for what is wrong in it. Pipes are read where `piped`.
+    UnreadableError if there is no such file; ImportStateError for errors in it. A pipe is read only if `piped`.
     """
     data, text = _read(path, file_reading.STATE_LINES, piped=piped)
     if len(data) > file_reading.STATE.most_bytes and not _is_described(text):
@@ -112,16 +112,16 @@ def read_file(
 def read_all(
     files: Iterable[Path], written: Callable[[Path, Path], str], topic: str | None = None, *, piped: bool = False
 ) -> list[tuple[Path, StateFile]]:
-    """Every file, and of a folder all in it, with its path; `written` names a path, of what was given, for the plan.
+    """Every file, or all files of a folder, with its path; `written(given, path)` names a file in the plan.
 
-    ImportStateError with every fault of every file; SetupError where there is no such file.
+    ImportStateError with every error of every file; SetupError if there is no such file.
     """
     read: list[tuple[Path, StateFile]] = []
     findings: list[Finding] = []
     try:
         for given, path in ((each, path) for each in files for path in files_in(each)):
             try:
-                # A pipe named by itself, such as <(ssh …), is read; one in a folder may wait for ever.
+                # A pipe that is given itself, like <(ssh …), is read; one in a folder may never end.
                 read.append((path, read_file(path, written(given, path), topic, piped=piped and path == given)))
             except ImportStateError as error:
                 findings += error.findings
@@ -133,7 +133,7 @@ def read_all(
 
 
 def read_text(path: Path, written: str) -> tuple[str, InputRow]:
-    """A file's text, and its digest under the path as written; UnreadableError and ImportStateError as `read_file`."""
+    """A file's text, and its digest with the path as written; UnreadableError and ImportStateError like `read_file`."""
     data, text = _read(path, file_reading.GROUPS)
     return text, InputRow(written, hashlib.sha256(data).hexdigest())
 
@@ -153,9 +153,9 @@ def _is_described(text: str) -> bool:
 
 
 def read_part(text: str, file: str, topic: str | None = None, expected: Expected = "state") -> StatePart:
-    """What a text of any known format says; `topic` for formats that don't name theirs.
+    """The state in a text of any known format; `topic` is for formats that don't name their topic.
 
-    ImportStateError where the format isn't known, or not one of those expected, with all that are; and for each fault.
+    ImportStateError for each error in the text, or with all expected formats if it is in none of them.
     """
     for recognizes, read in _READERS:
         if recognizes(text):
@@ -177,11 +177,11 @@ _Reader = Callable[[str, str, str | None], StatePart]
 
 
 def _unnamed(read: Callable[[str, str], StatePart]) -> _Reader:
-    """A reader of a format that names its topics itself."""
+    """Makes a reader for a format that names its topics."""
     return lambda text, file, _: read(text, file)
 
 
-# The order matters where a format's mark may be inside another one: the most specific marks come first.
+# The most specific formats come first, because a text may match several.
 _READERS: tuple[tuple[Callable[[str], bool], _Reader], ...] = (
     (_is_described, _unnamed(topics_describe.read_part)),
     (terraform_show.recognizes, _unnamed(terraform_show.read_part)),

@@ -1,4 +1,4 @@
-"""Conditions of the cluster that an operator should know of before anything is planned, in sentences."""
+"""Sentences about conditions of the cluster that an operator should know before planning."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from planner.model.formats import counted, first_names
 
 
 def conditions(merged: Merged) -> Iterator[str]:
-    """One sentence for each condition that isn't as it should be, with the first few partitions or topics."""
+    """One sentence for each abnormal condition, with the first few partitions or topics."""
     topics = merged.assignment.topics
     rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
     mixed = [topic.name for topic in topics if len({len(each.replicas) for each in topic.partitions}) > 1]
@@ -50,7 +50,7 @@ def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
 
 
 def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[BrokerSeen]) -> Iterator[str]:
-    """Brokers that hold replicas without being live, where the live ones are known."""
+    """Notes on brokers that hold replicas but aren't live, if the live ones are known; and on brokers without racks."""
     live = {broker.id for broker in seen}
     holders = sorted({broker for _, row in rows for broker in row.replicas})
     for broker in holders:
@@ -65,7 +65,7 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
 
 
 def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
-    """A note on what is in force without a known origin, and on what would tell."""
+    """A note on configurations in force of unknown origin, and on the source that would show it."""
     topics = [topic for topic, config in effective.items() if config]
     if topics:
         keys = sorted({key for config in effective.values() for key, _ in config})
@@ -77,7 +77,7 @@ def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
 
 
 def broker_notes(listed: Sequence[Broker], joining: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
-    """How the brokers of the YAML differ from those that a source knows as registered; those that join may be."""
+    """Notes where the YAML's brokers differ from the registered ones. Brokers that join need not be registered."""
     of = {"cluster.brokers": listed, "changes": joining}
     racks = {broker.id: (broker.rack, key) for key, brokers in of.items() for broker in brokers}
     for broker in seen:
