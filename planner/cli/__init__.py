@@ -1,5 +1,5 @@
-"""What is typed, and what is printed.
+"""The command line.
 
-Comes in: a command line. Goes out: text, files and an exit code. Files, the clock and Spark are reached from here. The
-only package that prints; imports all others, and `spark_jobs` when a command needs it.
+Input: arguments. Output: text, files and an exit code. Only this package prints and calls Spark, and it uses files and
+the clock. It imports all other packages, and `spark_jobs` if a command needs it.
 """

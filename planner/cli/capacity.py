@@ -127,7 +127,7 @@ def _zone(name: str) -> str:
         ) from None
 
 
-# From so many clusters on, a second worker saves more than starting Spark takes.
+# From this number of clusters on, a second worker saves more time than starting Spark takes.
 MANY = 100
 _WHOLE = 1_000_000
 
@@ -164,7 +164,7 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
 
 
 def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], number: int, out: Path) -> None:
-    """Write a copy of a spec that asks for one cluster of the table. SetupError where there is no such number."""
+    """Writes a copy of a spec that asks for one cluster of the table. SetupError if the table has no such number."""
     if number > len(wanted):
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
     require_beside(out, path)
@@ -255,7 +255,7 @@ def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, 
     try:
         planned = whatif(beside, options, Console(stderr=True))
     except BaseException:
-        # Without a plan nothing is written.
+        # If there is no plan, the SPEC isn't written either.
         beside.unlink() if found is None else replace_file(beside, found)
         raise
     say(f"{beside}: written, and planned")
@@ -264,7 +264,7 @@ def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, 
 
 
 def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
-    """The most bytes that the broker may hold afterwards. SetupError for what can't be freed."""
+    """The most bytes that the broker may hold afterwards. SetupError if that amount can't be freed."""
     what, _, size = amount.partition("=")
     try:
         freed = parse_bytes(size) if what == "disk" and not lacks_unit(size, LEAST_BYTES) else 0

@@ -1,8 +1,8 @@
-"""The list of commands, with the summaries and examples of `--help`. Only this package prints and knows exit codes.
+"""The list of commands, with the summaries and examples of `--help`. Only this package prints and sets exit codes.
 
-Exit codes are Terraform's: 0 done; 1 anything wrong with the input or the usage; with `--detailed-exitcode` 2 where
-there is something to do; 3 where a gate in `limits` was crossed or the throttle can't work. stdout is the result,
-stderr progress and messages.
+Exit codes are like Terraform's: 0 done; 1 an error in the input or usage; 2, with `--detailed-exitcode`, if there is
+something to do; 3 if a plan exceeds one of the `limits` or the throttle can't work. stdout has the result, stderr
+progress and messages.
 """
 
 import os
@@ -16,34 +16,34 @@ from planner.model.errors import DEBUG, did_you_mean
 
 
 class Listed(NamedTuple):
-    """A command in the list: its summary, and where it is, `module:function` in this package."""
+    """A command in the list: its summary, and its place as `module:function` in this package."""
 
     summary: str
     place: str
 
 
 class Commands(click.Group):
-    """Commands that are imported when they run: together they take a second."""
+    """Imports each command only when it runs, because importing all takes a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, group by group."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, with its examples; None where there is none."""
+        """The command of a name, with its examples; None if there is none."""
         return command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command, or an error that names those it may have been."""
+        """The command, or an error that suggests similar names."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             ctx.fail(f"no command {name!r}; {did_you_mean(name, COMMANDS)}allowed: {', '.join(COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The groups of `planner --help`, for which nothing is imported."""
+        """Writes the groups of `planner --help`, without importing any command."""
         for group, listed in GROUPS.items():
             with formatter.section(group):
                 formatter.write_dl([(name, each.summary) for name, each in listed.items()])
@@ -64,7 +64,7 @@ def command(name: str) -> click.Command:
 def commands(*, debug: bool) -> None:
     """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""
     if debug:
-        # By the environment, so that Spark's JVM and workers see it, too.
+        # In the environment, so that Spark's JVM and workers see it too.
         os.environ[DEBUG] = "1"
 
 
@@ -107,7 +107,7 @@ GROUPS = {
 }
 COMMANDS = {name: listed for group in GROUPS.values() for name, listed in group.items()}
 
-# What `--help` of each command ends with: lines to type, the most common one first.
+# The examples at the end of each command's `--help`, the most common one first.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "adopt": (
         "planner adopt reassignment.json expand.yaml --out adopted.plan",

@@ -1,7 +1,7 @@
-"""Where a command computes, and how far it is.
+"""Where a command computes, and how its progress is shown.
 
 A command computes on Spark or in this process, with the same result. `whatif` and `load` run on Spark. The others run
-in this process, unless an option of Spark's is given, or there is so much to do that Spark pays: `failures` of any
+in this process, unless an option for Spark is given, or the work is large enough for Spark: `failures` of any
 K brokers at once, and `size` of many clusters.
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options that say where a command computes; with `engine` None the command decides."""
+    """The options that say where a command computes. If `engine` is None, the command decides."""
 
     engine: Literal["spark", "local"] | None = None
     master: str | None = None
@@ -32,9 +32,9 @@ class EngineOptions:
 
 
 def engine_options(default: str | None = None) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """The options of Spark and, with what it is by default, `--engine`; the command gets them as one `engine`.
+    """Adds the options for Spark, and `--engine` if it has a `default`. The command gets them as one `engine`.
 
-    Without a default the command computes on Spark.
+    Without a default, the command computes on Spark.
     """
 
     def gathered(command: Callable[..., int]) -> Callable[..., int]:
@@ -63,7 +63,7 @@ IN_PROCESS = "local, or spark with one of the next options"
 
 
 def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
-    """True where a command computes on Spark; `otherwise` decides where no option does. SetupError: conflicts."""
+    """True if a command computes on Spark; `otherwise` if no option decides. SetupError if options conflict."""
     named = [name for name in ("master", "remote", "partitions") if getattr(options, name) is not None]
     if options.engine == "local" and named:
         raise SetupError(f"--{named[0]} is Spark's; allowed: --engine spark, or leave it out")
@@ -73,7 +73,7 @@ def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
 
 
 def computed(options: EngineOptions, spark: bool, there: Callable[[Any, Any], T], here: Callable[[], T]) -> T:
-    """What `there` makes of the module `spark_jobs.whatif` and a session; without `spark` what `here` gives."""
+    """The result of `there(spark_jobs.whatif, session)` if `spark`, otherwise of `here()`."""
     if not spark:
         return here()
     from spark_jobs import session, whatif
@@ -83,7 +83,7 @@ def computed(options: EngineOptions, spark: bool, there: Callable[[Any, Any], T]
 
 
 def workers_here(options: EngineOptions) -> int | None:
-    """How many workers Spark has on this machine; None where they may be on others."""
+    """The number of Spark's workers on this machine; None if they may be on others."""
     from spark_jobs import session
 
     master = options.master or session.LOCAL
@@ -92,7 +92,7 @@ def workers_here(options: EngineOptions) -> int | None:
 
 @contextmanager
 def opened(options: EngineOptions) -> Iterator[Any]:
-    """A session that starts at once, while the caller still reads the specs; where that fails, Spark is ended."""
+    """A session that starts in the background, while the caller reads the specs. If the block fails, Spark is ended."""
     from spark_jobs import carrier, java, launch, session
 
     record = java.Recording()
@@ -105,30 +105,30 @@ def opened(options: EngineOptions) -> Iterator[Any]:
         raise
     context = click.get_current_context(silent=True)
     end = partial(record.finish, close=partial(opening.close, failed=False))
-    # Java may still write its archive of classes: after the answer is printed.
+    # Java may still have to write its archive of classes. That happens after the result is printed.
     context.call_on_close(end) if context else end()
 
 
 @dataclass(frozen=True)
 class Phases:
-    """The line: the name of the phase, how far it is where that is known, and the time since the command began."""
+    """The progress line: the phase's name, its progress if known, and the time since the command began."""
 
     progress: Progress
     line: TaskID
 
     def begin(self, name: str) -> None:
-        """The next phase; how long it takes is unknown."""
+        """Shows the next phase, whose length is unknown."""
         self.progress.update(self.line, description=name, completed=0, total=None)
 
     def count(self, name: str, done: int, total: int) -> None:
-        """So many of all are done."""
+        """Shows how many items are done."""
         text = f"{name}: {number(done)} of {number(total)}"
         self.progress.update(self.line, description=text, completed=done, total=total)
 
 
 @contextmanager
 def phases_shown(console: Console) -> Iterator[Phases]:
-    """The line, for as long as the block lasts."""
+    """Shows the progress line during the block."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield Phases(progress, progress.add_task("", total=None))

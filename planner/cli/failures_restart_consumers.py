@@ -1,4 +1,4 @@
-"""`planner failures`, `restart` and `consumers`: what clients notice as brokers fail or restart, and groups change."""
+"""`planner failures`, `restart` and `consumers`: how failures, restarts and changed groups affect clients."""
 
 import re
 import shlex
@@ -40,8 +40,8 @@ from planner.whatif.group_events import Group
 def find(path: Path, plan: Path | None) -> Subject:
     """The spec and the plan to study: a spec with the plan beside it, if there is one, or a plan with its spec.
 
-    StalePlanError if the files that a plan was made from have changed; a plan that was only found beside the spec is
-    left out then.
+    StalePlanError if the files that a plan was made from have changed. A plan that was only found beside the spec is
+    left out instead.
     """
     if path.is_dir() or path.name == "plan.json":
         if plan is not None:
@@ -55,13 +55,13 @@ def find(path: Path, plan: Path | None) -> Subject:
 
 
 def _spec_of(path: Path) -> Path:
-    """The spec that a plan was made from: the plan has its name, and it has to be beside the plan's folder."""
+    """The spec that a plan was made from. The plan has its file name, and the file must be beside the plan's folder."""
     folder = path if path.is_dir() else path.parent
     name = plan_file.read(path).inputs[0].path
     found = folder.resolve().parent / name
     if not found.is_file():
         raise SetupError(f"{path}: its spec {name!r} isn't beside it; allowed: planner failures SPEC --plan {path}")
-    # By a name such as .. or a link's, the folder's parent is another one.
+    # If the folder is named by `..` or a link, its parent by name may be another folder.
     named = folder.parent / name
     return named if named.exists() and named.samefile(found) else found
 
@@ -140,7 +140,7 @@ def failures(
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
     found = computed(
         engine,
-        # Many scenarios are worked out on Spark.
+        # Many scenarios are computed on Spark.
         on_spark(engine, otherwise=any(each.kind not in KINDS for each in wanted)),
         lambda whatif, spark: whatif.failures(spark, study, wanted, partitions=engine.partitions),
         lambda: failure_simulation.run(study, wanted),
@@ -156,7 +156,7 @@ def failures(
 
 
 def _require_free(rows: Path, path: Path, plan: Path | None) -> None:
-    """SetupError for a file of rows that can't be written, or that holds something else, or what is to be read."""
+    """Raises SetupError if the file of rows can't be written, has other content, or is an input."""
     output_folder.require_writable("--rows", rows)
     folder = path.parent if path.name == "plan.json" else path
     of_spec = plan or path.with_suffix(".plan")
@@ -165,7 +165,7 @@ def _require_free(rows: Path, path: Path, plan: Path | None) -> None:
 
 
 def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
-    """The files of a restart's folder but for their digests; `states` are today's replica lists."""
+    """The files of a restart's folder without their digests; `states` are today's replica lists."""
     return {
         **templated_files.restart_files(made, states),
         "report.md": markdown.render(restart_steps.view(made)).encode(),
@@ -248,7 +248,7 @@ def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[s
 
 
 def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> ConsumersSweep:
-    """What `--sweep` adds to the document: each number of consumers with each assignor, here or on Spark."""
+    """The section of `--sweep`: each number of consumers with each assignor, computed here or on Spark."""
     unit = group_events.measure(spec.cluster)
     loads = group_events.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
@@ -266,7 +266,7 @@ _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)
 
 
 def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """The topics and their new partition counts, of `orders=24`."""
+    """The topics and their new partition counts from values like `orders=24`."""
     found = list[tuple[str, int]]()
     for value in values:
         if (match := _TOPIC.fullmatch(value)) is None:
@@ -278,7 +278,7 @@ def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 
 
 def _range(text: str) -> tuple[int, int]:
-    """The fewest and the most consumers, of `2-12`."""
+    """The fewest and the most consumers from a value like `2-12`."""
     match = re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise click.BadParameter(f"{text!r} isn't a range of consumers; allowed: such as 2-12")
@@ -314,7 +314,7 @@ def consumers(path: Path, form: Format, **options: Any) -> int:
     if on_spark(options["engine"], otherwise=False) and not options["sweep"]:
         raise click.UsageError("Spark is for what --sweep tries; allowed: with --sweep, or without Spark's options")
     found = answer(path, ConsumersOptions(**options))
-    # Not by the codec: a key needn't be text.
+    # Not with the codec, because a record's key may have bytes that aren't UTF-8, which it can't encode.
     show_found(
         form, lambda: to_builtins(found), lambda: consumers_report.view(found, planned=options["plan"] is not None)
     )

@@ -1,4 +1,4 @@
-"""Several specs at once: which files are meant, where each plan goes, what is wrong with any of them, and the summary.
+"""Several specs at once: their files, the folder of each plan, the errors of all, and the summary.
 
 Either every cluster of a fleet gets its plan, or none does.
 """
@@ -26,7 +26,7 @@ _LONGEST_VERDICT = 400
 
 @dataclass(frozen=True)
 class FleetJob:
-    """A spec's file, and the folder that its plan goes to."""
+    """A spec's file, and the folder of its plan."""
 
     spec: Path
     folder: Path
@@ -34,7 +34,7 @@ class FleetJob:
 
 @dataclass(frozen=True)
 class FleetPlan:
-    """A job that is done: the plan, and the paths of the files written."""
+    """A finished job: the plan, and the paths of the written files."""
 
     job: FleetJob
     plan: Plan
@@ -42,14 +42,14 @@ class FleetPlan:
 
 
 def is_fleet(arguments: Sequence[Path]) -> bool:
-    """True for several specs, and for a pattern however many files it matches: what is written stays where it is."""
+    """True for several specs, and for any pattern, so that folders don't depend on how many files it matches."""
     return len(arguments) != 1 or _is_pattern(arguments[0])
 
 
 def specs(arguments: Sequence[Path]) -> tuple[Path, ...]:
-    """The files that the command line names, themselves or by shell-style patterns; SetupError for one without any.
+    """The files that the command line names, directly or by shell-style patterns; SetupError if a pattern matches none.
 
-    A pattern's files are sorted by name; `**` reaches into folders.
+    A pattern's files are sorted by name; `**` includes folders inside.
     """
     found: list[Path] = []
     for argument in arguments:
@@ -67,9 +67,9 @@ def specs(arguments: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[FleetJob, ...]:
-    """The specs, each with its folder: its own path ending in `.plan`; with `out` that, or for a fleet one in it.
+    """The specs, each with its folder: the spec's path with `.plan`; with `out`, that folder, or for a fleet one in it.
 
-    SetupError where a pattern matches nothing, or two specs would be written to the same folder.
+    SetupError if a pattern matches nothing, or if two specs have the same folder.
     """
     fleet = is_fleet(arguments)
     found: dict[str, FleetJob] = {}
@@ -86,7 +86,7 @@ def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[FleetJob, ...]:
 
 
 def each(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
-    """What `step` makes of each spec, by number; where any is refused, one error that says all that is wrong."""
+    """The result of `step` for each spec, by number; if any is refused, one error with all errors."""
     made: list[T] = []
     refused: list[tuple[Path, PlannerError]] = []
     for number, spec in enumerate(found):
@@ -100,7 +100,7 @@ def each(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
 
 
 def summary(planned: FleetPlan) -> dict[str, Any]:
-    """The row of a cluster: verdict, what moves, the gap to the least possible in per cent, and where the plan is."""
+    """The row of a cluster: verdict, what moves, the gap to the bound in percent, and the plan's folder."""
     plan, own = planned.plan, planned.plan.own_row
     known = plan.cluster.sizes_known
     return {
@@ -120,7 +120,7 @@ def summary(planned: FleetPlan) -> dict[str, Any]:
 
 
 def view(rows: Sequence[dict[str, Any]]) -> View:
-    """The summary as people are shown it."""
+    """The summary for people."""
     column = Column[dict[str, Any]]
     columns = (
         column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
@@ -143,33 +143,33 @@ def view(rows: Sequence[dict[str, Any]]) -> View:
 
 
 def _above_least(row: dict[str, Any]) -> Quantity:
-    """In percent of the proven minimum; unknown where bytes are, or where the plan leaves something to do."""
+    """How far above the proven minimum, in percent; unknown if bytes are, or if the plan leaves something to do."""
     moved = row["bytes_moved"]
     known = row["complete"] and moved is not None
     return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if known else None, GAP)
 
 
 def _is_pattern(argument: Path) -> bool:
-    """A file may be named like a pattern; then it is that file."""
+    """True for a pattern. A path that exists is a file, even if its name looks like a pattern."""
     return any(sign in str(argument) for sign in "*?[") and not argument.exists()
 
 
 def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> PlannerError:
-    """All of them as one. A crossed gate is the exit code only where nothing worse happened."""
+    """All errors as one. The exit code is that of an exceeded limit only if all errors are of this kind."""
     errors = [error for _, error in refused]
     if all(isinstance(error, SpecError) for error in errors):
         return SpecError(finding for error in errors if isinstance(error, SpecError) for finding in error.findings)
     kind = UnsafePlanError if all(isinstance(error, UnsafePlanError) for error in errors) else PlannerError
     lines: list[str] = []
     for spec, error in refused:
-        # Findings name their files themselves.
+        # Findings already name their files.
         lines += error.lines if isinstance(error, SpecError) else (f"{spec}: {error.lines[0]}", *error.lines[1:])
     which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
     return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *lines)
 
 
 def _verdict(plan: Plan) -> str:
-    """In a few words: whether there is something to do, and what asks for a second look."""
+    """A few words: whether there is something to do, and what needs attention."""
     done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
     parts: Iterable[str] = (
         headline.first_step_lead(plan) or (done if plan.has_something_to_do else "nothing to do"),

@@ -1,4 +1,4 @@
-"""`planner import`: the `cluster` part of a spec, from outputs of Kafka's tools in any known format."""
+"""`planner import`: the `cluster` part of a spec, from output of Kafka's tools in any known format."""
 
 import re
 import shlex
@@ -27,9 +27,9 @@ from planner.model.cluster import Broker, brokers_holding
 from planner.model.errors import ImportStateError, SetupError
 from planner.model.formats import counted, printable, size
 
-# With more partitions the YAML takes long to read, and is too long for people.
+# With more partitions, the YAML is slow to read, and too long for people.
 MOST_INLINE = 2_000
-# As in the schema of the YAML; the client takes other addresses too, which playbooks can't.
+# The same as in the YAML's schema. The client accepts other addresses too, but playbooks don't.
 _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _SERVER = re.compile(
     rf"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|{_LABEL}(\.{_LABEL})*\.?):"
@@ -61,9 +61,9 @@ class Result:
 
 
 def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
-    """Read all sources, and write the YAML to `options.out` if that is given.
+    """Reads all sources, and writes the YAML to `options.out` if that is given.
 
-    SpecError has every fault of every source. SetupError if the cluster can't be reached, or `out` can't be written.
+    SpecError has every error of every source. SetupError if the cluster can't be reached, or `out` can't be written.
     """
     if not files and options.bootstrap_servers is None:
         raise SetupError("nothing to import; allowed: files, --bootstrap-servers, or both")
@@ -76,7 +76,7 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
         _require_ours(options.out)
     parts: list[StatePart] = []
     if options.bootstrap_servers is not None:
-        # What a running cluster says comes first.
+        # The running cluster comes first, so that it takes precedence.
         parts.append(read_live(options.bootstrap_servers, client_settings(options.command_config)))
     read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
     merged = merge([*parts, *(found.part for _, found in read)], to_targets=options.reassigning == "target")
@@ -88,14 +88,14 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
         notes += (f"no cap on replicas is published for {merged.platform}: cluster.profile is left out",)
     if options.out is None:
         count = sum(len(topic.partitions) for topic in imported.topics)
-        # YAML with every partition in it takes a second or two to be read for each thousand of them.
+        # Reading a YAML takes a second or two per thousand partitions.
         large = f"{count:,} partitions make a YAML that takes long to read: with --output they go into files beside it"
         return Result(text(imported), _found(imported), (*notes, large) if count > MOST_INLINE else notes)
     return _written(imported, notes, options.out)
 
 
 def _found(imported: Imported) -> str:
-    """A summary such as `6 brokers in 3 racks, 21 topics, 91 partitions, 402 MB`."""
+    """A summary like `6 brokers in 3 racks, 21 topics, 91 partitions, 402 MB`."""
     racks = {broker.rack for broker in imported.brokers if broker.rack is not None}
     replicas = {(topic.name, each.id): len(each.replicas) for topic in imported.topics for each in topic.partitions}
     brokers, where = counted(len(imported.brokers), "broker"), counted(len(racks), "rack")
@@ -112,7 +112,7 @@ def _found(imported: Imported) -> str:
 
 
 def _imported(merged: Merged, options: ImportOptions) -> Imported:
-    """The merged state with what the YAML needs besides: a name, all brokers that hold replicas, and addresses."""
+    """The merged state with what else the YAML needs: a name, all brokers that hold replicas, and addresses."""
     topics = merged.assignment.topics
     seen = {broker.id: Broker(broker.id, broker.rack, broker.disk_bytes) for broker in merged.brokers}
     brokers = tuple(
@@ -129,13 +129,13 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
         merged.only_topics,
         targets(topics, merged.targets),
         config_defaults=merged.config_defaults,
-        # What a platform doesn't let anybody do is refused, with why, when the spec is read.
+        # Reading the spec refuses platforms that place replicas themselves, and says why.
         profile=merged.platform if merged.platform in PROFILES or merged.platform.startswith(tuple(REFUSED)) else "",
     )
 
 
 def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
-    """Write the YAML, and with many partitions the state into files beside it. Each file is replaced as a whole."""
+    """Writes the YAML, and with many partitions the state into files beside it. Each file is replaced as a whole."""
     count = sum(len(topic.partitions) for topic in imported.topics)
     folder = out.with_name(f"{out.stem}.state")
     beside = {} if count <= MOST_INLINE else _state_files(imported)
@@ -145,7 +145,7 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
         imported = replace(imported, state={key: value for key, value in state.items() if value})
     written = text(imported)
     try:
-        # Both or none: the old YAML doesn't fit the new state.
+        # Both or none are written, because the old YAML doesn't fit the new state.
         with interrupts.held():
             if beside:
                 contents = {name: content.encode() for name, content in beside.items()}
@@ -164,7 +164,7 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
 def _state_files(imported: Imported) -> dict[str, str]:
     """The state in the format of Kafka's tools, by file name; empty if reading it back would give another state.
 
-    The topics' own configurations have a file if the sources tell them from inherited ones.
+    The topics' own configurations have a file if the sources distinguish them from inherited ones.
     """
     described, listed = describe(imported.topics), topic_configs(imported.topics)
     told = any(topic.config for topic in imported.topics) and not any(
@@ -187,7 +187,7 @@ def _state_files(imported: Imported) -> dict[str, str]:
 
 
 def _require_ours(out: Path) -> None:
-    """SetupError if `out` or the folder beside it isn't an unchanged earlier import: somebody has worked on it."""
+    """Raises SetupError if `out` or the folder beside it isn't an unchanged earlier import, so has somebody's work."""
     folder = out.with_name(f"{out.stem}.state")
     try:
         require_unchanged(out, "planner import", TITLE)

@@ -1,6 +1,6 @@
-"""The entry point: runs a command, turns errors into messages on stderr, and exits with a code; never a traceback.
+"""The entry point: runs a command, prints errors as messages on stderr without a traceback, and exits with a code.
 
-The commands are imported only inside of functions: that takes most of a second, and Ctrl-C has to work meanwhile.
+Functions import the commands, because that takes most of a second and Ctrl-C must work meanwhile.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one of the planner's commands and exit."""
+    """Runs one of the planner's commands and exits."""
     run(_commands, "planner", arguments)
 
 
 def run(load: Callable[[], click.Command], name: str, arguments: list[str] | None = None) -> None:
-    """Import a command with `load`, run it under its name, and exit."""
+    """Imports a command with `load`, runs it under its name, and exits."""
     _open_closed_streams()
     _escape_what_streams_lack()
     interrupts.ignore_at_exit()
     with interrupts.watched() as watch:
         try:
             interrupts.keep_freed()
-            # A large cluster's objects are millions, hardly any of them in a cycle.
+            # A large cluster has millions of objects, with hardly any cycles, so garbage collection rarely runs.
             gc.set_threshold(100_000, 50, 100)
             code = int(load().main(arguments, prog_name=name, standalone_mode=False) or 0)
-            # A full disk can still be reported here.
+            # Flushed here, so that a full disk can still be reported.
             sys.stdout.flush()
         except BaseException as error:
             # After a signal, anything may fail while the command ends.
@@ -59,20 +59,20 @@ def _commands() -> click.Command:
 
 
 def _exit_code(error: BaseException) -> int:
-    """Print the message of an error, and return the exit code."""
+    """Prints the message of an error, and returns the exit code."""
     import click
 
     from planner.model.errors import DEBUG, PlannerError, SpecError
     from planner.model.formats import printable
 
-    if isinstance(error, SystemExit):  # click's own answer to a reader that has ended, and to nothing else
+    if isinstance(error, SystemExit):  # click raises it only if the reader of stdout has ended
         error = BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
     if isinstance(error, OSError):
         return _unwritable(error)
     if isinstance(error, PlannerError):
         if os.environ.get(DEBUG):
             traceback.print_exception(error)
-        # Findings begin with the name of a file.
+        # Findings already begin with a file's name.
         first = "" if isinstance(error, SpecError) else "planner: "
         _say(f"{first}{error.lines[0]}", *error.lines[1:])
         return error.exit_code
@@ -81,7 +81,7 @@ def _exit_code(error: BaseException) -> int:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return _INTERRUPTED
     if isinstance(error, click.ClickException):
-        # Without arguments click's message is the help, since its version 8.2.
+        # Since click 8.2, its message without arguments is the help.
         is_help = isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ()))
         vars(error)["message"] = error.message if is_help else printable(error.message, _LONGEST_LINE)
         error.show()
@@ -92,7 +92,7 @@ def _exit_code(error: BaseException) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Report an error that nothing else handles: too little memory, or a defect of the planner."""
+    """Reports an error that nothing else handles: too little memory, or a bug of the planner."""
     from planner.model.errors import DEBUG, one_line
 
     if os.environ.get(DEBUG):
@@ -107,11 +107,11 @@ def _unexpected(error: Exception) -> int:
 
 
 def _say(*lines: str) -> None:
-    """Print a message on stderr. Line breaks and control characters in names are replaced; long messages are cut."""
+    """Prints a message on stderr. Line breaks and control characters in names are replaced; long messages are cut."""
     from planner.model.errors import MOST_SHOWN, capped
     from planner.model.formats import printable
 
-    # A list of findings is cut already; its last line says so.
+    # A list of findings is already cut, and its last line says so.
     shown = lines if len(lines) <= MOST_SHOWN + 1 else capped(lines)
     import click
 
@@ -122,7 +122,7 @@ def _say(*lines: str) -> None:
 
 
 def _unwritable(error: OSError) -> int:
-    """Report what the operating system refuses. A reader of stdout that has ended, such as `head`, is no error."""
+    """Reports an error of the operating system. If the reader of stdout has ended, like `head`, that isn't an error."""
     from planner.model.errors import DEBUG
 
     if error.errno == errno.EPIPE:
@@ -139,7 +139,7 @@ def _unwritable(error: OSError) -> int:
 
 
 def _drop_stdout() -> None:
-    """Point stdout at nothing: otherwise Python would write to it again when it exits, and print an error."""
+    """Redirects stdout to /dev/null, because Python would write to it again when it exits, and print an error."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
@@ -147,7 +147,7 @@ def _drop_stdout() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open stdin, stdout and stderr where the shell has closed them: else the next file opened would get the output."""
+    """Opens stdin, stdout and stderr if the shell closed them. Otherwise the next opened file would get the output."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is not None:
             continue
@@ -160,7 +160,7 @@ def _open_closed_streams() -> None:
 
 
 def _escape_what_streams_lack() -> None:
-    """Have characters that the terminal's encoding lacks written as JSON escapes, instead of failing."""
+    """Makes streams write characters that their encoding lacks as JSON escapes, instead of failing."""
     codecs.register_error(_ESCAPED, _escaped)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -1,9 +1,9 @@
-"""What is done for one spec, from its file to the files of its plan; the same in this process and in Spark's workers.
+"""The work for one spec, from its file to the files of its plan; the same in this process and in Spark's workers.
 
-The specs of a fleet are independent of each other, so with many of them each is read, swept, planned and rendered as a
-whole by one of Spark's workers. To those on this machine the driver sends paths; to others, what it has read itself.
-Between the two steps, reading and planning, every spec has been read, so that all that is wrong with any of them is
-said at once. What was read and what was planned lies in files meanwhile, so memory doesn't grow with the specs.
+The specs of a fleet are independent. With many specs, one of Spark's workers reads, sweeps, plans and renders each spec
+as a whole. The driver sends paths to workers on this machine, and specs that it has read to other workers. There are
+two steps, reading and planning. All specs are read before any is planned, so that all errors are reported at once.
+Between the steps, specs and plans are kept in files, so that memory doesn't grow with their number.
 """
 
 import pickle
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def alternatives(job: FleetJob, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
-    """The alternatives of a spec; the command line takes precedence over the YAML. The folder is checked, too."""
+    """The alternatives of a spec. The command line takes precedence over the YAML. The folder is checked too."""
     spec = reading.load(job.spec)
     output_folder.check(job.folder)
     count = spec.sweep.candidates if candidates is None else candidates
@@ -61,7 +61,7 @@ def alternatives(job: FleetJob, candidates: int | None, seed: int | None) -> tup
 
 
 def search(job: FleetJob, tried: Alternative) -> Search:
-    """What is swept for an alternative; the path in `sweep.scores` is relative to the spec's folder."""
+    """The search for an alternative. The path in `sweep.scores` is relative to the spec's folder."""
     root = tried.spec.sweep.scores
     beside = job.spec.resolve().parent
     scores = None if root is None else candidates_file.folder(root, beside, tried.spec.cluster.name, tried.name)
@@ -69,15 +69,15 @@ def search(job: FleetJob, tried: Alternative) -> Search:
 
 
 def with_sections(path: Path, spec: Spec, planned: build.Planned) -> build.Planned:
-    """The plan, with the other what-ifs that its spec asks for; the user's own assignors are in the spec's folder."""
+    """The plan with the sections that its spec's `report` asks for. The user's assignors are in the spec's folder."""
     with importable(path.resolve().parent, spec.consumers):
         return planned._replace(plan=added(spec, planned.plan))
 
 
 def added(spec: Spec, plan: Plan) -> Plan:
-    """The plan with the sections that its spec's `report` asks for, and a new id; unchanged where it asks for none.
+    """The plan with the sections that its spec's `report` asks for, and a new id; unchanged if it asks for none.
 
-    Modules with assignors of the user's own must be importable.
+    Modules with the user's own assignors must be importable.
     """
     if spec.report == ReportSections():
         return plan
@@ -113,7 +113,7 @@ def pages_of(plan: Plan) -> tuple[View, ...]:
 
 
 def _failures(spec: Spec, plan: Plan) -> FailuresSection:
-    """The document of `planner failures`; of single brokers and racks without each batch, which could be thousands."""
+    """The section of `planner failures`. Rows of single brokers and racks leave out batches, which may be thousands."""
     subject = Subject.of(spec, plan)
     wanted = failure_simulation.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
@@ -128,7 +128,7 @@ def _failures(spec: Spec, plan: Plan) -> FailuresSection:
 def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
     """The section of `planner growth`, with the plan's own assignment as the planned one.
 
-    Where that lasts, no more brokers are tried.
+    If no broker gets full in that plan, no more brokers are tried.
     """
     base, *others = growth_cases.cases(spec, months)
     planned = growth_cases.given(base, assigned(base.forecast.problem, plan.replica_lists))
@@ -138,7 +138,7 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
 
 
 def rendered_files(plan: Plan) -> dict[str, bytes]:
-    """Everything that is rendered from the plan, by relative path."""
+    """All files that are rendered from the plan, by relative path."""
     pages = pages_of(plan)
     return {
         **rendered(plan),
@@ -149,7 +149,7 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
 
 
 def of_making(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
-    """The files that only a plan's making knows, by relative path: its bound, and the candidates' `rows`."""
+    """The files that can't be rendered from the plan, by relative path: its bound, and the candidates' `rows`."""
     bound = {} if planned.bound is None else {bound_json.FILE: planned.bound}
     return {candidates_file.FILE: candidates_file.encoded(rows), **bound}
 
@@ -160,7 +160,7 @@ def files_of(plan: Plan, others: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def value(found: T | PlannerError) -> T:
-    """What a step has given; its error is raised."""
+    """The result of a step; raises it if it is an error."""
     if isinstance(found, PlannerError):
         raise found
     return found
@@ -174,7 +174,7 @@ class Made(NamedTuple):
 
 
 class ReadSpec(NamedTuple):
-    """A spec that was read: its path on the machine that read it, its problems, and what is swept for each."""
+    """A spec that was read: its path on the machine that read it, its alternatives, and the search for each."""
 
     spec: Path
     tried: tuple[Alternative, ...]
@@ -182,8 +182,8 @@ class ReadSpec(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Of a spec that was read: where its candidates' rows are to be written, and whether it can be planned here only,
-    as it names assignors that lie in its folder.
+    """Facts about a spec that was read: the folders for its candidates' rows, and whether only this machine can plan
+    it, because it names assignors in its folder.
     """
 
     scores: tuple[str, ...]
@@ -191,9 +191,9 @@ class Told(NamedTuple):
 
 
 def planned(read: ReadSpec) -> bytes | PlannerError:
-    """Sweeps a spec that has been read, chooses its plan and renders it: `Made`, pickled, as it is kept in a file.
+    """Sweeps a spec that has been read, chooses its plan and renders it. Returns `Made`, pickled for a file.
 
-    An error of the spec's is given, not raised.
+    An error in the spec is returned, not raised.
     """
     without_pandas()
     try:
@@ -207,9 +207,9 @@ def planned(read: ReadSpec) -> bytes | PlannerError:
 
 @dataclass(frozen=True)
 class Steps:
-    """The two steps of every spec of a fleet, by its number. An error of the spec's is what a step gives.
+    """The two steps for each spec of a fleet, by number. A step returns an error in the spec.
 
-    What was read, and what was made, lies in `folder`. A step may be done again, after its worker has died.
+    Specs that were read, and plans, are files in `folder`. A step may be repeated if its worker dies.
     """
 
     jobs: Sequence[FleetJob]
@@ -230,7 +230,7 @@ class Steps:
         return Told(tuple(each.scores.path for each in searches if each.scores is not None), own)
 
     def pickled(self, number: int) -> bytes:
-        """A spec that has been read."""
+        """A spec that has been read, pickled."""
         return self._file(number, "read").read_bytes()
 
     def plan(self, number: int) -> PlannerError | None:
@@ -238,14 +238,14 @@ class Steps:
         return self.keep(number, planned(pickle.loads(self.pickled(number))))
 
     def keep(self, number: int, made: bytes | PlannerError) -> PlannerError | None:
-        """Keeps what was made of a spec."""
+        """Writes a spec's pickled plan to its file; returns an error as it is."""
         if isinstance(made, PlannerError):
             return made
         self._file(number, "made").write_bytes(made)
         return None
 
     def made(self) -> Iterator[Made]:
-        """What was made of each spec, one after the other; all have been planned."""
+        """The plan of each spec, one after the other, once all are planned."""
         for number in range(len(self.jobs)):
             made: Made = pickle.loads(self._file(number, "made").read_bytes())
             yield made

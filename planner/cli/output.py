@@ -1,4 +1,4 @@
-"""What commands share to print: a plan or a view as text, JSON or Markdown, and lines on stdout and stderr."""
+"""Shared functions for printing: a plan or a view as text, JSON or Markdown, and lines on stdout and stderr."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ from planner.report.view import View
 
 Format = Literal["text", "json", "markdown"]
 
-# Columns where stdout is no terminal: paths may be long, and programs read them.
+# The width if stdout isn't a terminal, because programs read the lines and paths may be long.
 _UNWRAPPED = 1000
 
 PATH = click.Path(path_type=Path)
@@ -40,7 +40,7 @@ format_option = click.option(
 
 
 def live_options(command: Callable[..., int]) -> Callable[..., int]:
-    """`--bootstrap-servers` and `--command-config`."""
+    """Adds `--bootstrap-servers` and `--command-config`."""
     servers = "Ask a running cluster; needs the extra 'live'."
     settings = "Client properties for TLS and SASL, as for Kafka's tools."
     command = click.option("--command-config", type=FILE, help=settings)(command)
@@ -48,7 +48,7 @@ def live_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def detail_options(command: Callable[..., int]) -> Callable[..., int]:
-    """`-q` and `-v`, as `detail`."""
+    """Adds `-q` and `-v`. The command gets them as `detail`."""
     for short, long, detail, said in (
         ("-v", "--verbose", "everything", "Show everything in the report; with markdown the whole report.md."),
         ("-q", "--quiet", "verdict", "Show only the verdict."),
@@ -65,7 +65,7 @@ def detail_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def refuse_given(why: str, *names: str) -> None:
-    """UsageError for a parameter of these names that is on the command line, though it would change nothing."""
+    """Raises UsageError if an option of these names is on the command line although it has no effect."""
     context = click.get_current_context()
     for option in context.command.params:
         if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
@@ -73,7 +73,7 @@ def refuse_given(why: str, *names: str) -> None:
 
 
 def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = None, files: int = 0) -> None:
-    """Print a plan. `folder` is where it is, and `files` is how many files were just written there."""
+    """Prints a plan. `folder` is its folder, and `files` is the number of files just written there."""
     at = None if folder is None else str(folder)
     match form:
         case "json":
@@ -87,7 +87,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
 
 
 def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
-    """Print the plan that a command refuses, as text or Markdown, before the error says why."""
+    """Prints the plan that a command refuses, as text or Markdown, before the error says why."""
 
     @wraps(command)
     def showing(**options: Any) -> int:
@@ -98,7 +98,7 @@ def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
                 show(error.plan, options["form"], options["detail"])
             raise
         except UnsafePlanError as error:
-            # No plan was chosen that could be shown.
+            # Here, no plan was chosen, so none can be shown.
             if options["form"] == "markdown":
                 echo_page(markdown.refusal(error.lines))
             raise
@@ -107,7 +107,7 @@ def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def show_found(form: Format, document: Callable[[], Mapping[str, Any]], view: Callable[[], View]) -> None:
-    """Print what a command found: its document as JSON, or its view."""
+    """Prints a command's result: its document as JSON, or its view."""
     if form == "json":
         echo_json(document())
     else:
@@ -115,7 +115,7 @@ def show_found(form: Format, document: Callable[[], Mapping[str, Any]], view: Ca
 
 
 def show_view(view: View, form: Literal["text", "markdown"]) -> None:
-    """Print a view; where stdout is no terminal, no line is wrapped."""
+    """Prints a view. If stdout isn't a terminal, lines aren't wrapped."""
     if form == "markdown":
         echo_page(markdown.render(view))
     else:
@@ -123,46 +123,46 @@ def show_view(view: View, form: Literal["text", "markdown"]) -> None:
 
 
 def echo_json(value: Mapping[str, Any]) -> None:
-    """Print JSON on one line, with its keys sorted."""
+    """Prints JSON on one line, with its keys sorted."""
     click.echo(json_text(value))
 
 
 def say(line: str) -> None:
-    """Print a line about the progress, on stderr; control characters are replaced as in `echo_line`."""
+    """Prints a line about the progress on stderr. Control characters are replaced like in `echo_line`."""
     click.echo(printable(line, len(line)), err=True)
 
 
 def echo_line(line: str) -> None:
-    """Print one line; line breaks and control characters in the names of it are replaced."""
+    """Prints one line. Line breaks and control characters in its names are replaced."""
     click.echo(printable(line, len(line)))
 
 
 def echo_page(text: str) -> None:
-    """Print lines, of which the last one ends with a line break; control characters are replaced."""
+    """Prints lines; the last one must end with a line break. Control characters are replaced."""
     click.echo(page(text), nl=False)
 
 
 def screen() -> Console:
-    """A console that is as wide as the terminal; no line is wrapped where stdout is a pipe, a file or closed."""
+    """A console as wide as the terminal. If stdout is a pipe, a file or closed, lines aren't wrapped."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
-    # Without `emoji=False` a name such as `:fire:` would be printed as a picture.
+    # Without `emoji=False`, a name like `:fire:` would be printed as a picture.
     return _Screen(emoji=False, width=None if on_terminal else _UNWRAPPED)
 
 
 class _Screen(Console):
-    """A console that stays quiet if the reader of stdout ends, as `head` does; the command keeps its exit code."""
+    """A console that prints nothing more if the reader of stdout ends, like `head`. The command keeps its exit code."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        # Otherwise Python would write to it again when it exits, and print an error.
+        # Otherwise, Python would write to it again when it exits, and print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def reads_plan(command: Callable[..., int]) -> Callable[..., int]:
-    """Turn any unexpected error of a command into StalePlanError: the parts of the plan contradict each other.
+    """Turns any unexpected error of a command into StalePlanError, because parts of the plan contradict each other.
 
-    The plan's id fits its content, or it wouldn't have been read. So either somebody changed the plan and computed a
-    new id, or the planner has a defect.
+    The plan's id fits its content, or reading would have failed. So either somebody changed the plan and computed a
+    new id, or the planner has a bug.
     """
 
     @wraps(command)

@@ -1,4 +1,4 @@
-"""`planner place` and `planner seeds`: what Kafka's placement gives, and which seeds explain an assignment.
+"""`planner place` and `planner seeds`: where Kafka's placement puts replicas, and which seeds explain an assignment.
 
 Both take their brokers from a spec or from `--brokers 0,1,2 --racks 0=a,1=b`.
 """
@@ -28,16 +28,16 @@ from planner.whatif.explain_seeds import Explanation, Verdict
 
 TopicLists = Sequence[tuple[int, ...]]
 
-# A spec has the key `cluster` within its first bytes, after a comment.
+# A spec has the key `cluster` within so many first bytes, perhaps after a comment.
 _HEAD_BYTES = 65_536
 _COUNT = click.IntRange(min=1, max=200_000)
 _INDEX = click.IntRange(min=0, max=LARGEST_ID)
-# Rows of the table of a placement. JSON has all of them.
+# The most rows in the table of a placement. JSON has all of them.
 _ROWS_SHOWN = 10_000
 
 
 def _ids(text: str) -> tuple[int, ...]:
-    """The broker ids of `0,1,2`, in ascending order as Kafka sorts them; each may be there once."""
+    """The broker ids from a value like `0,1,2`, in ascending order like Kafka's. Each may be there once."""
     ids = [_id(word) for word in text.split(",")]
     if None in ids or len(set(ids)) < len(ids):
         raise click.BadParameter(f"{text!r} isn't a list of brokers; allowed: ids, each once, such as 0,1,2")
@@ -45,7 +45,7 @@ def _ids(text: str) -> tuple[int, ...]:
 
 
 def _racks(text: str) -> tuple[tuple[int | None, str], ...]:
-    """The rack of each broker, of `0=a,1=b`."""
+    """The rack of each broker from a value like `0=a,1=b`."""
     pairs = [word.partition("=") for word in text.split(",")]
     racks = tuple((_id(broker), rack.strip()) for broker, _, rack in pairs)
     if any(broker is None or not rack for broker, rack in racks) or len(dict(racks)) < len(racks):
@@ -59,7 +59,7 @@ def _id(word: str) -> int | None:
 
 
 def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `--brokers`, `--racks` and `--disable-rack-aware`."""
+    """Adds the options `--brokers`, `--racks` and `--disable-rack-aware`."""
     command = click.option("--disable-rack-aware", is_flag=True, help="Ignore racks.")(command)
     command = click.option("--racks", type=_racks, metavar="0=a,1=b", help="Their racks.")(command)
     return click.option("--brokers", type=_ids, metavar="0,1,2", help="Broker ids, instead of those in a file.")(
@@ -92,7 +92,7 @@ def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
 
 
 def _is_spec(path: Path) -> bool:
-    """True if the file's name ends as YAML's does, or if a line of it begins with the key `cluster`."""
+    """True if the file's name ends like that of a YAML, or if one of its lines begins with the key `cluster`."""
     if path.suffix in (".yaml", ".yml"):
         return True
     try:
@@ -100,7 +100,7 @@ def _is_spec(path: Path) -> bool:
             return False
         with path.open("rb") as file:
             return re.search(rb"^cluster\s*:", file.read(_HEAD_BYTES), re.MULTILINE) is not None
-    except OSError:  # The reader of the file says why it can't be read.
+    except OSError:  # Reading the file later reports the error.
         return False
 
 
@@ -188,7 +188,7 @@ def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]
 
 
 def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> TopicLists:
-    """The replica lists by the algorithm of the options. UsageError if they have a seed that it doesn't take."""
+    """The replica lists by the options' algorithm. UsageError if the options have a seed that it doesn't accept."""
     count, factor = options["partitions"], options["replication_factor"]
     pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
     if options["algorithm"] == "round-robin":
@@ -224,7 +224,7 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Topi
 
 
 def _placement_view(first: int, lists: TopicLists, racks: dict[int, str | None]) -> View:
-    """A row for each partition, with racks if any broker has one; then all lists as an option of Kafka's tools."""
+    """One row per partition, with racks if any broker has one; then all lists as an option of Kafka's tools."""
 
     def named(replicas: tuple[int, ...]) -> Value:
         names = (racks[broker] for broker in replicas)
@@ -239,12 +239,12 @@ def _placement_view(first: int, lists: TopicLists, racks: dict[int, str | None])
     )
     option = f"--replica-assignment {replica_assignment(lists)}"
     table = Table("partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
-    # kafka-topics --alter leaves out a list for each partition that is there.
+    # kafka-topics --alter skips a list for each existing partition, so the option would be wrong.
     options = () if first else (Lines((Name(option, len(option)),), bulleted=False),)
     return View("", (ViewSection("", (table, *options)),))
 
 
-# By verdict: the words in the table, and those after its count.
+# By verdict: the words in the table, and those after its count in the summary.
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "exact": ("start and shift", "explained by a start index and a shift"),
     "nearest": ("nearest ones", "nearly explained by a start index and a shift"),
@@ -276,7 +276,7 @@ def seeds_document(found: Explanation) -> dict[str, Any]:
 
 
 def seeds_view(found: Sequence[Explanation]) -> View:
-    """A row for each topic, a line for each partition that differs, and how often each verdict was found."""
+    """One row per topic, one line per partition that differs, and the count of each verdict."""
     column = Column[Explanation]
     columns = (
         column("Topic", lambda row: Name(row.topic), numeric=False),

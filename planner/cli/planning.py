@@ -110,7 +110,7 @@ def external() -> int:
     }
     """
     try:
-        text = sys.stdin.read(SHORT.most_bytes + 1)  # it may have no end
+        text = sys.stdin.read(SHORT.most_bytes + 1)  # limited, because stdin may never end
     except UnicodeDecodeError:
         raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
     if len(text) > SHORT.most_bytes:
@@ -131,7 +131,7 @@ def warm() -> int:
     Makes an archive of its classes.
 
     Run it once on each machine."""
-    from spark_jobs import warm as spark_warm  # the only door to Spark, opened when it is needed
+    from spark_jobs import warm as spark_warm  # imported here, because only this command needs Spark
 
     with Console(stderr=True).status("starting Spark to record which classes it loads"):
         output.echo_line(spark_warm.warm())

@@ -1,4 +1,4 @@
-"""`planner show`, `diff`, `check` and `resume`: a plan is read, compared with another, and held against the cluster."""
+"""`planner show`, `diff`, `check` and `resume`: show a plan, and compare it with another plan or with the cluster."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
@@ -28,7 +28,7 @@ _LONGEST_LINE = 400
 
 
 def _source_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that say where the cluster's state comes from; the command gets them as one `sources`."""
+    """Adds the options for the sources of the cluster's state. The command gets them as one `sources`."""
     what = "Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated."
 
     @click.option("--state", "files", metavar="FILE", type=output.PATH, multiple=True, help=what)
@@ -64,7 +64,7 @@ def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail |
 
 
 def diff_view(difference: dict[str, Any]) -> View:
-    """What `plan_diff.diff` found, as a view: the verdict, the figures that differ, and the lists of differences."""
+    """The result of `plan_diff.diff` as a view: the verdict, the figures that differ, and the lists of differences."""
     figure = Column[tuple[str, str, str, str]]
     columns = (
         figure("", itemgetter(0), numeric=False),
@@ -74,7 +74,7 @@ def diff_view(difference: dict[str, Any]) -> View:
     )
     figures = Table("figure", plan_diff.figure_rows(difference), columns)
     lists = (
-        # A line holds names from the cluster, so all of it is written as a name.
+        # A line has names from the cluster, so all of it is escaped like a name.
         ViewSection(f"{title} ({number(count)})", (Lines([Name(line, _LONGEST_LINE) for line in lines]),), folded=True)
         for title, count, lines in plan_diff.sections(difference)
     )
@@ -152,7 +152,7 @@ def check(
 
 
 def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"], of_plans: Mapping[str, bool]) -> int:
-    """Print whether a restart's folder is as its restart.json gives it. UsageError for an option that is for plans."""
+    """Checks a restart's folder by its restart.json, and prints the result. UsageError for options only for plans."""
     if given := [name for name, is_given in of_plans.items() if is_given]:
         live = of_plans["--state or --bootstrap-servers"]
         why = "; restart.yml compares the cluster with the steps before anything restarts" if live else ""
@@ -163,7 +163,7 @@ def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"], of_
 
 
 def _show_checked(checked: Checked[Any], form: Literal["text", "json"], approved: Iterator[str]) -> None:
-    """Print what was checked: in JSON also what is refused, before the error says it."""
+    """Prints what was checked, and raises an error for refusals. JSON includes them, so it is printed before that."""
     if form == "json":
         output.echo_json(plan_check.document(checked))
     plan_check.require_none(checked.refusals)
@@ -173,7 +173,7 @@ def _show_checked(checked: Checked[Any], form: Literal["text", "json"], approved
 
 
 def unchanged(path: Path, name: str, held: FolderCheck | None) -> Iterator[str]:
-    """What was checked of a plan or restart and its folder, and which of its files can't be."""
+    """Lines about what was checked of a plan or restart and its folder, and about files that can't be checked."""
     of_files = f", with all of its {held.files} files" if held else ""
     yield f"{path}: {name} is unchanged{of_files}"
     if held and held.own:
@@ -182,7 +182,7 @@ def unchanged(path: Path, name: str, held: FolderCheck | None) -> Iterator[str]:
 
 
 def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
-    """What `check` prints of a plan that it approves: what was checked, and what couldn't be."""
+    """The lines that `check` prints about an approved plan: what was checked, and what couldn't be checked."""
     plan = checked.made
     step = headline.first_step(plan)
     yield from [step] if step else []

@@ -1,4 +1,4 @@
-"""What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here."""
+"""The steps of the commands: read, sweep, choose, render, write. They use files and processes."""
 
 import pickle
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -49,16 +49,16 @@ class WhatifOptions(EngineOptions):
 
 
 def whatif(path: Path, options: WhatifOptions, errors: Console) -> FleetPlan:
-    """Plan a spec and write its output folder."""
+    """Plans a spec and writes its output folder."""
     return whatif_fleet([path], options, errors, lambda planned: planned)[0]
 
 
 def whatif_fleet(
     arguments: Sequence[Path], options: WhatifOptions, errors: Console, told: Callable[[FleetPlan], T]
 ) -> tuple[T, ...]:
-    """Plan all specs in one sweep, and write their output folders: all of them, or none where any spec is refused.
+    """Plans all specs in one sweep, and writes their output folders: all of them, or none if any spec is refused.
 
-    What is `told` of each plan, once it is written; the plan itself isn't held.
+    Returns `told` of each plan, called after it is written, so that the plans themselves needn't stay in memory.
     """
     without_pandas()
     spark = on_spark(options, otherwise=True)
@@ -66,15 +66,15 @@ def whatif_fleet(
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases_shown(errors) as phase:
         make: Callable[..., Generator[Made, None, None]] = partial(_made, spark=spark)
-        # A worker takes whole specs where each gets two at the least. Of fewer the candidates are dealt to the workers,
-        # as these take equally long then. How many there are on other machines is known once the session is open.
+        # If each worker gets at least two specs, workers take whole specs. With fewer, they share the candidates, so
+        # that all take equally long. The number of workers elsewhere is known only once the session is open.
         if spark and len(jobs) >= 2 * ((here := workers_here(options)) or 1):
             make = _made_by_workers if here else _made_on_cluster
         try:
             with closing(make(jobs, options, phase)) as made:
                 return _written(jobs, made, say, told)
         except UnsafePlanError as error:
-            # Nobody should take an older plan for the one that was refused.
+            # So that nobody mistakes an older plan for the refused one.
             old = [
                 f"{job.folder} still has the plan made before"
                 for job in jobs
@@ -87,7 +87,7 @@ def whatif_fleet(
 def _made(
     jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases, *, spark: bool
 ) -> Generator[Made, None, None]:
-    """Every spec read and planned by this process, with one sweep for all of their candidates."""
+    """Reads and plans every spec in this process, with one sweep for all their candidates."""
     with ExitStack() as stack:
         sweep: Sweeper = partial(_swept_here, phase=phase)
         if spark:
@@ -103,7 +103,7 @@ def _made(
 def _planned(
     jobs: Sequence[FleetJob], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
 ) -> Generator[Made, None, None]:
-    """All alternatives of all specs swept in one go; all plans are made before the first one is given."""
+    """Sweeps all alternatives of all specs at once. All plans are made before the first one is yielded."""
     wanted = [one_spec.search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
     _require_different([each.scores.path for each in wanted if each.scores is not None])
     results, specs = iter(sweep(wanted)), [job.spec for job in jobs]
@@ -116,7 +116,7 @@ def _planned(
 
 
 def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
-    """Every spec read and planned as a whole by one of Spark's workers, or by this process until they are ready."""
+    """Reads and plans every spec as a whole in one of Spark's workers, or in this process until they are ready."""
     from spark_jobs import specs as spark_specs
 
     with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
@@ -136,7 +136,7 @@ def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
 
 
 def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
-    """Every spec read by this process, and planned as a whole by one of Spark's workers, which don't see its files."""
+    """Reads every spec in this process, and plans it as a whole in one of Spark's workers, which lack its files."""
     from spark_jobs import carrier
     from spark_jobs import specs as spark_specs
 
@@ -166,27 +166,27 @@ def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
 
 
 def _checked(jobs: Sequence[FleetJob], found: Sequence[Told | PlannerError]) -> tuple[Told, ...]:
-    """What is told of each spec; one error that says all that is wrong with any of them."""
+    """The facts about each spec that was read; one error with all errors if any spec has one."""
     told = fleet.each([job.spec for job in jobs], lambda at: one_spec.value(found[at]))
     _require_different([path for each in told for path in each.scores])
     return told
 
 
 def _require_different(paths: Sequence[str]) -> None:
-    """SetupError where two sweeps would write their candidates' rows into the same folder."""
+    """Raises SetupError if two sweeps would write their candidates' rows into the same folder."""
     if twice := next((path for path in paths if paths.count(path) > 1), None):
         raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
 
 
 def require_beside(out: Path, spec: Path) -> None:
-    """SetupError for a spec to be written that isn't in the folder of the one that it is made of."""
+    """Raises SetupError if a spec would be written to another folder than that of the spec it is made from."""
     if out.resolve().parent != spec.resolve().parent:
         allowed = f"allowed: {spec.parent / out.name}"
         raise SetupError(f"--output {out}: isn't beside {spec}, whose paths are relative; {allowed}")
 
 
 def require_unchanged(out: Path, command: str, title: str) -> None:
-    """SetupError where `out` isn't what the command wrote under this title: somebody may have worked on it."""
+    """Raises SetupError if `out` isn't what the command wrote under this title, because somebody may have edited it."""
     output_folder.require_outside_plans(out.resolve(), str(out))
     if out.exists() and not (out.is_file() and is_as_written(out.read_bytes(), title)):
         raise SetupError(
@@ -195,7 +195,7 @@ def require_unchanged(out: Path, command: str, title: str) -> None:
 
 
 def _written(jobs: Sequence[FleetJob], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
-    """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
+    """Writes every plan's folder, each completely or not at all. An error names the folders written before it."""
     found, done = list[T](), list[str]()
     for job, (plan, files) in zip(jobs, made, strict=True):
         try:
@@ -208,16 +208,16 @@ def _written(jobs: Sequence[FleetJob], made: Iterable[Made], say: Say, told: Cal
 
 
 def write(folder: Path, files: Mapping[str, bytes], say: Say) -> tuple[str, ...]:
-    """Write the files of a plan's folder; the paths written.
+    """Writes the files of a plan's folder, and returns their paths.
 
-    `say` gets a line where another writer is waited for, and where an earlier one was killed.
+    `say` gets a line if this waits for another writer, and if an earlier writer was killed.
     """
     output_folder.write(folder, files, say)
     return tuple(str(folder / name) for name in sorted(files))
 
 
 def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
-    """Write a plan's files into a folder; the paths written. StalePlanError where a file that is copied isn't its."""
+    """Writes a plan's files to a folder, and returns their paths. StalePlanError if a copied file isn't the plan's."""
     plan, names = plan_file.read(path), (bound_json.FILE, candidates_file.FILE)
     beside = {name: file for name in names if (file := _beside(path, name)).is_file()}
     entries = {name: FolderEntry.of(file) for name, file in beside.items()}
@@ -230,7 +230,7 @@ def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, 
 
 
 def check_bound(path: Path) -> bound_json.CheckedBound:
-    """The bound of a plan, or of the one in a folder, worked out again; PlannerError where it doesn't hold."""
+    """Verifies the bound of a plan, or of the plan in a folder. PlannerError if it doesn't hold."""
     plan, file = plan_file.read(path), _beside(path, bound_json.FILE)
     if plan.bound.sha256 is None:
         why = "the plan moves nothing, so it has no bound to check"
@@ -244,17 +244,17 @@ def check_bound(path: Path) -> bound_json.CheckedBound:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """Another file of the folder of a plan.json, or of that folder."""
+    """Another file of a plan's folder, by the path of its plan.json or of the folder."""
     return (path if path.is_dir() else path.parent) / name
 
 
 def markdown(plan: Plan, folder: str | None = None, *, whole: bool) -> str:
-    """The plan as the whole of report.md, or as the short comment that report.md begins with, on a plan in `folder`."""
+    """The plan as the `whole` report.md, or as the short comment at its beginning, for a plan in `folder`."""
     return report_markdown.report(plan, one_spec.pages_of(plan)) if whole else report_markdown.comment(plan, folder)
 
 
 def _swept_on(session: Any, options: WhatifOptions, phase: Phases, wanted: Sequence[Search]) -> Sequence[SweepResult]:
-    """The sweeps on Spark. Where its workers are asked for, they do the work, however little it is."""
+    """Runs the sweeps on Spark. If an option asks for its workers, only they do the work, even if it is small."""
     from spark_jobs import sweep as spark_sweep
 
     named = options.master or options.remote or options.partitions
@@ -269,7 +269,7 @@ def _swept_on(session: Any, options: WhatifOptions, phase: Phases, wanted: Seque
 
 
 def _swept_here(wanted: Sequence[Search], phase: Phases) -> Sequence[SweepResult]:
-    """The sweeps one after the other, with one count of all candidates."""
+    """Runs the sweeps here, one after the other, with one count of all candidates."""
     results, before, total = list[SweepResult](), 0, sum(len(each.candidates) for each in wanted)
     for problem, rows, scores in wanted:
 
@@ -291,11 +291,11 @@ def resume(
     leave_moved: bool,
     say: Say,
 ) -> tuple[Plan, tuple[str, ...]]:
-    """Write what is left of a plan, from the cluster as `sources` and a load profile show it, as a whole plan's folder.
+    """Plans the rest of a plan, from the cluster's state in `sources` and a load profile, and writes its folder.
 
-    The plan, and the paths written. StalePlanError where the plan was changed, or the cluster isn't on its way;
-    UnsafePlanError where a gate is crossed. A plan that has expired may be resumed: what is left is a plan of its own,
-    to be approved anew.
+    Returns the plan and the written paths. StalePlanError if the plan was changed, or if the cluster isn't between the
+    plan's start and target; UnsafePlanError if the rest exceeds a limit. An expired plan may be resumed, because the
+    rest is a new plan that needs its own approval.
     """
     if not sources.any:
         raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")

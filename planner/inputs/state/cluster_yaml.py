@@ -1,4 +1,4 @@
-"""Writes a state as the `cluster` part of a spec, in YAML. The YAML library quotes all names; numbers need no quotes."""
+"""Writes a state as the `cluster` part of a spec, in YAML. The YAML library quotes all names; numbers need none."""
 
 import json
 import re

@@ -188,7 +188,7 @@ def _led(
 
 
 def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, tuple[str, ...]]:
-    """What all topics inherit, by the first source (min.insync.replicas: the largest value), and notes on differences."""
+    """What all topics inherit, by the first source (min.insync.replicas: the largest); and notes on differences."""
     stated = [dict(part.config_defaults) for part in by_rank]
     defaults = {key: next(iter(values)) for key, values in found.inherited.items() if len(values) == 1}
     for each in reversed(stated):
