@@ -187,7 +187,7 @@ def _state_files(imported: Imported) -> dict[str, str]:
 
 
 def _require_ours(out: Path) -> None:
-    """Raises SetupError if `out` or the folder beside it isn't an unchanged earlier import, so has somebody's work."""
+    """Raises SetupError if `out` or the folder beside it isn't an unchanged earlier import: it may have been edited."""
     folder = out.with_name(f"{out.stem}.state")
     try:
         require_unchanged(out, "planner import", TITLE)

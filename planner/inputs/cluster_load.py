@@ -31,7 +31,7 @@ _ALIKE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """The size and the mean rates of a partition; None where unknown."""
+    """The size and the mean rates of a partition; None if unknown."""
 
     size_bytes: int | None
     bytes_in_per_sec: int | None

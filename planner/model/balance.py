@@ -21,7 +21,7 @@ class Tolerance:
 
     `spread`: largest minus smallest at most `value`; `percent`: each broker within ±`value` % of its fair share;
     `none`: not asked for. The YAML and a candidate's row both write `1`, `5%`, `none`. A row is read again to make its
-    plan, so that text and value must match exactly. `part` occurs only in rows within a budget: each broker goes
+    plan, so its text must keep the exact value. `part` occurs only in rows within a budget: each broker goes
     `value` % of the way from what it holds today to what `goal` says. Written `25% of the way to 10%`.
     """
 

@@ -210,7 +210,7 @@ def today(problem: Problem) -> IntArray:
 
 
 def assigned(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> IntArray:
-    """(P, W): today's replicas, with the replica lists of `lists` (broker ids, by topic and partition id) put in."""
+    """(P, W): today's replicas, but those of `lists` (broker ids, by topic and partition id) for its partitions."""
     rows = problem.row_of
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     found = today(problem)

@@ -382,9 +382,9 @@ LEADERS = "_leaders"
 
 @dataclass(frozen=True)
 class Apart:
-    """Topics of two patterns share no broker or rack, or none leads both.
+    """Topics of different patterns share no broker or rack, or with `by` of leaders, no broker or rack leads both.
 
-    `sides`: the brokers of each topic, once chosen. `proven`: no other choice of sides copies less.
+    `sides`: the brokers of each pattern, once chosen. `proven`: no other choice of sides copies less.
     """
 
     topics: tuple[str, ...]

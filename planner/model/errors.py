@@ -50,7 +50,7 @@ DEBUG = "PLANNER_DEBUG"
 class PlannerError(Exception):
     """Base of all errors that the input or the environment causes, not the planner.
 
-    Each argument is one line. A line break within one comes from a name in the message, and isn't printed as such.
+    Each argument is one line. A line break within one comes from a name in the message, and is replaced for printing.
     """
 
     exit_code = 1

@@ -46,7 +46,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": _AT_SIGN}
 
 
 def canonical_json(value: Any) -> str:
-    """`value` as JSON for a file: keys sorted, indent 1, final newline. All JSON files use this.
+    """`value` as JSON for a file, always in this form: keys sorted, indent 1, final newline.
 
     ValueError for NaN and infinity, which JSON doesn't have.
     """

@@ -187,7 +187,7 @@ def held() -> Iterator[None]:
 
 
 def let_in() -> None:
-    """Raises a signal that came within `held` now: call it between two steps, where an interruption is safe."""
+    """Raises any signal that has come within `held`. Call it between two steps, where an interruption is safe."""
     if pending():
         _raise()
 

@@ -42,7 +42,7 @@ class Problem:
     replication_factors (P,) wanted number of replicas
     min_insync      (P,)    the min.insync.replicas in force for the topic
     movable         (P,)    False where the partition stays as it is, because of the topic filter or without a leader
-    forced          (P,)    True where a change requires the partition to change
+    forced          (P,)    True where a change doesn't allow the partition to stay as it is
     bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read from it
     disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each if not all are stated
     network_bytes_per_sec (B,) the same for leaders and traffic
@@ -300,7 +300,7 @@ def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
 
 def may_be_reordered(problem: Problem) -> BoolArray:
     """(P,): partitions that rules on leaders allow to reorder or elect even if nothing else forces it. Their preferred
-    or current leader should be another, or their slot has such a partition, a forced one, or several leaders.
+    or current leader should be another, or their slot has such a partition, a forced one, or several preferred leaders.
     """
     badly = badly_led(problem, problem.replicas) | badly_led(problem, problem.replicas, problem.leaders)
     if problem.together is None:

@@ -87,7 +87,7 @@ class SpecLimits(Section, frozen=True):
     ] = None
 
     def on_disk(self, disk_bytes: int) -> int:
-        """Bytes that a broker with such a disk may hold: all of it where `disk_used` isn't set."""
+        """Bytes that a broker with a disk of `disk_bytes` may hold: all of it if `disk_used` isn't set."""
         return disk_bytes if self.disk_used_ppm is None else disk_bytes * self.disk_used_ppm // 1_000_000
 
 
@@ -148,12 +148,12 @@ class TopicPartition(Section, frozen=True):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is found by."""
+        """Topic and partition id."""
         return self.topic, self.partition
 
     @property
     def name(self) -> str:
-        """As Kafka's tools print it."""
+        """The partition's name as Kafka's tools print it."""
         return f"{self.topic}-{self.partition}"
 
 

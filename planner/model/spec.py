@@ -200,7 +200,7 @@ class TopicFilter:
     on_brokers: tuple[int, ...] = ()
 
     def is_near(self, replicas: Iterable[int]) -> bool:
-        """True if `on_brokers` lets a partition move: one of its replicas is on one of them, or there are none."""
+        """True if `on_brokers` lets a partition move: one of them has a replica, or `on_brokers` is empty."""
         return not self.on_brokers or not set(self.on_brokers).isdisjoint(replicas)
 
 

@@ -107,7 +107,7 @@ def read_configs(text: str, file: str) -> StatePart:
 
 
 def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _ReadConfigs) -> None:
-    """Add one key of the topic, of the broker, or of all brokers that the heading is about."""
+    """Adds one key of the topic, of the broker, or of all brokers that the heading is about."""
     _, kind, name, _ = heading.groups()
     key, value, listed = entry.groups()
     _, *parts = _SYNONYM.split(listed)

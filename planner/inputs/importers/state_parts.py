@@ -307,7 +307,7 @@ def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:
 
 def item_places(text: str, key: str, start: int, file: str) -> Iterator[Place]:
     """The place of each item in the list under `key`, in valid JSON at `start` whose first `key` is that list; then
-    endless places of `start`, because a list under a repeated `key` may have more items.
+    the place of `start` without end, because a list under a repeated `key` may have more items.
     """
     place = places(text, file)
     head = re.compile(rf'"{re.escape(key)}"\s*:\s*\[').search(text, start)

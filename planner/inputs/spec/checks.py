@@ -23,7 +23,7 @@ BROKERS, ADDED = "cluster.brokers", "changes.add_brokers"
 
 
 class RuleList(list[tuple[tuple[str, ...], _Rule]], Generic[_Rule]):
-    """Rules in the order in which they run, each with the keys that it reads before it."""
+    """Rules in the order in which they run, each as a pair: the keys that it reads, and the rule."""
 
     def reads(self, *keys: str) -> Callable[[_Rule], _Rule]:
         """A decorator that adds a rule to the list."""

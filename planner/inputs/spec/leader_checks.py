@@ -66,7 +66,7 @@ def _leader_rule(document: Document, topic: str) -> tuple[int, tuple[str, ...]] 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics")
 def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    """A demoted broker's fixed partition may have no other replica that could lead. Without one, the plan warns."""
+    """A demoted broker must not lead a fixed partition that another replica could lead. Without one, the plan warns."""
     demoted, chosen = demoted_brokers(document), topic_filter(document)
     fixed = [
         f"{topic.name}-{row.id}"

@@ -83,7 +83,7 @@ def files_read(path: Path, spec: Spec) -> tuple[Path, ...]:
 def load(path: Path) -> Spec:
     """The spec in a YAML file. SpecError has every error in it and its state files, from one pass.
 
-    Nothing is written. Places name the YAML as `path` is written, and state files by paths in its folder.
+    Nothing is written. Places name the YAML by `path` as given, and state files by their paths beside it.
     """
     file = path.as_posix()
     data = _read(path, Finding(Place(file), "", ""), file_reading.SPEC)
