@@ -1,4 +1,4 @@
-"""Specs whose file, or whose description of the cluster, is wrong; data for test_schema_errors."""
+"""Specs with a fault in the file itself or in the description of the cluster. test_schema_errors tests each one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ cluster:
 
 
 def after(text: str) -> str:
-    """The sound spec with more text from line 11 on."""
+    """The sound spec, followed by more text from line 11 on."""
     return SOUND + text
 
 
@@ -46,7 +46,7 @@ def line(number: int, text: str, base: str = SOUND) -> str:
 
 
 def findings(folder: Path, text: str | bytes) -> tuple[Finding, ...]:
-    """What load() refuses in a spec."""
+    """The findings with which load() refuses a spec."""
     path = folder / "s.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SpecError) as caught:
@@ -60,14 +60,14 @@ def summary(found: tuple[Finding, ...], folder: Path) -> list[str]:
 
 
 def each(cases: list[Case]) -> pytest.MarkDecorator:
-    """A test of every case, called by its name."""
+    """Parametrizes a test over the cases, with the cases' names as ids."""
     return pytest.mark.parametrize(
         ("text", "where", "part"), [case[1:] for case in cases], ids=[case[0] for case in cases]
     )
 
 
 def assert_only_finding(folder: Path, text: str | bytes, where: str, part: str) -> None:
-    """One fault gives one finding, at its line and column, with its key."""
+    """Assert that the spec's one fault gives one finding, with its line, its column and its key."""
     found = findings(folder, text)
     assert [f"s.yaml:{where}".rstrip(":")] == summary(found, folder)
     assert part in found[0].message

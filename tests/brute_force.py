@@ -1,4 +1,4 @@
-"""Every plan of a tiny problem, tried one by one: what solvers are measured against."""
+"""Every plan of a tiny problem, found by brute force. Tests compare solvers with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_PLANS = 3_000
 
 
 def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
-    """Every set of target brokers that a partition may be on: the least sum of squares over racks, if racks matter."""
+    """Every set of target brokers that the partition may be on. If racks matter, only the sets most even over racks."""
     usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
     if problem.cordoned is not None:
         usable = usable & (~problem.cordoned | np.isin(np.arange(len(usable)), held(problem, row)))
@@ -30,7 +30,7 @@ def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
 
 
 def _worse(problem: Problem, row: int, brokers: tuple[int, ...], sets: list[tuple[int, ...]]) -> bool:
-    """True where a partition that is uneven today isn't spread between today's way and an even one; or just uneven."""
+    """True if `brokers` breaks rack_aware: as_today: a rack's count isn't between today's and an even spread's."""
 
     def in_racks(of: tuple[int, ...]) -> LongArray:
         return np.bincount(problem.broker_racks[list(of)], minlength=len(problem.rack_names))
@@ -46,51 +46,51 @@ def _worse(problem: Problem, row: int, brokers: tuple[int, ...], sets: list[tupl
 
 
 def held(problem: Problem, row: int) -> tuple[int, ...]:
-    """Today's replicas of a partition."""
+    """The brokers that hold the partition's replicas today."""
     return tuple(broker for broker in problem.replicas[row].tolist() if broker >= 0)
 
 
 def options(problem: Problem) -> list[list[tuple[int, ...]]]:
-    """For each partition the sets of brokers that it may be on."""
+    """For each partition, the sets of brokers that it may be on."""
     free = problem.movable & (problem.forced | (problem.rebalance == "all"))
     return [even_sets(problem, row) if free[row] else [held(problem, row)] for row in range(problem.rows)]
 
 
 def countable(problem: Problem) -> bool:
-    """True where trying every plan takes a moment."""
+    """True if there are few enough plans to try all of them."""
     return float(np.prod([len(sets) for sets in options(problem)], dtype=float)) <= MOST_PLANS
 
 
 def moved(problem: Problem, plan: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Bytes and replicas that a plan copies, by sets."""
+    """Bytes and replicas that the plan copies. The plan is one set of brokers for each partition."""
     new = [len(set(brokers) - set(held(problem, row))) for row, brokers in enumerate(plan)]
     return sum(count * size for count, size in zip(new, problem.size_bytes.tolist(), strict=True)), sum(new)
 
 
 def as_plan(assignment: IntArray) -> list[tuple[int, ...]]:
-    """An assignment (P, W) as sets of brokers."""
+    """An assignment (P, W) as one set of brokers for each partition."""
     return [tuple(broker for broker in row if broker >= 0) for row in assignment.tolist()]
 
 
 def counts(problem: Problem, plan: Sequence[Sequence[int]], of: LongArray) -> tuple[LongArray, LongArray]:
-    """Replicas (T, Bt) and their bytes, or whatever `of` (P,) each brings, (Bt,) of the target brokers."""
+    """The plan's replicas (T, Bt) on target brokers, and each target broker's sum (Bt,) of `of` (P,)."""
     cells, load = _counts_of_all(problem, [[brokers] for brokers in plan], of)
     return cells[0], load[0]
 
 
 def keeps(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]]) -> bool:
-    """True where a plan is within the windows of replicas, of disk and of traffic in."""
+    """True if the plan is within the windows of replicas, of disk and of inbound traffic."""
     return bool(which_keep(problem, wanted, [[brokers] for brokers in plan])[0])
 
 
 def plans_within(problem: Problem, wanted: Windows) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Every plan within those windows."""
+    """Every plan within the windows of replicas, of disk and of inbound traffic."""
     choices = options(problem)
     return compress(product(*choices), which_keep(problem, wanted, choices))
 
 
 def which_keep(problem: Problem, wanted: Windows, choices: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.bool_]:
-    """Of the N plans of which each takes one of every partition's choices, in the order of `product`: those within."""
+    """Which of the N plans in `product(*choices)` are within the windows, (N,), in the order of `product`."""
     cells, disk = _counts_of_all(problem, choices, problem.size_bytes)
     traffic = _counts_of_all(problem, choices, problem.bytes_in_per_sec)[1]
     kept = np.ones(len(cells), dtype=bool)
@@ -108,7 +108,7 @@ def which_keep(problem: Problem, wanted: Windows, choices: Sequence[Sequence[Seq
 def _counts_of_all(
     problem: Problem, choices: Sequence[Sequence[Sequence[int]]], of: LongArray
 ) -> tuple[LongArray, LongArray]:
-    """Those plans' replicas (N, T, Bt), and what they bring, (N, Bt)."""
+    """Replicas (N, T, Bt) of all N plans in `product(*choices)`, and their sums of `of` by target broker (N, Bt)."""
     number = np.cumsum(problem.targets) - 1
     shape = tuple(len(sets) for sets in choices)
     chosen = np.indices(shape).reshape(len(shape), -1)

@@ -1,7 +1,7 @@
 """Small clusters for tests: a builder that reads like a table, and hypothesis strategies for whole specs.
 
-Every spec drawn keeps the rules that a YAML is checked for (racks for all brokers or none, factors that the brokers
-that stay can hold, excluded topics that need not move), so each has at least one valid plan.
+Every drawn spec keeps the rules that the planner checks in a YAML: all brokers have racks or none do, the remaining
+brokers can hold each replication factor, and excluded topics need not move. So each spec has at least one valid plan.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def spec_of(
     changes: Changes | None = None,
     **rest: Any,
 ) -> Spec:
-    """A spec of brokers (id → rack) and topics (name → replica lists); each partition's preferred leader leads it.
+    """A spec of brokers (id → rack) and topics (name → replica lists). Each partition's preferred leader leads it.
 
-    `sizes` are bytes, one for all or by topic; `leaders` are today's by topic; `rest` are fields of `Spec`.
+    `sizes` are bytes, one for all topics or by topic; `leaders` are today's by topic; `rest` are fields of `Spec`.
     """
     built = []
     for name, rows in lists.items():
@@ -59,12 +59,12 @@ def spec_of(
 
 
 def problem_of(racks: Racks, lists: Rows, /, **rest: Any) -> Problem:
-    """`spec_of` as flat arrays."""
+    """The spec of `spec_of` as flat arrays."""
     return build(spec_of(racks, lists, **rest))
 
 
 def crowded() -> Problem:
-    """Windows of topics and of bytes that can't all hold, and a new broker."""
+    """A problem with a new broker, whose windows of topics and of bytes can't all be met."""
     return problem_of(
         no_racks(1, 2, 3),
         {"a": [(1, 2), (2, 3), (1, 3), (3, 2), (2, 1)], "b": [(1,), (1,), (2,)]},
@@ -95,7 +95,7 @@ def balance_of(*texts: str | int) -> Balance:
 
 
 def balances() -> st.SearchStrategy[Balance]:
-    """Every mix of tolerances."""
+    """Draws every mix of tolerances."""
     tolerance = st.sampled_from(TOLERANCES).map(Tolerance.parse)
     return st.builds(Balance, tolerance, tolerance, tolerance, tolerance)
 
@@ -104,7 +104,7 @@ def balances() -> st.SearchStrategy[Balance]:
 def specs(
     draw: st.DrawFn, brokers: int = 7, topics: int = 3, partitions: int = 5, rebalance: Sequence[str] = ("all",)
 ) -> Spec:
-    """A whole spec: racks of unequal size, unlike factors, sizes of 0, brokers that join and leave, and so on."""
+    """A whole spec: racks of unequal size, different factors, sizes of 0, brokers that join and leave, and more."""
     today = draw(st.lists(st.integers(0, 30), min_size=2, max_size=brokers - 1, unique=True))
     racked = draw(st.booleans())
     racks = {broker: draw(st.sampled_from(RACK_NAMES)) if racked else None for broker in sorted(today)}
@@ -141,7 +141,7 @@ def specs(
 
 @st.composite
 def placed_specs(draw: st.DrawFn, **options: Any) -> Spec:
-    """`specs` with rules of placement that every topic can keep; sets are disjoint or overlap, exclusive or shared."""
+    """A spec of `specs` with placement rules that every topic can keep; broker sets may overlap or be exclusive."""
     spec = draw(specs(**options))
     names = [topic.name for topic in spec.cluster.topics]
     leaving = {*spec.changes.remove_brokers, *(old for old, _ in spec.changes.replace_brokers)}
@@ -153,7 +153,7 @@ def placed_specs(draw: st.DrawFn, **options: Any) -> Spec:
     )
     spec = replace(spec, placement=rules)
     reserved = [set(rule.brokers) for rule in rules if rule.exclusive]
-    # A topic's set and an exclusive set of another topic contradict each other; the YAML's rules say so.
+    # If a topic's set and another topic's exclusive set contradict each other, the planner refuses the YAML.
     assume(all(not set(rule.brokers) & other for rule in rules for other in reserved if other != set(rule.brokers)))
     problem = build(spec)
     usable = problem.allowed_targets
@@ -164,13 +164,13 @@ def placed_specs(draw: st.DrawFn, **options: Any) -> Spec:
 
 
 def placed_problems(**options: Any) -> st.SearchStrategy[Problem]:
-    """`placed_specs` as flat arrays."""
+    """A spec of `placed_specs` as flat arrays."""
     return placed_specs(**options).map(build)
 
 
 @st.composite
 def cordoned(draw: st.DrawFn, drawn: st.SearchStrategy[Spec]) -> Problem:
-    """The problem of such a spec with one or two of today's brokers cordoned."""
+    """The problem of a drawn spec in which one or two of today's brokers are cordoned."""
     spec = draw(drawn)
     ids = [broker.id for broker in spec.cluster.brokers]
     shut = draw(st.lists(st.sampled_from(ids), min_size=1, max_size=2, unique=True))
@@ -185,7 +185,7 @@ def with_cordons(spec: Spec, *shut: int) -> Spec:
 
 @st.composite
 def loaded_problems(draw: st.DrawFn, **options: Any) -> Problem:
-    """`problems` with rates, growth, windows of bytes, and disks and networks that all brokers state, some, or none."""
+    """`problems` with rates, growth and windows of bytes. All, some or no brokers state disks and networks."""
     spec = draw(specs(**options))
     rate = st.sampled_from((0, 1, 5, 1000))
     topics = tuple(
@@ -219,13 +219,13 @@ def loaded_problems(draw: st.DrawFn, **options: Any) -> Problem:
 
 
 def problems(**options: Any) -> st.SearchStrategy[Problem]:
-    """`specs` as flat arrays."""
+    """A spec of `specs` as flat arrays."""
     return specs(**options).map(build)
 
 
 @st.composite
 def _partitions(draw: st.DrawFn, brokers: Sequence[int], most: int) -> tuple[Partition, ...]:
-    """Partitions of one topic; sizes of 0 and leaders off the preferred one, or missing, are common."""
+    """Partitions of one topic. Many have a size of 0, a leader that isn't the preferred one, or no leader."""
     rows = []
     for number in range(draw(st.integers(1, most))):
         replicas = tuple(draw(st.lists(st.sampled_from(brokers), min_size=1, max_size=3, unique=True)))
@@ -241,7 +241,7 @@ def _may_stay(rows: Sequence[Partition], leaving: set[int]) -> bool:
 def _factor_changes(
     draw: st.DrawFn, rows: Mapping[str, Sequence[Partition]], fixed: Sequence[str], targets: int
 ) -> tuple[ReplicationFactorRow, ...]:
-    """New factors for some topics, and for every topic that the brokers that stay couldn't hold otherwise."""
+    """New factors for some topics, and for every topic that has more replicas than there are target brokers."""
     found = []
     for name, parts in rows.items():
         too_wide = max(len(part.replicas) for part in parts) > targets
@@ -251,7 +251,7 @@ def _factor_changes(
 
 
 def scrambled(problem: Problem, seed: int) -> IntArray:
-    """Any assignment with the factors asked for, different brokers in each row, and no other rule kept."""
+    """A random assignment that keeps only the replication factors and has different brokers in each row."""
     rng = np.random.default_rng(seed)
     count = len(problem.broker_ids)
     assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)

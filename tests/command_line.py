@@ -1,4 +1,4 @@
-"""The command line in a test's own process."""
+"""Runs the command line inside a test's own process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import pytest
 
-# A command that waits for what never comes, or has no end: not one on a busy machine.
+# A command that takes this long waits forever or never ends, even on a busy machine.
 FAR_TOO_LONG_SECONDS = 120.0
 
 
 class Ran(NamedTuple):
-    """How a command ended, and what it printed."""
+    """How a command ended: its exit code and what it printed."""
 
     code: int
     out: str
@@ -29,11 +29,11 @@ Run = Callable[..., Ran]
 
 
 class TooLongError(BaseException):
-    """A command waits for what never comes, or has no end; nothing in the program takes this for its own."""
+    """The command waits forever or never ends. A BaseException, so that the program doesn't catch it."""
 
 
 def run(folder: Path, typed: str) -> Ran:
-    """A command in a folder."""
+    """Run a command in a folder."""
     from planner.cli.main import main
 
     out, err = StringIO(), StringIO()

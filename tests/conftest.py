@@ -1,4 +1,4 @@
-"""Settings of all tests: how many examples a property draws, how tests are dealt out; one Spark a run."""
+"""Settings of all tests: the number of examples of a property, the test processes, one Spark session a run."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ import tools
 from command_line import Ran, Run
 from xdist.scheduler import LoadScopeScheduling
 
-# The tests start hundreds of processes: each would compile all modules anew.
+# The tests start hundreds of processes. Without this, each process would compile all modules again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A shell's background and nohup have these ignored; what a test starts would take no notice of them either.
+# A shell's background jobs and nohup ignore these signals. Programs that a test starts would then ignore them too.
 for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
         signal.signal(getattr(signal, name), handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The properties' profile is there before a test module says how many examples it wants."""
+    """Loads the hypothesis profile before test modules are imported, because they ask for numbers of examples."""
     properties.load(config.option.markexpr)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-goldens` writes the golden files instead of comparing with them."""
+    """Adds `--update-goldens`, which writes the golden files instead of comparing with them."""
     parser.addoption(
         "--update-goldens",
         action="store_true",
@@ -43,19 +43,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes; three where all tests are asked for, as two of them wait for Kafka much of the time."""
+    """Two processes, or three if all tests are asked for, because two of those often wait for Kafka."""
     return 3 if properties.are_all(config.option.markexpr) else 2
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before any fixture: what a test runs is here."""
+    """Checks, before any fixture is set up, that the tools that the test runs are installed."""
     tools.require(mark.name for mark in item.iter_markers())
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What asks for the session is marked `spark`. The tests of the Kafka clusters take longest: they begin first."""
+    """Marks tests that use the Spark session as `spark`. Runs the Kafka tests first, because they take longest."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
@@ -63,18 +63,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What thousands of tests are made of stays until the end: the collector needn't look at it again and again."""
+    """Keeps all objects so far out of garbage collection: thousands of tests need them until the end."""
     gc.freeze()
 
 
-# Half of the time of the tests of a Kafka cluster; the other half is that of all other files there.
+# These files take half of the time of the Kafka tests. All other files in tests/kafka take the other half.
 FIRST_CLUSTER = re.compile(
     "tests/kafka/test_(access|docs_on_a_cluster|effective_configs|elections|failed|faults_before|loop)"
 )
 
 
 class _ByFile(LoadScopeScheduling):  # type: ignore[misc]
-    """A file's tests share their fixtures in one of the processes; those of Kafka share a cluster in each of two."""
+    """Runs a file's tests in one process, because they share fixtures. Kafka tests run in two, with a cluster each."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
@@ -82,15 +82,15 @@ class _ByFile(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """How tests are dealt to the processes."""
+    """The scheduler that deals the tests to the processes."""
     return _ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _plots_of_a_plan_once() -> Iterator[None]:
-    """A page draws each plan once a run: drawing takes half the time of tests that write a folder and check it.
+    """Draws each plan's plots once a run: otherwise, plots take half the time of tests that write and check folders.
 
-    That the same plan gives the same plots is test_plots.py's, which draws them itself.
+    test_plots.py tests that the same plan gives the same plots, and draws them itself.
     """
     from planner.plan.document import codec
     from planner.report import html, plots
@@ -110,7 +110,7 @@ def _plots_of_a_plan_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A real session on two cores; Spark is imported by those who ask for it alone."""
+    """A real Spark session on two cores. Spark is imported only if a test asks for this fixture."""
     from spark_jobs import session
 
     with session.open_session(master="local[2]", frames=True) as opened:

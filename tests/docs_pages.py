@@ -1,4 +1,4 @@
-"""The command blocks of the pages in docs/, and of the README: what is typed, and what is shown of its output."""
+"""The command blocks of docs/ and the README: the commands, and the output that the page shows for them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# A comment before a block says who runs it: nothing means `pytest -m docs`.
+# A comment before a block says which tests run it. Without a comment, `pytest -m docs` runs it.
 _BLOCK = re.compile(r"(?:<!-- runs: (?P<where>[a-z ]+) -->\n)?```(?P<kind>sh|text)\n(?P<body>.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Command:
-    """One block of commands; `shown` are the lines of its output that the page shows, with `…` for any text."""
+    """One block of commands. `shown` are the output lines that the page shows; `…` stands for any text."""
 
     where: str
     script: str
@@ -22,7 +22,7 @@ class Command:
 
 
 def commands(page: Path) -> list[Command]:
-    """The command blocks of a page in order, each with the text blocks up to the next one."""
+    """The command blocks of a page in order, each with the text blocks between it and the next command block."""
     found: list[Command] = []
     for block in _BLOCK.finditer(page.read_text(encoding="utf-8")):
         if block["kind"] == "sh":
@@ -34,7 +34,7 @@ def commands(page: Path) -> list[Command]:
 
 
 def missing(command: Command, output: str) -> list[str]:
-    """Lines shown that the output doesn't have; blanks at the ends don't count."""
+    """Lines that the page shows but the output doesn't have. Blanks at the ends of a line don't count."""
     lines = {line.strip() for line in output.splitlines()}
     return [line for line in command.shown if not any(re.fullmatch(_pattern(line), got) for got in lines)]
 

@@ -1,4 +1,4 @@
-"""Where things lie in a checkout."""
+"""The folders of a checkout."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ EXAMPLES = ROOT / "examples"
 
 
 def capture(name: str) -> str:
-    """The text of a file in tests/data: what a tool of a real cluster printed."""
+    """The text of a file in tests/data, which a tool of a real cluster printed."""
     return (DATA / name).read_text(encoding="utf-8")

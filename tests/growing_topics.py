@@ -12,7 +12,7 @@ RACKS = {1: "a", 2: "b"}
 
 
 def rated(config=(), *, size=0, bytes_in=0, ppm=0, sizes_known=True, rates=None):
-    """A topic of one partition on two brokers, its bytes and rate, and how it grows."""
+    """A topic with one partition on two brokers, with its bytes, its rate and its growth."""
     spec = spec_of(RACKS, {"t": [[1, 2]]}, sizes=size, config={"t": tuple(sorted(config))})
     topic = spec.cluster.topics[0]
     part = replace(topic.partitions[0], bytes_in_per_sec=bytes_in, bytes_out_per_sec=2 * bytes_in)

@@ -1,10 +1,10 @@
-"""Strings that try to be more than text: to Ansible, Jinja, YAML, a shell, a terminal, Markdown and HTML."""
+"""Strings that try to run as code or markup in Ansible, Jinja, YAML, a shell, a terminal, Markdown and HTML."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# What no terminal and no comment may get: control characters but newline and tab, and what turns the direction of text.
+# Characters that no terminal and no comment may get: control characters except newline and tab, and bidi controls.
 UNPRINTABLE = (
     *(chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"),
     *"\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff",
@@ -12,7 +12,7 @@ UNPRINTABLE = (
 
 
 def payloads(canary: Path) -> tuple[str, ...]:
-    """Strings that make `canary` wherever one of them is run."""
+    """Strings that create the file `canary` if anything runs one of them."""
     touch = f"touch {canary}"
     header = "#jinja2:variable_start_string:'[[',variable_end_string:']]'"
     return (
@@ -44,6 +44,6 @@ SYNTAX = (
 
 
 def strings(canary: Path) -> tuple[str, ...]:
-    """All of them, each once."""
+    """All these strings, each once."""
     controls = ("\n", "a\nb", "\r\n", "\t", "\x1b[31mred", *(f"a{character}b" for character in UNPRINTABLE))
     return tuple(dict.fromkeys((*payloads(canary), *SYNTAX, *controls)))

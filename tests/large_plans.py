@@ -1,4 +1,4 @@
-"""Plans of any size whose every part fits the others: replicas move from old brokers to new ones, batch by batch."""
+"""Consistent plans of any size. Replicas move from old brokers to new ones, batch by batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from report_documents import GB, broker, small
 
 
 def large(brokers: int, added: int, topics: int, partitions: int, batches: int, **top: Any) -> Document:
-    """Each of `topics` × `partitions` moves one of its three replicas from one of `brokers` to one of `added` more."""
+    """Each of `topics` × `partitions` moves one of its three replicas from an old broker to one of `added` new ones."""
     changes = [_change(brokers, added, topic, number) for topic in range(topics) for number in range(partitions)]
     plan = document([], **{key: small()[key] for key in ("terms", "bound", "compared", "pareto", "limits")})
     stays = [broker(each, "stays", (90, 30), (60, 20), bytes_out=each * GB) for each in range(1, brokers + 1)]
@@ -61,7 +61,7 @@ HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>]]>
 
 
 def hostile() -> Document:
-    """A small plan in which every name and sentence from the cluster is an attempt to be something else."""
+    """A small plan in which every name and sentence from the cluster tries to run as code or markup."""
     plan = large(3, 1, 2, 2, 2)
     steps = [step for batch in plan["batches"] for step in batch["partitions"] + batch["elect"]]
     for row in plan["partitions"] + steps:
@@ -72,7 +72,7 @@ def hostile() -> Document:
         each["rack"] = HOSTILE
     plan["racks"][0]["rack"] = HOSTILE
     plan["cluster"]["name"] = HOSTILE
-    # A plan without a row of its own isn't read.
+    # A plan whose comparison lacks the row "this plan" is refused by the reader.
     plan["compared"] = [{**row, "label": HOSTILE} if row["label"] != "this plan" else row for row in plan["compared"]]
     relaxed = {"window": "disk", "topic": HOSTILE, "wanted": "1", "reached": 2, "why": HOSTILE}
     return plan | {

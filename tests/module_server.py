@@ -1,7 +1,7 @@
 """Runs Ansible's modules in forks of one process that has imported their library; each import takes 0.2 s of CPU.
 
-`interpreter` is a stand-in for `python` in a play. It passes its streams, folder and environment to the server, which
-runs in a fork what comes on the standard input, as Python does.
+`interpreter` is a stand-in for `python` in a play. It passes its streams, folder and environment to the server. A fork
+of the server runs the module from standard input, as Python does.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ with socket.socket(socket.AF_UNIX) as server:
 
 
 def interpreter(python: Path) -> str:
-    """The path of the stand-in for a Python that has Ansible; its server ends with this process."""
+    """The path of a stand-in for a Python that has Ansible. Its server ends with this process."""
     return str(_client(python)[1])
 
 
 @cache
 def _client(python: Path) -> tuple[tempfile.TemporaryDirectory[str], Path, subprocess.Popen[bytes]]:
-    """The stand-in in its folder, and its server; kept as long as this process runs."""
+    """The stand-in, its folder and its server, which are kept until this process ends."""
     folder = tempfile.TemporaryDirectory(prefix="modules-")
     address = Path(folder.name, "server")
     client = Path(folder.name, "python")
@@ -49,7 +49,7 @@ def _client(python: Path) -> tuple[tempfile.TemporaryDirectory[str], Path, subpr
 
 
 class _PathWithPayload(list[str]):
-    """Where a package's modules lie: also in the zip that a play sends, which a role's own module comes in."""
+    """The folders of a package's modules, including the zip that a play sends, which has the role's own module."""
 
     def __init__(self, paths: Iterable[str], folder: str) -> None:
         super().__init__(paths)
@@ -61,9 +61,9 @@ class _PathWithPayload(list[str]):
 
 
 def _serve(address: str) -> None:
-    """Answer until the process that started this one is gone."""
+    """Answer requests until the parent process has ended."""
     import ansible
-    import ansible.module_utils.basic  # each fork has it
+    import ansible.module_utils.basic  # each fork inherits it
     import ansible.modules
 
     ansible.__path__ = _PathWithPayload(ansible.__path__, "ansible")
@@ -88,7 +88,7 @@ def _serve(address: str) -> None:
 
 
 def _run(caller: socket.socket) -> None:
-    """Run one module in this fork, and tell its exit code."""
+    """Run one module in this fork and send its exit code to the caller."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, streams, _, _ = socket.recv_fds(caller, 1 << 20, 3)
     while not request.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""Small valid plan.json documents for tests: the partitions that change are given, everything else follows."""
+"""Small valid plan.json documents for tests. A test gives the partitions that change; the rest is derived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def typed(given: Document | Plan) -> Plan:
-    """The document as a plan, with the id that it has; what it leaves out is as in a plan without changes."""
+    """The document as a plan that keeps the document's id. Missing keys are filled in as in a plan without changes."""
     return given if isinstance(given, Plan) else row(Plan, {**document([]), **given})
 
 
@@ -34,13 +34,13 @@ def planned(spec: Spec, problem: Problem, result: SweepResult) -> Document:
 
 
 def row(kind: type[T], values: Mapping[str, Any], **some: Any) -> T:
-    """A section or row of plan.json of these values; the least value of its type where one is left out."""
+    """A section or row of plan.json with these values. A missing value becomes the least value of its type."""
     return msgspec.convert(_completed(_type_info(kind), {**values, **some}), kind)
 
 
 @cache
 def _type_info(kind: type) -> inspect.Type:
-    """Looked into once: that takes 40 ms for a plan."""
+    """The type's description, cached because reading it takes 40 ms for a plan."""
     return inspect.type_info(kind)
 
 
@@ -65,7 +65,7 @@ def _completed(kind: inspect.Type, value: Any) -> Any:
 
 
 def _least(kind: inspect.Type) -> Any:
-    """0, the first of a choice, nothing in a list."""
+    """The least value of a type: 0, the first of a choice, or an empty list."""
     match kind:
         case inspect.Metadata():
             return _least(kind.type)
@@ -89,14 +89,14 @@ def _least(kind: inspect.Type) -> Any:
 
 @cache
 def _least_section(kind: type) -> Any:
-    """Made once: a plan has hundreds of sections."""
+    """The section with the least values, cached because a plan has hundreds of sections."""
     return _completed(_type_info(kind), {})
 
 
 def change(
     topic: str, partition: int, before: Sequence[int], after: Sequence[int], leader: int | None = -1, size: int = 100
 ) -> Document:
-    """One entry of `partitions`; `leader` is today's, -1: the preferred one."""
+    """One entry of `partitions`. `leader` is today's leader; -1 means the preferred one."""
     return {
         "topic": topic,
         "partition": partition,
@@ -109,7 +109,7 @@ def change(
 
 
 def new_partitions(*topics: Document) -> Document:
-    """The section `new_partitions`, of rows of topics."""
+    """The section `new_partitions` with these topics' rows."""
     spreads = dict.fromkeys(("replica_spread", "leader_spread", "topic_replica_spread", "topic_leader_spread"), 1)
     return {"topics": list(topics), "compared": [{"label": "this plan", "placements": 1, **spreads}]}
 
@@ -174,7 +174,7 @@ def _execution(seconds: int) -> Document:
 
 
 def _judged() -> Document:
-    """How even the plan is, and one term."""
+    """The sections that judge the plan: its balance, and one term."""
     relaxed = {"window": "topic_replicas", "topic": None, "wanted": "1", "reached": 2, "why": "racks"}
     balance = {"wanted": _windows(), "asked": _windows(), "missed": ["topic_replicas"], "relaxed": [relaxed]}
     values = {"today": 3, "if_nothing_moves": 3, "plan": 1, "limit": None}
@@ -190,7 +190,7 @@ def changes_asked(**some: Any) -> Document:
 
 
 def _swept() -> Document:
-    """What the search leaves in the document: the bound, alternatives, the front, the candidates."""
+    """The sections that the search fills: the bound, alternatives, the Pareto front, the candidates."""
     return {
         "bound": {
             "least_bytes_moved": 100, "bytes_moved": 100, "least_replicas_moved": None, "gap_percent": 0.0,
@@ -214,13 +214,13 @@ def _swept() -> Document:
 
 
 def plan_id(document: Mapping[str, Any]) -> str:
-    """The id of a document's content, worked out without the codec."""
+    """The id of a document's content, computed without the codec."""
     body = {key: value for key, value in document.items() if key != "plan_id"}
     return hashlib.sha256(canonical_json(body).encode()).hexdigest()
 
 
 def with_id(document: Mapping[str, Any]) -> Document:
-    """The document with that id, as somebody makes it anew who has changed it."""
+    """The document with a new id for its content, as somebody would make it after a change."""
     return {**document, "plan_id": plan_id(document)}
 
 

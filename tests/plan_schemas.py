@@ -1,6 +1,6 @@
-"""The JSON Schemas of plan.json and restart.json, made from the types; their tests write them with --update-goldens.
+"""Makes the JSON Schemas of plan.json and restart.json from the types. Their tests write them with --update-goldens.
 
-Each class is a definition with its docstring; a class that may be null stands where it is used.
+Each class becomes a definition with its docstring. A class that may be null is written in place instead.
 """
 
 import inspect
@@ -20,12 +20,12 @@ FILE, RESTART_FILE = _SCHEMAS / "plan.schema.json", _SCHEMAS / "restart.schema.j
 
 
 def written(document: type[Section] = Plan) -> bytes:
-    """A schema's file: the same bytes for the same types."""
+    """The content of the schema's file. The same types give the same bytes."""
     return (json.dumps(schema(document), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def schema(document: type[Section] = Plan) -> dict[str, Any]:
-    """The schema of a whole plan, or of a whole restart."""
+    """The schema of plan.json or restart.json."""
     described = types.type_info(document)
     assert isinstance(described, types.StructType)
     definitions: dict[str, Any] = {}
@@ -65,13 +65,13 @@ def _without_null(kind: types.Type) -> types.Type:
 
 
 def _value(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """A value's schema; classes that it needs go into `definitions`."""
+    """A value's schema. The classes that it needs are added to `definitions`."""
     match kind:
         case types.Metadata(type=inner, extra_json_schema=more):
             return {**_value(inner, definitions), **(more or {})}
         case types.StructType(cls=cls):
             if cls.__name__ not in definitions:
-                definitions[cls.__name__] = {}  # holds the place: no class holds itself, but two may hold a third
+                definitions[cls.__name__] = {}  # a placeholder: no class holds itself, but two may hold a third
                 definitions[cls.__name__] = _object(kind, definitions)
             return {"$ref": f"#/$defs/{cls.__name__}"}
         case types.UnionType(types=members):
@@ -80,7 +80,7 @@ def _value(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _union(members: tuple[types.Type, ...], definitions: dict[str, Any]) -> dict[str, Any]:
-    """A value or null, and a number with or without a fraction."""
+    """The schema of a value or null, or of a number with or without a fraction."""
     merged: dict[str, Any] = {}
     names = []
     for each in members:
@@ -93,7 +93,7 @@ def _union(members: tuple[types.Type, ...], definitions: dict[str, Any]) -> dict
 
 
 def _allowed(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The limits on a value of a type. That numbers have at most 64 bits isn't stated."""
+    """The limits on a value of a type. The limit of 64 bits for numbers isn't stated."""
     found: dict[str, Any] = {}
     match kind:
         case types.IntType(ge=least, le=most) | types.FloatType(ge=least, le=most):

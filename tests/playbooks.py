@@ -1,4 +1,4 @@
-"""The generated playbooks, run by real Ansible with everything that it keeps inside the test's own folder."""
+"""Runs the generated playbooks with real Ansible. All that Ansible keeps is inside the test's own folder."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Run:
 
     @property
     def text(self) -> str:
-        """The output with every run of blanks made one, for looking a sentence up."""
+        """The output with each run of blanks replaced by one blank, so that a test can search for a sentence."""
         return " ".join(self.output.split())
 
 
 @dataclass(frozen=True)
 class Playbooks:
-    """The `ansible/` folder of a plan, a home for what Ansible writes beside it, and the Ansible that runs.
+    """A plan's `ansible/` folder, a home for the files that Ansible writes, and the programs of the Ansible that runs.
 
-    `variables` are given to each play.
+    Each play gets `variables`.
     """
 
     folder: Path
@@ -53,7 +53,7 @@ class Playbooks:
 
     @contextmanager
     def playing(self, playbook: str, *options: str, delay: int = 1) -> Iterator[Playing]:
-        """A playbook while it runs; killed if it still does at the end."""
+        """A running playbook, which is killed if it still runs at the end of the block."""
         environment = self.environment()
         command = [*self._command(playbook, delay), *options]
         with (self.home / "playing.txt").open("w+") as output:
@@ -72,7 +72,7 @@ class Playbooks:
                 running.kill()
 
     def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one of Ansible's commands."""
+        """Run another of Ansible's commands."""
         return self._ended(str(self.programs / name), *arguments)
 
     def _ended(self, *command: str) -> subprocess.CompletedProcess[str]:
@@ -87,7 +87,7 @@ class Playbooks:
         )
 
     def set_host_vars(self) -> None:
-        """Write what `play` adds to a command into the operator's own file, for commands that a page has."""
+        """Write the options that `play` passes into the operator's own file, for commands that a page shows."""
         path = self.folder / "host_vars" / "localhost.yml"
         path.parent.mkdir()
         path.write_text("".join(f"{name}: {value}\n" for name, value in self._variables(0).items()))
@@ -102,7 +102,7 @@ class Playbooks:
         return [*program, f"{playbook}.yml", *(word for each in given for word in ("-e", each))]
 
     def environment(self) -> dict[str, str]:
-        """What Ansible runs in: its own programs first on PATH, and everything it keeps below `home`."""
+        """Ansible's environment: its programs are first on PATH, and all that it keeps is below `home`."""
         self.home.mkdir(exist_ok=True)
         own = {"HOME": self.home, "ANSIBLE_HOME": self.home, "ANSIBLE_LOCAL_TEMP": self.home / "local"}
         own |= {"TMPDIR": _short_folder().name, "ANSIBLE_REMOTE_TEMP": self.home / "remote"}
@@ -125,24 +125,24 @@ class Playing:
 
     @property
     def text(self) -> str:
-        """What it has printed so far, with every run of blanks made one."""
+        """The output so far, with each run of blanks replaced by one blank."""
         return " ".join(self.output.read_text().split())
 
     def kill(self) -> None:
-        """End it at once with all that it started, as a lost terminal or a reboot does."""
+        """Kill the playbook and all processes that it started, as a lost terminal or a reboot does."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def wait(self, seconds: float = 900) -> Run:
-        """Wait for its own end."""
+        """Wait until the playbook ends by itself."""
         code = self.process.wait(seconds)
         return _run(code, self.output.read_text())
 
 
 @cache
 def _short_folder() -> tempfile.TemporaryDirectory[str]:
-    """Where Ansible makes its sockets: a socket's path has 107 characters at most, and a test's folder may have 80."""
+    """The folder of Ansible's sockets. A socket's path may have 107 characters; a test's folder may already have 80."""
     return tempfile.TemporaryDirectory(prefix="plays-")
 
 

@@ -1,6 +1,6 @@
-"""How many examples hypothesis draws of a property: few for a quick verdict, all where all tests are asked for.
+"""The number of examples that hypothesis draws for a property: few in a quick run, all if all tests are asked for.
 
-Either profile draws the same examples in every run, and no property fails for being slow.
+Both profiles draw the same examples in every run, and no property fails for being slow.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 QUICK, FULL = "quick", "full"
-FULL_EXAMPLES = 100  # of a property that doesn't say how many it needs
+FULL_EXAMPLES = 100  # for a property that doesn't state a number
 QUICK_EXAMPLES = 10
 FEWEST = 3
 
@@ -25,20 +25,20 @@ for _name, _examples in ((QUICK, QUICK_EXAMPLES), (FULL, FULL_EXAMPLES)):
 
 
 def are_all(marks: str) -> bool:
-    """True where these marks ask for all tests."""
+    """True if these marks ask for all tests."""
     return marks in ("", "not long")
 
 
 def load(marks: str) -> None:
-    """Take the profile that `HYPOTHESIS_PROFILE` names, else the full one where all tests are asked for."""
+    """Load the profile that `HYPOTHESIS_PROFILE` names. Without it, load the full one if all tests are asked for."""
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or (FULL if are_all(marks) else QUICK))
 
 
 def examples(full: int) -> settings:
-    """A property's own number of examples in the full profile, and the same share of it in the quick one."""
+    """Settings with `full` examples in the full profile, and the same share of them in the quick profile."""
     return settings(max_examples=max(min(FEWEST, full), scaled(full)))
 
 
 def scaled(full: int) -> int:
-    """The profile's share of a number."""
+    """The profile's share of `full` examples."""
     return full * settings.default.max_examples // FULL_EXAMPLES

@@ -1,8 +1,8 @@
-"""Runs `ansible-playbook` as it is, in this very process, with what plays of before have worked out at hand.
+"""Runs the real `ansible-playbook` in this process, and reuses work that earlier plays have done.
 
-Each play packs the same five modules for its host, at 0.2 s of CPU each, and each of its tasks, being a fork, loads
-all filters and tests anew. Here the packed modules are kept for the next play of the same roles on the same Ansible,
-where Ansible keeps them for the next task; and the filters are loaded before the tasks are forked.
+Each play packs the same five modules for its host, at 0.2 s of CPU each. Each task is a fork that loads all filters
+and tests again. This module keeps the packed modules, so that the next play of the same roles on the same Ansible
+finds them in Ansible's own cache, and it loads the filters before the tasks are forked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def command(python: Path, program: Path) -> list[str]:
-    """How a program of Ansible's is run with a Python that has it; what is packed is kept as long as this process."""
+    """The command that runs a program of Ansible in this way. Packed modules are kept until this process ends."""
     return [str(python), "-P", __file__, _kept().name, str(program)]
 
 
@@ -39,7 +39,7 @@ def _main(kept: str, program: str) -> None:
         modules.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
     own = Path(constants.DEFAULT_LOCAL_TMP, "ansiballz_cache")
     _link(Path(kept, modules.hexdigest()), own)
-    # Before Ansible's own clean-up, which is registered already.
+    # atexit runs this before Ansible's own clean-up, because Ansible has already registered that.
     atexit.register(_link, own, Path(kept, modules.hexdigest()))
     for loader in (filter_loader, test_loader):
         list(loader.all())
@@ -48,7 +48,7 @@ def _main(kept: str, program: str) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Give the files of a folder to another one, whole as they are; one that is there stays."""
+    """Link the finished files of one folder into another. Files that exist there are kept."""
     target.mkdir(exist_ok=True)
     for path in source.glob("*-ZIP*") if source.is_dir() else ():
         if not path.name.endswith((".lock", "-part")):

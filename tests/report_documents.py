@@ -1,4 +1,4 @@
-"""Plans to report on: a small one that a person can check by heart, and one far larger than a comment may be."""
+"""Plans for the tests of reports: a small one that a person can check by hand, and one far too large for a comment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GB = 10**9
 
 
 def small(**top: Any) -> Document:
-    """Broker 4 comes and takes two replicas of 12 GB each, another partition only gets its preferred leader back."""
+    """Broker 4 joins and gets two replicas of 12 GB each. Another partition only gets its preferred leader back."""
     changes = [
         change("orders", 0, [1, 2], [4, 2], size=12 * GB),
         change("orders", 1, [2, 3], [2, 4], size=12 * GB),
@@ -66,7 +66,7 @@ def _small_sections() -> Document:
 
 
 def huge(topics: int = 4_000, partitions: int = 50) -> Document:
-    """200,000 partition changes, 400 brokers, and thousands of everything else; all names as long as they may be."""
+    """200,000 partition changes, 400 brokers, and thousands of everything else. All names are as long as allowed."""
     names = [f"t{number:05}".ljust(249, "_") for number in range(topics)]
     changes = [
         change(name, p, [p % 400, 400 + p], [p % 400, 401 + p], size=GB) for name in names for p in range(partitions)
@@ -99,7 +99,7 @@ def huge(topics: int = 4_000, partitions: int = 50) -> Document:
 
 
 def with_disks(disk_bytes: int = 50 * GB) -> Document:
-    """The small plan of a cluster whose brokers state their disks, and its gate."""
+    """The small plan for brokers that state their disk sizes, with limits on duration and disk use."""
     plan = small()
     for row in plan["brokers"]:
         row["disk_bytes"] = disk_bytes
@@ -113,7 +113,7 @@ def with_disks(disk_bytes: int = 50 * GB) -> Document:
 
 
 def with_traffic(rate: int = 1_500_000) -> Document:
-    """The small plan of a cluster whose rates are known: bytes a second of each replica, and of each leader."""
+    """The small plan of a cluster with known traffic: `rate` bytes/s in for each replica, and out for each leader."""
     plan = small()
     for row in plan["brokers"]:
         for load in (row["before"], row["after"]):
@@ -132,7 +132,7 @@ def broker(
     bytes_in: int = 0,
     bytes_out: int = 0,
 ) -> Document:
-    """One entry of `brokers`; before and after are replicas and leaders, a replica holds 1 GB; no disk is stated."""
+    """One entry of `brokers`. `before` and `after` are (replicas, leaders); a replica has 1 GB; no disk is stated."""
     loads = [
         {
             "replicas": replicas,
@@ -168,13 +168,13 @@ def _windows(value: str) -> Document:
 
 
 def _point(value: str) -> Document:
-    """What a point of the front has besides its comparison."""
+    """The values that a point of the Pareto front has in addition to those of a comparison."""
     figures = {"least_bytes_moved": 24 * GB, "gap_percent": 0.0, "seconds_at_throttle": 480, "scenarios_missed": 0}
     return {**figures, "variant": "changes", "balance": _windows(value), "scenarios": "none", "chosen": False}
 
 
 def with_alternatives() -> Document:
-    """The small plan chosen of three variants by a rule, under two scenarios of which it stands one."""
+    """The small plan, which a rule chose among three variants. Under one of its two scenarios it misses a window."""
     row = {**_alternative("this plan", 24 * GB, 3.25), **_point("1"), "changes": {"rebalance": "all"}, "why_not": None}
     outside = {"window": "disk", "broker": 4, "value": 48 * GB, "least": 20 * GB, "most": 30 * GB}
     return small() | {

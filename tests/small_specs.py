@@ -1,4 +1,4 @@
-"""A small sound spec in YAML, and what a text gives."""
+"""A small sound spec in YAML, and a function that reads a spec from text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ cluster:
 
 
 def spec_of(folder: Path, text: str) -> Spec:
-    """The spec that a text gives."""
+    """The spec that is read from the text."""
     path = folder / "spec.yaml"
     path.write_text(text, encoding="utf-8")
     return load(path)

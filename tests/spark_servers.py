@@ -1,7 +1,7 @@
 """Spark's own servers on loopback, from the classes of the pip package: a standalone master, workers, Spark Connect.
 
-All ports are free ones that the servers choose themselves. Their Python has what ours has but for our packages, and
-they run in folders of their own: what they know of the planner is what a session sends them.
+The servers choose free ports. Their Python has the same packages as ours, except for this project's own, and they
+run in separate folders. So they know of the planner only what a session sends them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ START_SECONDS = 120
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
-# What the user of a cluster writes into spark-defaults.conf.
+# Settings that the user of a cluster would write into spark-defaults.conf.
 DEFAULTS = """\
 spark.executor.memory 512m
 spark.executor.extraJavaOptions {lean}
@@ -46,9 +46,9 @@ PYTHONPATH={path}${{PYTHONPATH:+:$PYTHONPATH}} exec {python} -S "$@"
 
 @cache
 def lean() -> str:
-    """Options for a server's Java: it compiles little, and starts from the archive of classes where sessions have one.
+    """Options for a server's Java: it compiles little, and uses the class archive of sessions if there is one.
 
-    Java goes without an archive that isn't there.
+    If the archive is missing, Java starts without it.
     """
     archive = java.class_archive(java.find(), session.spark_home(), java.cache_folder())
     return f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-XX:SharedArchiveFile={archive.spark}"'
@@ -56,13 +56,13 @@ def lean() -> str:
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: where it answers, and its process, which leads a process group of its own."""
+    """A running server: its address, and its process, which leads its own process group."""
 
     address: str
     process: subprocess.Popen[bytes]
 
     def kill(self) -> None:
-        """End it and the processes that it started, as a machine that loses its power would."""
+        """Kill the server and the processes that it started, as a power loss would."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -70,23 +70,23 @@ class Server:
 
 @dataclass(frozen=True)
 class Machine:
-    """A folder for servers' files, and what their processes have of the environment."""
+    """A folder for the servers' files, and the environment of their processes."""
 
     folder: Path
 
     @property
     def python(self) -> Path:
-        """The executors' Python."""
+        """The Python that executors use."""
         return self.folder / "python"
 
     @property
     def started(self) -> Path:
-        """An empty file for each process that has started a Python, named by its id."""
+        """One empty file for each process that has started a Python. The file's name is the process id."""
         return self.folder / "started"
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment without anything of Spark's or Python's, then the servers' own settings."""
+        """This process's environment without the variables of Spark and Python, plus the servers' own settings."""
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK", "PYTHON"))
         }
@@ -101,7 +101,7 @@ class Machine:
 
 
 def machine(folder: Path) -> Machine:
-    """A machine whose Python lacks our packages."""
+    """A machine whose Python lacks this project's packages."""
     made = Machine(folder)
     made.started.mkdir(parents=True)
     path = os.pathsep.join(map(str, _without_ours(folder / "packages")))
@@ -136,7 +136,7 @@ class Cluster:
     workers: tuple[Server, ...]
 
     def start(self, *arguments: object, settings: Path, more: str = "", cwd: Path = ROOT) -> subprocess.Popen[str]:
-        """`planner whatif … --master` in a process of its own, with the settings in a folder of that name."""
+        """Start `planner whatif … --master` in its own process, with the settings in a folder of that name."""
         events = settings / "events"
         events.mkdir(parents=True)
         (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events, lean=lean()) + more)
@@ -153,14 +153,14 @@ class Cluster:
 
 @contextmanager
 def standalone(made: Machine) -> Iterator[Cluster]:
-    """A cluster that is ended, with everything that it started, at the end of the block."""
+    """A standalone cluster. At the end of the block, it and all that it started are killed."""
     with master(made) as of, worker(made, "worker-1", of) as first, worker(made, "worker-2", of) as second:
         yield Cluster(made, of, (first, second))
 
 
 @contextmanager
 def connect(made: Machine) -> Iterator[Server]:
-    """A Spark Connect server on two cores of its own."""
+    """A Spark Connect server on its own two cores."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": session.LOOPBACK,
@@ -177,7 +177,7 @@ def connect(made: Machine) -> Iterator[Server]:
 
 
 def _without_ours(folder: Path) -> Iterator[Path]:
-    """Folders of links to everything in ours that holds packages, but for our own and what leads to a checkout."""
+    """Folders with links to all installed packages but this project's, without .pth files that lead to a checkout."""
     for number, site in enumerate(path for path in map(Path, sys.path) if path.name.endswith("-packages")):
         links = folder / str(number)
         links.mkdir(parents=True)
@@ -189,7 +189,7 @@ def _without_ours(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _running(made: Machine, name: str, script: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """One of Spark's scripts, which becomes the Java it starts; ended, with all it started, at the end of the block."""
+    """Runs a script of Spark's, which becomes a Java process. It and its children are killed at the block's end."""
     log = made.folder / f"{name}.log"
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -208,7 +208,7 @@ def _running(made: Machine, name: str, script: str, *arguments: str) -> Iterator
 
 
 def _answering(process: subprocess.Popen[bytes], log: Path, told: str) -> Server:
-    """The server once it has told its address."""
+    """Waits until the server has logged its address, then returns it."""
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         found = re.search(told, log.read_text(errors="replace"))

@@ -1,4 +1,4 @@
-"""What a state file says, as topics."""
+"""Reads the topics of a state file's text."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from planner.model.cluster import Topic
 
 
 def read_topics(text: str, file: str) -> tuple[Topic, ...]:
-    """Today's topics, by name, of a text in any format that holds an assignment."""
+    """Today's topics by name, from a text in any format that holds an assignment."""
     return merge([read_part(text, file, expected="assignment")]).assignment.topics

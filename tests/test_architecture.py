@@ -1,4 +1,4 @@
-"""What the design promises of the code: imports point one way, one package prints, files and functions are short."""
+"""The code keeps the design's rules: imports point one way, only cli prints, files and functions are short."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.house
 
 FILES = sorted(path for folder in ("planner", "spark_jobs", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 
-# What each package may import directly; what those import, it may import too.
+# The packages that each package may import directly. It may also import what those may import.
 MAY_IMPORT = {
     "model": (),
     "inputs": ("model",),
@@ -37,7 +37,7 @@ MOST_LINES, LONGEST_FUNCTION = 400, 45
 
 @cache
 def trees() -> Mapping[Path, ast.Module]:
-    """Every file's syntax tree; not read where only other tests run."""
+    """The syntax tree of every file. Reading waits for the first test that needs the trees."""
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
@@ -52,13 +52,13 @@ MODULES = set(NAMES.values())
 
 
 def package_of(module: str) -> str:
-    """`inputs` of `planner.inputs.spec.reading`, `spark_jobs` of `spark_jobs.sweep`, `` of `planner`."""
+    """`inputs` for `planner.inputs.spec.reading`, `spark_jobs` for `spark_jobs.sweep`, `` for `planner`."""
     parts = module.split(".")
     return "".join(parts[1:2]) if parts[0] == "planner" else parts[0]
 
 
 def imports(node: ast.AST) -> Iterator[str]:
-    """Every module that is imported anywhere inside, names of modules imported from packages resolved."""
+    """Every module imported anywhere inside the node. A module imported from a package gets its full name."""
     for each in ast.walk(node):
         if isinstance(each, ast.Import):
             yield from (alias.name for alias in each.names)
@@ -69,13 +69,13 @@ def imports(node: ast.AST) -> Iterator[str]:
 
 
 def allowed(package: str) -> set[str]:
-    """What a package may import: the table, followed to its end."""
+    """All packages that a package may import, directly or through others."""
     direct = set(MAY_IMPORT[package])
     return direct.union(*map(allowed, direct))
 
 
 def test_the_packages_are_those_of_the_design() -> None:
-    """Nothing is loose at the root but the door to the assignors, and each package says in its face what it is for."""
+    """planner/ has the designed packages and consumers.py. Each package has a docstring, and its face no imports."""
     found = {path.parent.name for path in (ROOT / "planner").glob("*/__init__.py")}
     assert set(MAY_IMPORT) - {"spark_jobs", "benchmarks", "consumers"} == found
     assert {"__init__.py", "consumers.py"} == {path.name for path in (ROOT / "planner").glob("*.py")}
@@ -84,7 +84,7 @@ def test_the_packages_are_those_of_the_design() -> None:
 
 
 def test_imports_point_one_way() -> None:
-    """A package imports only what the table lets it, and no module imports itself by way of others."""
+    """A package imports only the packages that MAY_IMPORT allows, and there are no import cycles."""
     graph = {NAMES[path]: {name for name in imports(tree) if name in MODULES} for path, tree in trees().items()}
     wrong = [
         f"{module} -> {other}"
@@ -100,7 +100,7 @@ def test_imports_point_one_way() -> None:
 
 
 def test_spark_has_one_door() -> None:
-    """pyspark is imported in spark_jobs alone; only commands open it, in the functions that need it."""
+    """planner/ never imports pyspark, and imports spark_jobs only inside of the functions that need it."""
     for path, tree in trees().items():
         outside = ast.Module([node for node in tree.body if not isinstance(node, ast.FunctionDef)], [])
         if "planner" in path.relative_to(ROOT).parts:
@@ -109,7 +109,7 @@ def test_spark_has_one_door() -> None:
 
 
 def test_only_the_commands_print() -> None:
-    """print, click.echo, consoles of one's own, and sys.stdout are the command line's."""
+    """Only cli calls print, click.echo or Console, or writes to sys.stdout or sys.stderr."""
     for path, tree in trees().items():
         calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
         printing = [call for call in calls if call in ("print", "click.echo", "echo", "Console", "rich.print")]
@@ -118,7 +118,7 @@ def test_only_the_commands_print() -> None:
 
 
 def test_the_judge_and_the_makers_do_not_know_each_other() -> None:
-    """The check knows the problem alone; no strategy looks at the check or the scores that it will be judged by."""
+    """The check imports only the model. No strategy imports the check or the scores that judge its plans."""
     judge = {name for path, tree in trees().items() if path.name == "independent_check.py" for name in imports(tree)}
     assert {"model"} == {package_of(name) for name in judge if name.startswith("planner.")}
     makers = {
@@ -128,7 +128,7 @@ def test_the_judge_and_the_makers_do_not_know_each_other() -> None:
 
 
 def test_files_and_functions_are_read_in_one_go() -> None:
-    """A file has at most 400 lines, a function 45, docstring and all."""
+    """A file has at most 400 lines and a function at most 45, including docstrings."""
     files = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
     assert {} == {path: lines for path, lines in files.items() if lines > MOST_LINES}
     functions = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]

@@ -1,4 +1,4 @@
-"""The functions that programs outside import: their names and parameters stay where they are."""
+"""Functions that other programs import keep their names and parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from planner.whatif import assignors
     ids=["kafka_classic.place", "kafka_striped.place", "consumers.assign"],
 )
 def test_parameters(door: Callable[..., Any], parameters: str) -> None:
-    """Names and order; what follows the star is given by name."""
+    """The parameters keep their names and order. Those after the star are keyword-only."""
     positional, _, by_name = (part.split() for part in parameters.partition("*"))
     asked = inspect.signature(door).parameters.values()
     assert positional == [each.name for each in asked if each.kind is each.POSITIONAL_OR_KEYWORD]
@@ -33,18 +33,18 @@ def test_parameters(door: Callable[..., Any], parameters: str) -> None:
 
 
 def test_classic_placement() -> None:
-    """A list of brokers for each partition."""
+    """Kafka's classic placement returns a tuple of brokers for each partition."""
     brokers = [(1, "a"), (2, "b"), (3, "a")]
     placed = kafka_classic.place(brokers, 2, 2, start_index=0, next_replica_shift=0)
     assert [(1, 2), (2, 3)] == placed
 
 
 def test_striped_placement() -> None:
-    """A list of brokers for each partition; no fenced one where others suffice."""
+    """Kafka's striped placement returns a tuple of brokers for each partition. It avoids a fenced broker if it can."""
     placed = kafka_striped.place([(1, None, False), (2, None, False), (3, None, True)], 2, 2, java_random_seed=7)
     assert [(2, 1), (1, 2)] == placed
 
 
 def test_assignment_of_a_group() -> None:
-    """Each member's partitions."""
+    """The assignment has each member's partitions."""
     assert {"a": [("t", 0), ("t", 1)], "b": [("t", 2)]} == assignors.assign("range", {"t": 3}, {"a": ["t"], "b": ["t"]})

@@ -1,6 +1,6 @@
-"""Every example, planned, and its output compared byte for byte with `tests/cases/<name>/`.
+"""Plans every example and compares its output byte for byte with `tests/cases/<name>/`.
 
-`pytest tests/test_examples.py --update-goldens` writes what is there now; review the diff before committing it.
+`pytest tests/test_examples.py --update-goldens` writes the current output; review the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from planner.report.terminal import Detail
 
 CASES = TESTS / "cases"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
-# A quick run plans the seeds' own clusters, and of each kind of change the cheapest.
+# A quick run skips these. It plans the seeds' own clusters, and the cheapest example of each kind of change.
 SLOW = {"add-rack", "busiest-hours", "expand", "log-dirs", "no-racks", "remove-brokers", "tp_re_02", "what-if"}
 
-# The role's own files and the page's frame are the same for every plan: one example's copy is enough.
+# The role's own files and the page's frame are the same for every plan, so only one example keeps a copy.
 ROLE_SHOWN_BY = "expand"
 SHOWN_ONCE = ("ansible/", "report.html")
-# Another version of the library that draws may draw otherwise; what plots show is told by tests/test_plots.py.
+# Another version of the drawing library may draw differently. tests/report/test_plots.py tests what plots show.
 PLOT = re.compile(rb"<svg .*?</svg>", re.DOTALL)
 
 
@@ -38,7 +38,7 @@ PLOT = re.compile(rb"<svg .*?</svg>", re.DOTALL)
     params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in EXAMPLES],
 )
 def planned(request, tmp_path_factory):
-    """An example's name, plan and folder, made with few candidates in this process."""
+    """An example's name, plan and folder. The plan is made in this process, with few candidates."""
     name = request.param
     out = tmp_path_factory.mktemp(name) / "plan"
     options = workflow.WhatifOptions(out=out, candidates=300, engine="local")
@@ -47,7 +47,7 @@ def planned(request, tmp_path_factory):
 
 
 def test_an_adopted_example_writes_exactly_its_golden_folder(tmp_path, request):
-    """What Kafka's --generate proposes for the cluster of expand.yaml."""
+    """Adopting the output of Kafka's --generate for expand.yaml's cluster writes exactly the golden folder."""
     given, spec = ROOT / "examples" / "adopt" / "generate.txt", ROOT / "examples" / "adopt" / "expand.yaml"
     with pytest.raises(SystemExit) as ended:
         main(["adopt", str(given), str(spec), "--out", str(tmp_path / "plan"), "--quiet"])
@@ -57,14 +57,14 @@ def test_an_adopted_example_writes_exactly_its_golden_folder(tmp_path, request):
 
 
 def _screen(plan: Plan, detail: Detail) -> bytes:
-    """What `planner show` prints to a pipe."""
+    """What `planner show` prints into a pipe."""
     screen = io.StringIO()
     terminal.show_plan(plan, Console(file=screen, width=1000), "plan", detail=detail)
     return screen.getvalue().encode()
 
 
 def test_an_example_writes_exactly_its_golden_folder(planned, request):
-    """All files but the candidates' table, and what a terminal shows, in short and in full."""
+    """All files except the candidates' table, and both screens, short and full, are byte for byte the golden ones."""
     name, plan, out = planned
     _is_golden(name, plan, out, request)
 
@@ -86,7 +86,7 @@ def _is_golden(name: str, plan: Plan, out: Path, request: pytest.FixtureRequest)
 
 
 def test_an_example_has_a_plot_for_each_picture_of_its_page(planned):
-    """The same ones, in the folder and on the page."""
+    """The folder has the same plots as the page."""
     _, _, out = planned
     shown = re.findall(rb'<svg [^>]*id="plot-(\w+)"', (out / "report.html").read_bytes())
 
@@ -95,14 +95,14 @@ def test_an_example_has_a_plot_for_each_picture_of_its_page(planned):
 
 
 def test_an_example_moves_next_to_the_proven_least(planned):
-    """Windows of counts leave no gap; with windows of bytes single partitions of so small a cluster may."""
+    """Windows on counts leave no gap. Windows on bytes leave at most 0.25 %, because the clusters are small."""
     _, plan, _ = planned
 
     assert plan.bound.gap_percent <= (0.25 if plan.bound.method == "prices" else 0)
 
 
 def test_an_example_breaks_no_rule(planned):
-    """The winner was judged by the independent check."""
+    """According to the independent check, the winner breaks no rule."""
     _, plan, _ = planned
     broken = [term for term in plan.terms if term.name in ("left_to_change", "rack_spread_broken")]
 
@@ -111,7 +111,7 @@ def test_an_example_breaks_no_rule(planned):
 
 
 def test_expand_fills_the_new_brokers():
-    """Two brokers a rack become three: replicas and leaders within one of each other."""
+    """Two brokers a rack become three, and replicas and leaders differ by at most 1."""
     plan = json.loads((CASES / "expand" / "plan.json").read_text())
     after = [broker["after"] for broker in plan["brokers"]]
 
@@ -122,7 +122,7 @@ def test_expand_fills_the_new_brokers():
 
 
 def test_leaders_only_moves_no_byte():
-    """`rebalance: leaders` reorders replica lists at the most."""
+    """With `rebalance: leaders`, a plan copies no byte and at most reorders replica lists."""
     plan = json.loads((CASES / "leaders-only" / "plan.json").read_text())
 
     assert 0 == plan["bound"]["bytes_moved"]
@@ -130,21 +130,21 @@ def test_leaders_only_moves_no_byte():
 
 
 def test_tp_re_01_gives_the_new_broker_its_share():
-    """Five partitions on two brokers: two of them move, as in the seed's own plan."""
+    """Of five partitions on one broker, the new broker gets two, as in the seed's own plan."""
     plan = json.loads((CASES / "tp_re_01" / "plan.json").read_text())
 
     assert [[1], [1]] == [row["replicas"] for row in plan["partitions"]]
 
 
 def test_tp_re_02_adds_the_other_broker_and_keeps_all_replicas():
-    """RF 1 → 2: every partition gains one replica, none loses any."""
+    """RF 1 → 2: every partition gains one replica, and none loses one."""
     plan = json.loads((CASES / "tp_re_02" / "plan.json").read_text())
 
     assert [[0, 1]] * 3 == [sorted(row["replicas"]) for row in plan["partitions"]]
 
 
 def test_tp_demo_03_needs_an_election_and_no_reassignment():
-    """The preferred leaders are even already: elect them, as the seed does."""
+    """The preferred leaders are already even, so the plan only elects them, as the seed does."""
     case = CASES / "tp_demo_03"
 
     assert [] == json.loads((case / "reassignment.json").read_text())["partitions"]
@@ -157,7 +157,7 @@ def _shown(name: str, out: Path) -> dict[str, bytes]:
     return {
         path: PLOT.sub(b"<svg></svg>", file.read_bytes()) if path == "report.html" else file.read_bytes()
         for path, file in files.items()
-        # The digests hold the table's too, which another version of the library may write otherwise.
+        # SHA256SUMS includes the table's digest, and another version of the library may write the table differently.
         if path not in ("candidates.parquet", "SHA256SUMS")
         and not path.startswith("plots/")
         and (name == ROLE_SHOWN_BY or not path.startswith(SHOWN_ONCE))

@@ -1,4 +1,4 @@
-"""The house style that tools can judge: lint, format, types."""
+"""The house style that tools can check: lint, format, types."""
 
 from __future__ import annotations
 

