@@ -1,4 +1,4 @@
-"""The full network, which the condensed ones are compared with, and a cluster in four racks."""
+"""The full network, to compare the condensed networks with, and a cluster in four racks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOUR_RACKS = {1: "a", 2: "b", 3: "c", 4: "d"}
 
 
 def spread_out(partitions: int, least_bytes: int = 1) -> Problem:
-    """Three replicas in four racks, the same number in each, and a second broker in each."""
+    """Partitions with three replicas each in four racks, evenly over the racks, and a second broker in each rack."""
     lists = {name: [(1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2)] * partitions for name in ("t", "u")}
     sizes = {name: list(range(least_bytes, least_bytes + 4 * partitions)) for name in lists}
     added = tuple(Broker(broker + 4, rack) for broker, rack in FOUR_RACKS.items())
@@ -25,7 +25,7 @@ def spread_out(partitions: int, least_bytes: int = 1) -> Problem:
 
 
 def assert_is_a_flow(network: Network, bounds: Sequence[min_cost_flow.Windowed], solved: min_cost_flow.Flow) -> None:
-    """Every arc and window carries what it may, and every node passes on what it gets."""
+    """Every arc and window carries an amount within its bounds, and every node sends on all that it receives."""
     carried = [(network.arcs.tails, network.arcs.heads, solved.units)]
     carried += [(each.tails, each.heads, units) for each, units in zip(bounds, solved.through, strict=True)]
     net = network.supplies.copy()

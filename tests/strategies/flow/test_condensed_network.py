@@ -1,4 +1,4 @@
-"""The condensed network against the full one: the same least cost wherever it has an answer, and when it has none."""
+"""The condensed network against the full one: the same least cost if it has an answer, and no flow if there is none."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from planner.strategies.optimum import solve
 
 
 def both(problem: Problem) -> tuple[min_cost_flow.Flow | None, min_cost_flow.Flow | None]:
-    """The condensed answer and the full network's, within hard windows."""
+    """The answers of the condensed and of the full network, within hard windows."""
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
     return condensed_network.solve(layout, network, bounds), min_cost_flow.solve(network.arcs, bounds, network.supplies)
 
 
 def crossing(partitions: int) -> Problem:
-    """Three replicas in four racks, none in rack d of topic t, none in rack a of topic u; and a new broker in each."""
+    """Three replicas in four racks, no replica of t in rack d, none of u in rack a; each rack gets a new broker."""
     lists = {"t": [(1, 2, 3)] * partitions, "u": [(3, 4, 2)] * partitions}
     changes = Changes(add_brokers=(Broker(5, "d"), Broker(6, "a")))
     sizes = {"t": [3] * partitions, "u": [5] * partitions}
@@ -39,7 +39,7 @@ def crossing(partitions: int) -> Problem:
 @examples(200)
 @given(problems() | cordoned(specs()))
 def test_it_costs_what_the_full_network_costs(problem: Problem) -> None:
-    """Where there is an answer its cost is the full optimum's, and where windows can't hold there is none."""
+    """If the condensed network has an answer, it costs what the full one's does; if windows can't hold, it has none."""
     quick, full = both(problem)
 
     assert full is not None or quick is None
@@ -51,7 +51,7 @@ def test_it_costs_what_the_full_network_costs(problem: Problem) -> None:
 @examples(100)
 @given(problems() | cordoned(specs()))
 def test_its_flow_is_one_of_the_full_network(problem: Problem) -> None:
-    """Every arc and window carries what it may, and every node passes on what it gets."""
+    """Every arc and window of the full network carries an amount within its bounds; no node gains or loses units."""
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
     solved = condensed_network.solve(layout, network, bounds)
@@ -61,7 +61,7 @@ def test_its_flow_is_one_of_the_full_network(problem: Problem) -> None:
 
 @pytest.mark.parametrize("case", ["expand-small", "expand-mid", "raise-rf", "decommission", "no-racks"])
 def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
-    """There is an answer, and it is the full network's."""
+    """The condensed network has an answer, and it costs what the full network's does."""
     quick, full = both(build(cases.to_spec(cases.make(case))))
 
     assert quick is not None
@@ -71,7 +71,7 @@ def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 5])
 def test_newcomers_that_change_racks_are_given_to_rows(partitions: int) -> None:
-    """More racks than replicas: a replica that leaves may go to any rack that its partition isn't in."""
+    """With more racks than replicas, a replica that leaves may go to any rack without a replica of its partition."""
     quick, full = both(spread_out(partitions))
 
     assert quick is not None
@@ -80,7 +80,7 @@ def test_newcomers_that_change_racks_are_given_to_rows(partitions: int) -> None:
 
 
 def test_rows_that_the_relaxation_moves_twice_are_left_to_the_full_network() -> None:
-    """Every topic has to move into a rack where none of it is: cheap rows would give two replicas to one rack."""
+    """Every topic must move to a rack that has none of it: cheap rows would put two of their replicas there."""
     quick, full = both(crossing(4))
 
     assert full is not None
@@ -88,7 +88,7 @@ def test_rows_that_the_relaxation_moves_twice_are_left_to_the_full_network() -> 
 
 
 def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where newcomers can't be given back the topic is solved again in full, and the answer is still exact."""
+    """If a topic's new replicas can't be given to its rows, the topic is solved again in full, at the same cost."""
     given_back, rounds = condensed_network._given_back, []
 
     def fails_once(layout, solved, full):
@@ -106,7 +106,7 @@ def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_brokers_of_unlike_price_are_not_condensed() -> None:
-    """A row pays by the broker that it enters: pools, which don't know the row, can't say how much."""
+    """If brokers' prices differ, a row's cost depends on its broker, which a pool doesn't know: there is no answer."""
     problem = build(cases.to_spec(cases.make("expand-small")))
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
@@ -119,7 +119,7 @@ def test_brokers_of_unlike_price_are_not_condensed() -> None:
 
 @pytest.mark.slow
 def test_plans_are_the_same_in_bytes_and_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With and without it: the same bound from the certificate, and windows kept."""
+    """The plan has the same bound with the condensed network as without it."""
     problem = build(cases.to_spec(cases.make("expand-mid")))
     balance = Balance(replicas=Tolerance("percent", 5))
     quick = solve(problem, balance, certify=True)

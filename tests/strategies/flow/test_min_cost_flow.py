@@ -15,7 +15,7 @@ from planner.strategies.flow import min_cost_flow
 
 
 def bipartite(costs: list[list[int]]) -> tuple[min_cost_flow.Arcs, np.ndarray]:
-    """One unit from each left node to one of the right nodes at these costs; the sink is the last node."""
+    """Sends one unit from each left node to a right node at these costs; the sink is the last node."""
     left, right = len(costs), len(costs[0])
     tails, heads = (axis.ravel() for axis in np.indices((left, right)))
     supplies = np.zeros(left + right + 1, dtype=np.int64)
@@ -24,7 +24,7 @@ def bipartite(costs: list[list[int]]) -> tuple[min_cost_flow.Arcs, np.ndarray]:
 
 
 def windows_of(left: int, bounds: list[tuple[int, int]], price: int) -> min_cost_flow.Windowed:
-    """A window on what each right node sends on to the sink."""
+    """A window on the units that each right node sends to the sink."""
     nodes = np.arange(len(bounds)) + left
     return min_cost_flow.window(nodes, np.full_like(nodes, left + len(bounds)), np.array(bounds).T, left, price)
 
@@ -42,7 +42,7 @@ def networks(draw: st.DrawFn) -> tuple[list[list[int]], list[tuple[int, int]]]:
 def judged(
     costs: list[list[int]], bounds: list[tuple[int, int]], price: int, heads: tuple[int, ...]
 ) -> tuple[int, int]:
-    """The priced excess and the cost of sending each left node's unit to one right node."""
+    """The priced excess and the cost, if each left node sends its unit to the given right node."""
     counts = np.bincount(heads, minlength=len(bounds))
     return int(excess(np.array(bounds).T, counts, price)), sum(costs[at][head] for at, head in enumerate(heads))
 
@@ -52,7 +52,7 @@ def judged(
 def test_elastic_windows(
     network: tuple[list[list[int]], list[tuple[int, int]]], price: int, excess_first: bool
 ) -> None:
-    """Least excess, then least cost, or the other way round; also for windows below 0 or above all there is."""
+    """Least excess first or least cost first, also with windows below 0 or above all units."""
     costs, bounds = network
     plain, supplies = bipartite(costs)
     solve = min_cost_flow.solve_excess_first if excess_first else min_cost_flow.solve_cost_first
@@ -66,7 +66,7 @@ def test_elastic_windows(
 
 
 def test_costs_that_leave_no_room_for_prices() -> None:
-    """Where the prices of excess would outgrow the solver, the first of both aims is still reached to the last unit."""
+    """If the prices of excess are too large for the solver, the first of the two aims still reaches its minimum."""
     dear = min_cost_flow.largest_cost(23) // 64
     costs, bounds = [[0, dear]] * 20, [(0, 0), (0, 0)]
     plain, supplies = bipartite(costs)
@@ -80,7 +80,7 @@ def test_costs_that_leave_no_room_for_prices() -> None:
 
 
 def test_costs_beyond_the_solvers_limit_are_said() -> None:
-    """Costs that would overflow are an error, not a flow that isn't there."""
+    """Costs that would overflow raise an error; they don't count as "no flow"."""
     plain, supplies = bipartite([[0, min_cost_flow.largest_cost(4) + 1]])
     with pytest.raises(min_cost_flow.CostRangeError):
         min_cost_flow.solve(plain, (), supplies)
@@ -89,7 +89,7 @@ def test_costs_beyond_the_solvers_limit_are_said() -> None:
 @examples(100)
 @given(networks())
 def test_hard_windows_hold_or_there_is_no_flow(network: tuple[list[list[int]], list[tuple[int, int]]]) -> None:
-    """None exactly where no choice keeps every window; else the cheapest that does."""
+    """There is no flow exactly if no choice keeps every window; otherwise the flow is the cheapest that keeps them."""
     costs, bounds = network
     plain, supplies = bipartite(costs)
     reachable = [(min(max(low, 0), len(costs)), min(max(high, 0), len(costs))) for low, high in bounds]
@@ -103,7 +103,7 @@ def test_hard_windows_hold_or_there_is_no_flow(network: tuple[list[list[int]], l
 
 
 def test_lower_bounds_on_plain_arcs() -> None:
-    """An arc that must carry a unit carries it although it is the dear one."""
+    """An arc with a lower bound of one unit carries that unit, although it is the more expensive arc."""
     tails, heads = np.array([0, 0]), np.array([1, 1])
     arcs = min_cost_flow.arcs(tails, heads, 2, np.array([1, 5]), np.array([0, 1]))
     solved = min_cost_flow.solve(arcs, (), np.array([2, -2]))
@@ -112,7 +112,7 @@ def test_lower_bounds_on_plain_arcs() -> None:
 
 
 def test_excess_is_shared_before_it_grows() -> None:
-    """Two units beyond windows of 0 go to two brokers, one each, since a second one costs more."""
+    """Two units beyond windows of 0 go to two brokers, one each, because a second unit on a broker costs more."""
     plain, supplies = bipartite([[0, 0], [0, 0]])
     solved = min_cost_flow.solve_excess_first(plain, (windows_of(2, [(0, 0), (0, 0)], 10),), supplies)
     assert solved is not None
@@ -120,7 +120,7 @@ def test_excess_is_shared_before_it_grows() -> None:
 
 
 def test_no_flow_is_none() -> None:
-    """Where the plain arcs can't carry the supplies, there is no flow, however elastic the windows."""
+    """If the plain arcs can't carry the supplies, there is no flow, even if windows are elastic."""
     arcs = min_cost_flow.arcs(np.array([0]), np.array([1]), 1, 0)
     assert min_cost_flow.solve_excess_first(arcs, (), np.array([2, -2])) is None
 
@@ -128,9 +128,9 @@ def test_no_flow_is_none() -> None:
 def steps(
     plain: min_cost_flow.Arcs, windowed: min_cost_flow.Windowed, solved: min_cost_flow.Flow, prices: np.ndarray
 ) -> list[tuple[int, int]]:
-    """What sending a unit more, and one less, over each arc with room for that costs beyond what the prices say.
+    """The reduced cost of one unit more, and of one unit less, on each arc that has room for it.
 
-    Costs are as the solver had them; windows are as wide as the flow has made them.
+    Costs are rounded as for the solver; windows are widened to what the flow sends through them.
     """
     carried = np.concatenate([solved.units, solved.through[0]])
     low = np.concatenate([plain.lows, np.minimum(windowed.low, solved.through[0])])
@@ -145,7 +145,7 @@ def steps(
 @examples(150)
 @given(networks(), st.sampled_from([1, 100]))
 def test_potentials_prove_the_flow(network: tuple[list[list[int]], list[tuple[int, int]]], price: int) -> None:
-    """At the nodes' prices no unit can be sent another way for less: neither more over an arc, nor less."""
+    """At the nodes' prices, sending one unit more or one unit less over any arc saves nothing."""
     costs, bounds = network
     plain, supplies = bipartite(costs)
     windowed = windows_of(len(costs), bounds, price)
@@ -157,7 +157,7 @@ def test_potentials_prove_the_flow(network: tuple[list[list[int]], list[tuple[in
 
 
 def test_potentials_by_hand() -> None:
-    """Two units, one for each of two ends: the dearer end is worth from 3, what the second one saves, to 5 more."""
+    """One unit for each of two ends: the end that costs 3 or 5 to reach is worth 3 to 5 more than the one for 0."""
     plain, supplies = bipartite([[0, 5], [0, 3]])
     windowed = windows_of(2, [(1, 1), (1, 1)], 1)
     solved = min_cost_flow.solve(plain, (windowed,), supplies)
@@ -168,7 +168,7 @@ def test_potentials_by_hand() -> None:
 
 
 def test_potentials_of_costs_that_were_rounded() -> None:
-    """Where costs had to be rounded down to fit, the prices are those of the rounded costs, in whole ones."""
+    """If costs had to be rounded down to fit, the prices are whole numbers that fit the rounded costs."""
     dear = min_cost_flow.largest_cost(23) // 64
     plain, supplies = bipartite([[0, dear + at] for at in range(20)])
     windowed = windows_of(20, [(0, 0), (0, 0)], 100)
@@ -181,21 +181,21 @@ def test_potentials_of_costs_that_were_rounded() -> None:
 
 
 def test_potentials_without_arcs() -> None:
-    """Nothing to send, nothing to say."""
+    """Without arcs, all prices are 0."""
     none = np.zeros(0, dtype=np.int64)
     empty = min_cost_flow.arcs(none, none, 1, 0)
     solved = min_cost_flow.Flow(none, 0, 0, ())
     assert [0, 0] == min_cost_flow.potentials(empty, (), np.zeros(2, dtype=np.int64), solved).tolist()
 
 
-# Two sources with two units each, three ways on from each, and a sink.
+# Two sources with two units each, three arcs from each source, and a sink.
 TAILS = np.array([0, 0, 0, 1, 1, 1, 2, 3, 4], dtype=np.int32)
 HEADS = np.array([2, 3, 4, 2, 3, 4, 5, 5, 5], dtype=np.int32)
 SUPPLIES = np.array([2, 2, 0, 0, 0, -4])
 
 
 def ways() -> list[tuple[int, ...]]:
-    """Every flow of the network, each arc of a source with at most one unit, each arc to the sink with two."""
+    """Every flow of the network: at most one unit on an arc from a source, at most two on an arc to the sink."""
     found = []
     for first in product((0, 1), repeat=6):
         into = [first[at] + first[at + 3] for at in range(3)]
@@ -210,7 +210,7 @@ costs = st.lists(st.integers(0, 2), min_size=9, max_size=9)
 @examples(150)
 @given(costs, costs, costs)
 def test_objectives_in_their_order(first: list[int], second: list[int], third: list[int]) -> None:
-    """Of all cheapest flows the cheapest by the second costs, then by the third; its range holds all cheapest ones."""
+    """Equal costs are decided by the second, then by the third costs; the face's range has all cheapest flows."""
     arcs = min_cost_flow.arcs(TAILS, HEADS, np.array([1] * 6 + [2] * 3), np.array(first))
     solved = min_cost_flow.solve(arcs, (), SUPPLIES)
     assert solved is not None
@@ -226,7 +226,7 @@ def test_objectives_in_their_order(first: list[int], second: list[int], third: l
 
 
 def test_without_ties_nothing_is_free() -> None:
-    """One way that is cheaper than all others is the only one."""
+    """If one flow is cheaper than all others, no arc is free to change."""
     arcs = min_cost_flow.arcs(TAILS, HEADS, np.array([1] * 6 + [2] * 3), np.array([0, 1, 4, 9, 3, 2, 0, 0, 0]))
     solved = min_cost_flow.solve(arcs, (), SUPPLIES)
     assert solved is not None
@@ -234,7 +234,7 @@ def test_without_ties_nothing_is_free() -> None:
 
 
 def test_windows_that_are_exceeded_stay_as_far_exceeded() -> None:
-    """Two units too many for windows of one: either broker may have the second one, and none has three."""
+    """Two units too many for windows of one: either broker may take the second unit, and none takes a third."""
     arcs = min_cost_flow.arcs(np.array([0, 0]), np.array([1, 2]), 9, 0)
     window = min_cost_flow.window(np.array([1, 2]), np.array([3, 3]), np.array([[0, 0], [1, 1]]), 3, 1)
     supplies = np.array([3, 0, 0, -3])
@@ -246,7 +246,7 @@ def test_windows_that_are_exceeded_stay_as_far_exceeded() -> None:
 
 
 def test_what_is_fixed_stays() -> None:
-    """The flows that are as now on some arcs."""
+    """Arcs that are fixed keep their units."""
     arcs = min_cost_flow.arcs(TAILS, HEADS, np.array([1] * 6 + [2] * 3), 0)
     solved = min_cost_flow.solve(arcs, (), SUPPLIES)
     assert solved is not None

@@ -1,4 +1,4 @@
-"""Fewest partitions touched and even arrivals: what flows and each of the programs find and prove by themselves."""
+"""Fewest partitions touched and even arrivals: what flows and each of the programs find and prove alone."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SEEDS = ("public", "b", "c", "d")
 
 @cache
 def expanded(seed: str) -> Problem:
-    """A hundred partitions or more of which two replicas could leave, nearly all of one size in each topic."""
+    """A hundred or more partitions with two replicas that could leave; nearly all of a topic have the same size."""
     return build(cases.to_spec(cases.make("expand-small", seed)))
 
 
 def after_bytes(problem: Problem) -> tuple[int, int, bool]:
-    """Partitions that change, the squares of arrivals summed, and whether both are proven."""
+    """The partitions that change, the sum of squared arrivals, and whether both are proven."""
     solution = solve(problem, problem.balance)
     arriving = adding(problem, solution.assignment)
     squares = int((np.bincount(solution.assignment[arriving]) ** 2).sum())
@@ -42,7 +42,7 @@ def after_bytes(problem: Problem) -> tuple[int, int, bool]:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("without", ["by_flows", "_all_or_none", "_least_squares"])
 def test_any_part_alone_finds_and_proves_the_same(monkeypatch: pytest.MonkeyPatch, seed: str, without: str) -> None:
-    """Flows, the small programs and the bound of arrivals spare time: the large programs need none of them."""
+    """Flows, small programs and the bound on arrivals only save time: the result is the same without each of them."""
     every = after_bytes(expanded(seed))
     assert every[2]
     nothing = {
@@ -59,7 +59,7 @@ def test_any_part_alone_finds_and_proves_the_same(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_flows_alone_come_close(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
-    """Six steps touch no more than an eighth more than the least, and each of them no more than the one before."""
+    """More steps touch no more partitions; after six steps, at most an eighth more than the fewest are touched."""
     problem = expanded(seed)
     fewest, touched = after_bytes(problem)[0], []
     monkeypatch.setattr(open_ties, "PROGRAM_ARCS", 0)
@@ -74,7 +74,7 @@ def test_flows_alone_come_close(monkeypatch: pytest.MonkeyPatch, seed: str) -> N
 
 
 def test_a_row_that_must_lose_a_replica_is_not_charged() -> None:
-    """Each partition gets a replica in the new rack, from one of two brokers: all are touched, none is asked about."""
+    """Every partition gets a replica in the new rack from one of two brokers: all are touched, so no row is open."""
     rows = [(1, 2), (2, 1)] * 4
     problem = problem_of(
         {1: "a", 2: "a"},
@@ -108,7 +108,7 @@ def test_small_programs_prove_what_charges_cannot(monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_programs_nothing_is_said_to_be_proven() -> None:
-    """Other balances than the one asked for are settled by flows alone."""
+    """For a balance other than the one asked for, flows alone settle ties, and nothing is called proven."""
     problem = expanded("public")
     layout = lay_out(problem, 0)
     wanted = windows(problem, problem.balance)

@@ -1,4 +1,4 @@
-"""Dealing a pool's brokers to partitions: different ones to each, and bytes as even as they come out for nothing."""
+"""Gives a pool's brokers to partitions: different brokers to each one, and bytes as even as possible at no cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def nothing_decided() -> np.ndarray:
 @examples(80)
 @given(problems())
 def test_decided_rows_stay_as_they_are(problem: Problem) -> None:
-    """Replicas that are all decided are handed on, with nothing dealt and nobody left with too few."""
+    """If all replicas are decided, they stay as they are: nothing is dealt, and no row has too few brokers."""
     layout = lay_out(problem, 0)
     assume(len(layout.rows) > 0)
     pairs = [(row, broker) for row, factor in enumerate(layout.factors.tolist()) for broker in range(factor)]
@@ -36,7 +36,7 @@ def test_decided_rows_stay_as_they_are(problem: Problem) -> None:
 
 
 def test_largest_first_to_the_emptiest() -> None:
-    """Partitions of 4, 3, 2, 1 bytes over two empty brokers: 5 bytes each."""
+    """Partitions of 4, 3, 2, 1 bytes go to two empty brokers, largest first: 5 bytes each."""
     changes = Changes(remove_brokers=(1,))
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1,)] * 4}, sizes={"a": [4, 3, 2, 1]}, changes=changes)
     found = ids_of(problem, solve(problem, problem.balance).assignment)
@@ -45,7 +45,7 @@ def test_largest_first_to_the_emptiest() -> None:
 
 
 def test_several_newcomers_get_different_brokers() -> None:
-    """Two rows that need two brokers each from a pool of three, one of which takes two."""
+    """Two rows need two brokers each from a pool of three brokers, one of which takes two replicas."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 2), (1, 2)]})
     layout = lay_out(problem, 0)
     entered = np.full((2, 1), 2, dtype=np.int32)
@@ -56,7 +56,7 @@ def test_several_newcomers_get_different_brokers() -> None:
 
 
 def test_a_newcomer_is_not_dealt_the_broker_that_the_row_keeps() -> None:
-    """Row 0 keeps broker 0 and row 1 broker 1; the pool holds one place on each of them: they are dealt crosswise."""
+    """Rows 0 and 1 keep brokers 0 and 1, and the pool has one place on each: each row gets the other broker."""
     problem = problem_of(no_racks(1, 2), {"a": [(1, 2), (1, 2)]})
     layout = lay_out(problem, 0)
     decided = np.array([[0, 1], [0, 1]], dtype=np.int32)
@@ -67,7 +67,7 @@ def test_a_newcomer_is_not_dealt_the_broker_that_the_row_keeps() -> None:
 
 
 def test_rows_that_cannot_be_dealt_are_named() -> None:
-    """A row that needs two brokers from a pool with two places on one broker gets one, and is reported."""
+    """A row that needs two brokers gets one, because the pool's two places are on one broker; the row is reported."""
     problem = problem_of(no_racks(1, 2), {"a": [(1, 2)]})
     layout = lay_out(problem, 0)
     entered, arriving = np.full((1, 1), 2, dtype=np.int32), np.array([[2, 0]], dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The problem as a network: the brokers' order, replacements, the units of costs, and what a flow's units say."""
+"""The problem as a network: the brokers' order, replacements, the unit of costs, and how a flow is read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from planner.strategies.flow.placement_network import Layout, Network, bounds, l
 
 
 def without_broker_1() -> Problem:
-    """Broker 1 of four leaves; topic a has two replicas, one of them on it in the first partition."""
+    """Broker 1 of four leaves; it holds one of the two replicas of topic a's first partition."""
     rows = {"a": [(1, 2), (3, 4)], "b": [(2, 3)]}
     return problem_of(no_racks(1, 2, 3, 4), rows, changes=Changes(remove_brokers=(1,)))
 
 
 def test_the_seed_shuffles_brokers_alone() -> None:
-    """Seed 0 keeps the brokers in order; another one changes their order, and `here` is its inverse."""
+    """Seed 0 keeps the brokers in order; another seed changes their order, and `here` is its inverse."""
     problem = problem_of(no_racks(*range(1, 13)), {"a": [(1,)]})
     plain, shuffled = lay_out(problem, 0), lay_out(problem, 5)
     assert list(range(12)) == plain.targets.tolist() == sorted(shuffled.targets.tolist())
@@ -31,7 +31,7 @@ def test_the_seed_shuffles_brokers_alone() -> None:
 
 
 def test_leaving_brokers_are_no_home() -> None:
-    """A replica on a broker that leaves has nowhere to stay, and the broker is none of the flow's."""
+    """A replica on a broker that leaves has no home, and the network doesn't have that broker."""
     layout = lay_out(without_broker_1(), 0)
     assert [[-1, 0], [1, 2], [0, 1]] == layout.home.tolist()
     assert [-1, 0, 1, 2] == layout.here.tolist()
@@ -40,7 +40,7 @@ def test_leaving_brokers_are_no_home() -> None:
 
 
 def test_a_replacement_is_a_home_that_copies() -> None:
-    """What lay on a replaced broker may stay on its replacement, which costs the bytes of a copy."""
+    """A replica of a replaced broker may stay on the replacement, which costs the bytes of a copy."""
     changes = Changes(add_brokers=(Broker(5),), replace_brokers=((1, 5),))
     layout = lay_out(problem_of(no_racks(1, 2, 3), {"a": [(1, 2)]}, changes=changes), 0)
     assert [[True, False]] == layout.replaced.tolist()
@@ -51,7 +51,7 @@ def test_a_replacement_is_a_home_that_copies() -> None:
 
 
 def test_costs_are_bytes_or_replicas() -> None:
-    """Small sizes are costs as they are; huge ones in a unit that is off by a hundred-thousandth; none: replicas."""
+    """Costs are bytes; huge sizes have a unit of a hundred-thousandth at most; without sizes costs are replicas."""
     problem = without_broker_1()
     plain = lay_out(replace(problem, size_bytes=np.array([7, 8, 9])), 0)
     assert 1 == plain.cost_unit_bytes
@@ -64,7 +64,7 @@ def test_costs_are_bytes_or_replicas() -> None:
 
 
 def test_windows_are_those_of_what_may_move() -> None:
-    """Replicas that may not move are taken off the windows of their topic and of their broker."""
+    """Replicas that may not move are subtracted from the windows of their topic and of their broker."""
     problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 4, "b": [(1,)] * 2}, balance=balance_of(0, 0, 0))
     kept = replace(problem, movable=np.array([False] * 4 + [True] * 2))
     layout, wanted = lay_out(kept, 0), windows(kept, kept.balance)
@@ -76,13 +76,13 @@ def test_windows_are_those_of_what_may_move() -> None:
 
 
 def read(layout: Layout, problem: Problem, own: list[bool]) -> tuple[Network, tuple[np.ndarray, ...]]:
-    """The network of a placement, and what its flow's units say."""
+    """The network of a placement, and what its flow's units mean."""
     placed = place(problem, layout, windows(problem, problem.balance), np.array(own))
     return placed.network, placed.network.read(placed.solved.units)
 
 
 def test_a_flow_is_read_by_runs() -> None:
-    """Every replica is decided or enters a group, and what enters groups arrives at brokers."""
+    """Every replica is decided or enters a group, and as many replicas arrive at brokers as enter groups."""
     problem = without_broker_1()
     layout = lay_out(problem, 0)
     for own in ([False] * 3, [True, False, False]):

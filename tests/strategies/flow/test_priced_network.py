@@ -1,4 +1,4 @@
-"""The condensed network at prices of loads against the full one: the same least cost wherever it has an answer."""
+"""The condensed network at prices of loads against the full one: the same least cost if it has an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _small_clusters_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at_prices(problem: Problem, prices: LongArray) -> tuple[Layout, Network, tuple[min_cost_flow.Windowed, ...]]:
-    """The network of a problem with disks at these prices (Bt,) in parts of GRAIN."""
+    """The network of a problem with disks at these prices (Bt,), which are in parts of GRAIN."""
     asked = replace(problem, balance=replace(problem.balance, disk=Tolerance("percent", 20)))
     wanted, layout = windows(asked, asked.balance), lay_out(asked, 0, 1024)
     loads = byte_loads(asked, layout, wanted)
@@ -46,7 +46,7 @@ def empty(problem: Problem) -> LongArray:
 
 
 def same_as_in_full(problem: Problem, prices: LongArray) -> bool:
-    """True where there is an answer: it is then a flow of the full network, and the cheapest."""
+    """True if the condensed network has an answer, which is then a flow of the full network, and the cheapest one."""
     layout, network, bounds = at_prices(problem, prices)
     quick = priced_network.solve(layout, network, (bounds[0], bounds[1]))
     if quick is None:
@@ -61,7 +61,7 @@ def same_as_in_full(problem: Problem, prices: LongArray) -> bool:
 @examples(200)
 @given(problems() | cordoned(specs()), st.integers(0, 1000), st.sampled_from([GRAIN // 2, GRAIN, 2 * GRAIN]))
 def test_it_costs_what_the_full_network_costs(problem: Problem, seed: int, price: int) -> None:
-    """With prices on the new brokers, and with some on any of them."""
+    """With prices on the new brokers, and with prices on any of them."""
     if not lay_out(problem, 0).rows.size:
         return
     rng = np.random.default_rng(seed)
@@ -74,20 +74,20 @@ def test_it_costs_what_the_full_network_costs(problem: Problem, seed: int, price
 
 @pytest.mark.parametrize("case", ["expand-small", "expand-mid", "no-racks"])
 def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
-    """New brokers that get a byte a byte: there is an answer, and it is the full network's."""
+    """New brokers are paid a byte for each byte: there is an answer, and it costs what the full network's does."""
     problem = build(cases.to_spec(cases.make(case)))
     assert same_as_in_full(problem, GRAIN * empty(problem))
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 5])
 def test_newcomers_that_change_racks_are_given_to_rows(partitions: int) -> None:
-    """More racks than replicas: a replica that leaves may go to any rack that its partition isn't in."""
+    """With more racks than replicas, a replica that leaves may go to any rack without a replica of its partition."""
     problem = spread_out(partitions, 10**6)
     assert same_as_in_full(problem, GRAIN * empty(problem))
 
 
 def test_a_rack_without_new_brokers_sends_its_replicas_across() -> None:
-    """Rack d is new and the only one that is priced: what leaves the others changes racks."""
+    """Only the new rack d has a price: replicas that leave the other racks change racks."""
     racks = {1: "a", 2: "b", 3: "c"}
     lists = {"t": [(1, 2), (2, 3), (3, 1)] * 4}
     sizes = {"t": [10**6 + at for at in range(12)]}
@@ -97,7 +97,7 @@ def test_a_rack_without_new_brokers_sends_its_replicas_across() -> None:
 
 
 def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where newcomers can't be given back the topic is solved again in full, and the answer is still exact."""
+    """If a topic's new replicas can't be given to its rows, the topic is solved again in full, at the same cost."""
     given_back, rounds = priced_network._Condensed._given_back, []
 
     def fails_once(self, solved, newcomers):
@@ -112,7 +112,7 @@ def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_too_many_prices_and_small_clusters_are_left_to_the_full_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every broker with a price of its own; and any prices where there are few rows."""
+    """If every broker has another price, or the cluster has few rows, the condensed network gives no answer."""
     problem = build(cases.to_spec(cases.make("expand-small")))
     assert not same_as_in_full(problem, np.arange(len(empty(problem))))
     monkeypatch.setattr(priced_network, "LARGE_PLACEMENT", 10**6)

@@ -1,4 +1,4 @@
-"""Equally cheap placements: leaders that stay, and copies within racks, in the order of the aims."""
+"""Equally cheap placements: leaders stay and copies stay within racks, in the order of the aims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_WINDOWS = balance_of("none", "none", "none")
 
 
 def search(levels: list[list[int]], weights: list[int], **rest: Any) -> SearchState:
-    """Rows of one topic that cost their weight where the level is 1; brokers 0 and 1 in rack 0, 2 in rack 1."""
+    """Rows of one topic cost their weight if the level is 1; brokers 0 and 1 are in rack 0, broker 2 is in rack 1."""
     rows, brokers = len(levels), len(levels[0])
     made = SearchState(
         topics=np.zeros(rows, dtype=np.int64),
@@ -46,7 +46,7 @@ def search(levels: list[list[int]], weights: list[int], **rest: Any) -> SearchSt
 
 
 def settled(of: SearchState, brokers: list[int], by: Ties) -> list[int]:
-    """Where one replica of each row lies in the end."""
+    """The broker of each row's one replica at the end."""
     on = np.zeros(of.levels.shape, dtype=bool)
     on[np.arange(len(brokers)), brokers] = True
     placement = SearchPlacement(of, on)
@@ -55,32 +55,32 @@ def settled(of: SearchState, brokers: list[int], by: Ties) -> list[int]:
 
 
 def by(leaders: list[int], racks: list[int], *, per_leader: float = 1.0, per_byte: float = 0.001) -> Ties:
-    """Ties of rows of 10 bytes, between brokers 0 and 1 in rack 0 and broker 2 in rack 1."""
+    """Ties for rows of 10 bytes; brokers 0 and 1 are in rack 0, broker 2 is in rack 1."""
     return Ties(
         np.array(leaders), np.array(racks), np.array([0, 0, 1]), np.full(len(leaders), 10), per_leader, per_byte
     )
 
 
 def test_a_row_goes_to_its_leader_for_nothing() -> None:
-    """Two rows that cost the same on either broker change places, and the leader of one keeps its replica."""
+    """Two rows that cost the same on either broker change places, if then a leader keeps its replica."""
     free = search([[1, 1], [1, 1]], [10, 10])
     assert [1, 0] == settled(free, [0, 1], by([1, -1], [-1, -1]))
     assert [0, 1] == settled(free, [0, 1], by([0, -1], [-1, -1]))
 
 
 def test_a_byte_is_too_much_for_it() -> None:
-    """Where the exchange costs anything, or saves it, it isn't a tie."""
+    """An exchange that costs or saves anything is no tie."""
     assert [0, 1] == settled(search([[0, 1], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
     assert [0, 1] == settled(search([[1, 0], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
 
 
 def test_replicas_without_a_size_are_still_replicas() -> None:
-    """An empty partition's replica isn't copied for a leader either."""
+    """An exchange that would copy an empty partition's replica is no tie either."""
     assert [0, 1] == settled(search([[0, 1], [1, 1]], [0, 0]), [0, 1], by([1, -1], [-1, -1]))
 
 
 def test_bytes_are_copied_within_the_rack_they_are_in() -> None:
-    """Rows from either rack, each on its way to the other one, change places."""
+    """Two rows, each copied from the rack where the other one lies, change places, if they are copied at all."""
     free = search([[1, 1, 1], [1, 1, 1]], [10, 10])
     assert [2, 0] == settled(free, [0, 2], by([-1, -1], [1, 0]))
     assert [0, 2] == settled(free, [0, 2], by([-1, -1], [0, 1]))
@@ -90,13 +90,13 @@ def test_bytes_are_copied_within_the_rack_they_are_in() -> None:
 
 @pytest.mark.parametrize(("per_leader", "expected"), [(10.0, [2, 0]), (0.001, [0, 2])])
 def test_what_is_worth_more_decides(per_leader: float, expected: list[int]) -> None:
-    """A leader in the other rack against 20 bytes that would be copied across."""
+    """A leader in the other rack is weighed against 20 bytes copied between racks."""
     free = search([[1, 1, 1], [1, 1, 1]], [10, 10])
     assert expected == settled(free, [0, 2], by([2, -1], [0, 1], per_leader=per_leader, per_byte=0.1))
 
 
 def test_no_load_goes_further_outside() -> None:
-    """A row of 9 bytes for one of 5: broker 1 would hold more than 8 for it."""
+    """A row of 9 bytes doesn't change places with one of 5, if broker 1 would then exceed its 8 bytes."""
     of = search([[1, 1], [1, 1]], [9, 5], load_windows=np.array([[[0, 0], [10, 8]]]))
     even = replace(of, costs=np.array([9, 9]))
     assert [0, 1] == settled(even, [0, 1], by([1, -1], [-1, -1]))
@@ -105,7 +105,7 @@ def test_no_load_goes_further_outside() -> None:
 
 
 def test_exchanges_stay_within_topics() -> None:
-    """A row of another topic is no partner: the counts of both would change."""
+    """Rows of different topics don't change places, because both topics' counts would change."""
     wide = np.array([np.zeros((2, 2)), np.full((2, 2), 9)], dtype=np.int64)
     of = search([[1, 1], [1, 1]], [10, 10], topics=np.array([0, 1]), cell_windows=wide)
     assert [0, 1] == settled(of, [0, 1], by([1, -1], [-1, -1]))
@@ -117,7 +117,7 @@ def test_exchanges_stay_within_topics() -> None:
 def test_pairs_of_brokers_that_are_passed_over_have_nothing_to_exchange(
     monkeypatch: pytest.MonkeyPatch, copies_only: bool, per_touched: float
 ) -> None:
-    """Looking closely at every pair ends in the same placement; many random ones have something to exchange."""
+    """Pairs of brokers that are skipped have nothing to exchange: looking at every pair gives the same result."""
     random, moved = np.random.default_rng(4), 0
     for _ in range(60):
         rows, brokers = int(random.integers(4, 30)), int(random.integers(3, 7))
@@ -147,7 +147,7 @@ def test_pairs_of_brokers_that_are_passed_over_have_nothing_to_exchange(
 
 
 def expansion(*aims: str, **rest: Any) -> Problem:
-    """Brokers 1 and 2 in one rack each, 3 and 4 join them."""
+    """Brokers 1 and 2 are in different racks; brokers 3 and 4 join them."""
     problem = problem_of(
         {1: "a", 2: "b"},
         {"t": [(1,), (1,), (2,), (2,)]},
@@ -159,7 +159,7 @@ def expansion(*aims: str, **rest: Any) -> Problem:
 
 
 def test_ties_of_a_layout() -> None:
-    """The broker that leads each row and the rack it is copied from, as the flow numbers them; none are -1."""
+    """Each row's leader and the rack it is copied from, numbered as in the flow; -1 stands for none."""
     problem = expansion(*AIMS, leaders=np.array([0, -1, 1, 1]))
     found = ties(problem, lay_out(problem, 0))
     assert found is not None
@@ -172,7 +172,7 @@ def test_ties_of_a_layout() -> None:
 
 
 def test_a_broker_that_leaves_is_copied_from_within_its_rack() -> None:
-    """It leads nothing any more, but whoever takes its replicas copies them from it."""
+    """A broker that leaves leads nothing afterwards, but copies of its replicas come from its rack."""
     racks = {1: "a", 2: "b", 3: "b", 4: "a"}
     drain = Changes(remove_brokers=(1, 2))
     problem = problem_of(racks, {"t": [(1,), (2,), (1,), (2,)]}, sizes=10, changes=drain, rack_aware=False)
@@ -187,7 +187,7 @@ def test_a_broker_that_leaves_is_copied_from_within_its_rack() -> None:
 
 
 def test_the_first_aim_outweighs_all_of_the_other() -> None:
-    """In the order of `sweep.aims`; the ones left out are worth nothing."""
+    """Aims count in the order of `sweep.aims`; an aim that isn't named is worth nothing."""
     leaders, racks = (worth(expansion(*aims)) for aims in (AIMS[:2], AIMS[1::-1]))
     assert leaders[0] > leaders[1] * 40
     assert racks[1] > racks[0]
@@ -195,14 +195,14 @@ def test_the_first_aim_outweighs_all_of_the_other() -> None:
 
 
 def worth(problem: Problem) -> tuple[float, float]:
-    """What a leader and a byte are worth."""
+    """What one leader and one byte are worth."""
     found = ties(problem, lay_out(problem, 0))
     assert found is not None
     return found.per_leader, found.per_byte
 
 
 def test_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where neither aim is named, nothing may move, or the placement is too large."""
+    """There are no ties if neither aim is named, if nothing may move, or if the placement is too large."""
     assert ties(expansion("makespan"), lay_out(expansion("makespan"), 0)) is None
     still = problem_of(no_racks(1, 2), {"t": [(1,)]}, changes=Changes(rebalance="none"))
     assert ties(still, lay_out(still, 0)) is None
@@ -211,12 +211,12 @@ def test_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_optimum_copies_within_racks() -> None:
-    """Two of four partitions go to new brokers, each to the one beside it."""
+    """Two of four partitions go to new brokers, each to the new broker in its own rack."""
     assert 0 == crossing(expansion(*AIMS))
 
 
 def test_the_optimum_takes_the_leader_along() -> None:
-    """Two replicas of three stay; of those that could, the ones that lead do, with bytes and counts as without."""
+    """One of three replicas leaves each broker: the replicas of leaders stay."""
     rows = [(1, 2), (1, 2), (2, 1), (2, 1)]
     problem = problem_of(no_racks(1, 2), {"t": rows}, sizes=10, changes=Changes(add_brokers=(Broker(3),)))
     lists = ids_of(problem, solve(problem, replace(problem.balance, leaders=Tolerance("none"))).assignment)
@@ -231,7 +231,7 @@ def crossing(problem: Problem) -> int:
 @examples(20)
 @given(problems(rebalance=("all",)))
 def test_ties_cost_nothing_and_change_no_count(problem: Problem) -> None:
-    """With the aims and without: the same bytes, replicas and counts; the aim that comes first is met no worse."""
+    """An aim changes neither bytes, replicas nor counts, and never means more bytes copied between racks."""
     plain = replace(problem, aims=("makespan",))
     for aim in ("leaders_changed", "cross_rack_bytes"):
         with_aim, without = (solve(each, each.balance).assignment for each in (replace(problem, aims=(aim,)), plain))

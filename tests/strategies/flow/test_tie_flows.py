@@ -1,4 +1,4 @@
-"""Of the plans with the fewest bytes: the fewest leaders changed, partitions touched, and the most even arrivals."""
+"""Ties between plans with the fewest bytes: fewest leaders changed, fewest partitions touched, most even arrivals."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MOST_PLANS = 4_000
 
 
 class Plans(NamedTuple):
-    """Plans (N,) of a problem: excess over the windows of replicas, bytes moved, leaders dropped, partitions touched,
-    the squares of arrivals summed.
+    """Figures (N,) of all plans of a problem: excess over the windows of replicas, bytes moved, leaders dropped,
+    partitions touched, and the sum of squared arrivals.
     """
 
     excess: LongArray
@@ -41,7 +41,7 @@ class Plans(NamedTuple):
     arrivals: LongArray
 
     def best(self, rebalance: str) -> tuple[int, ...]:
-        """The figures of the best in their order: what counts before which ties depends on what may move."""
+        """The figures of the best plan, in their order, which depends on what may move."""
         first = {
             "all": (self.excess, self.moved, self.leaders),
             "leaders": (self.moved, self.excess, self.leaders),
@@ -54,7 +54,7 @@ class Plans(NamedTuple):
 
 
 def plans(problem: Problem, sets: list[list[tuple[int, ...]]]) -> Plans:
-    """The figures of every combination of these sets of brokers, some for each partition."""
+    """The figures of every combination of sets of brokers; `sets` has the choices for each partition."""
     targets = np.flatnonzero(problem.targets).tolist()
     topics, count = len(problem.topic_names), len(targets)
     led = leaders_today(problem)
@@ -82,13 +82,13 @@ def plans(problem: Problem, sets: list[list[tuple[int, ...]]]) -> Plans:
 
 
 def figures(problem: Problem, assignment: IntArray) -> tuple[int, ...]:
-    """Those of one plan, in the order of `Plans.best`."""
+    """The figures of one plan, in the order of `Plans.best`."""
     sets = [[tuple(broker for broker in row if broker >= 0)] for row in assignment.tolist()]
     return plans(problem, sets).best(problem.rebalance)
 
 
 def drawn(rng: Generator) -> Problem:
-    """A tiny cluster with few kinds of sizes, so that many plans are equally cheap, and any change."""
+    """A tiny cluster with any change, and with few different sizes, so that many plans are equally cheap."""
     count = int(rng.integers(3, 6))
     names = RACK_NAMES[: int(rng.integers(2, 4))]
     racked = bool(rng.integers(2))
@@ -119,7 +119,7 @@ def drawn(rng: Generator) -> Problem:
 
 
 def crowded(rng: Generator) -> Problem:
-    """Partitions of one size, of which several replicas could leave, and topics whose windows bind."""
+    """Partitions of one size with several replicas that could leave, and topics with tight windows."""
     count, racked = int(rng.integers(3, 5)), bool(rng.integers(2))
     racks: Racks = {each: str(rng.choice(RACK_NAMES[:2])) if racked else None for each in range(1, count + 1)}
     rows = {}
@@ -139,9 +139,9 @@ def crowded(rng: Generator) -> Problem:
 
 
 def compared(draw: Callable[[Generator], Problem], count: int, seed: int, most: int) -> int:
-    """Require of so many clusters that no plan is better; of how many that is proven.
+    """Draws `count` clusters and asserts that no plan is better than the optimum; returns how often that is proven.
 
-    Only clusters with at most so many plans are compared.
+    Only clusters with at most `most` plans are compared.
     """
     rng, found, proven = np.random.default_rng(seed), 0, 0
     while found < count:
@@ -157,20 +157,20 @@ def compared(draw: Callable[[Generator], Problem], count: int, seed: int, most: 
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [drawn, crowded])
 def test_brute_force_agrees(draw: Callable[[Generator], Problem]) -> None:
-    """No plan as cheap changes fewer leaders, then touches fewer partitions, then spreads arrivals more evenly."""
+    """No plan with as few bytes changes fewer leaders, then touches fewer partitions, then has more even arrivals."""
     assert 300 == compared(draw, 300, 14, MOST_PLANS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("draw", [drawn, crowded])
 def test_brute_force_agrees_on_thousands(draw: Callable[[Generator], Problem]) -> None:
-    """With more plans to compare each with."""
+    """The same for 4,000 clusters, with more plans each."""
     proven = compared(draw, 4_000, 15, 20_000)
     print(f"\n{draw.__name__}: 4,000 compared, none better; {proven:,} proven")  # noqa: T201
 
 
 def elections(problem: Problem, balance: Balance) -> tuple[int, list[int], IntArray]:
-    """Leaders changed by the optimum, what arrives at each broker, and the plan."""
+    """The optimum's changes of leaders, the replicas that arrive at each broker, and the plan."""
     assignment = solve(problem, balance).assignment
     arriving = np.bincount(assignment[score.adding(problem, assignment)], minlength=len(problem.broker_ids))
     return int(score.score(ScoringBasis.of(problem), assignment).leaders_changed[0]), arriving.tolist(), assignment
@@ -180,7 +180,7 @@ NO_WINDOWS = balance_of("none", "none", "none")
 
 
 def doubled(disk: int | None = None) -> Problem:
-    """Eight brokers in two racks, one of which has two replicas of every partition; a third rack of four joins."""
+    """Eight brokers in two racks, so that one rack has two replicas of every partition; a third rack of four joins."""
     racks = {broker: "ab"[broker % 2] for broker in range(8)}
     rows = {
         f"t{topic}": [tuple((topic + at + step) % 8 for step in (0, 1 + at % 3, 5)) for at in range(30)]
@@ -195,9 +195,9 @@ def doubled(disk: int | None = None) -> Problem:
 
 @pytest.mark.parametrize("disk", [None, 10**14])
 def test_a_rack_repair_elects_nobody(disk: int | None) -> None:
-    """Of two replicas in one rack the follower goes, and what is copied goes to all four new brokers alike.
+    """Of two replicas in one rack, the follower leaves, and the four new brokers receive equally many replicas.
 
-    So it does where disks are stated, and nothing fills them.
+    The same holds if disks are stated and none is nearly full.
     """
     changed, arriving, _ = elections(doubled(disk), NO_WINDOWS)
     assert changed == 0
@@ -206,7 +206,7 @@ def test_a_rack_repair_elects_nobody(disk: int | None) -> None:
 
 
 def test_only_the_rack_rule() -> None:
-    """`rebalance: racks` moves one follower of each doubled partition, onto new brokers alike, and nothing else."""
+    """`rebalance: racks` moves one follower of each doubled partition to the new brokers, evenly, and nothing else."""
     free = doubled()
     racks = dict(zip(free.broker_ids.tolist(), (free.rack_names[rack] for rack in free.broker_racks), strict=True))
     today = {broker: rack for broker, rack in racks.items() if broker < 8}
@@ -225,7 +225,7 @@ def test_only_the_rack_rule() -> None:
 @pytest.mark.parametrize("rebalance", ["all", "none"])
 @pytest.mark.parametrize("led_by", [0, 1, 2])
 def test_a_lower_factor_drops_followers(rebalance: str, led_by: int) -> None:
-    """Whoever leads keeps its replica, at any place in the list."""
+    """If the factor becomes lower, the leader keeps its replica, at any place in the list."""
     rows = [(6, 4, 5), (5, 6, 4), (4, 5, 6), (6, 5, 4)]
     lower = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),), rebalance=rebalance)  # type: ignore[arg-type]
     leaders = {"t": [row[led_by] for row in rows]}
@@ -235,7 +235,7 @@ def test_a_lower_factor_drops_followers(rebalance: str, led_by: int) -> None:
 
 
 def test_only_what_must_move_keeps_its_leaders() -> None:
-    """With `rebalance: none` a lower factor drops followers, though the leaders' spread could be smaller."""
+    """With `rebalance: none` a lower factor drops followers, although that leaves the leaders' spread larger."""
     rows = [(1, 2, 3)] * 9 + [(2, 3, 1)] * 2
     lower = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),), rebalance="none")
     problem = problem_of(no_racks(1, 2, 3), {"t": rows}, changes=lower)
@@ -243,7 +243,7 @@ def test_only_what_must_move_keeps_its_leaders() -> None:
 
 
 def test_racks_come_first_where_they_are_named_first() -> None:
-    """Of two replicas that may leave, the leader's does where its copy then comes from its own rack, if so asked."""
+    """If bytes between racks are named first, a leader's replica may leave so that its copy stays within its rack."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     rows = [(1, 2), (1, 2), (2, 1), (2, 1)]
     problem = problem_of(
@@ -264,7 +264,7 @@ def test_racks_come_first_where_they_are_named_first() -> None:
 
 
 def test_bytes_come_before_leaders_to_the_byte() -> None:
-    """A leader isn't kept for a byte, however large the partitions are."""
+    """A leader is not kept if that costs one byte more, however large the partitions are."""
     sizes = {"t": [10**13 + at for at in range(6)]}
     problem = problem_of(
         no_racks(1, 2),
@@ -293,12 +293,12 @@ def arriving(problem: Problem) -> list[int]:
 
 @pytest.mark.parametrize("by_topic", ["none", "1", "200%"])
 def test_arrivals_are_as_even_as_whole_numbers_are(by_topic: str) -> None:
-    """Ten replicas over three brokers, whether or not their topics have windows."""
+    """Ten replicas go to three brokers as 3, 3 and 4, with and without windows of their topics."""
     assert [0, 3, 3, 4] == sorted(arriving(draining(balance_of("none", "none", by_topic))))
 
 
 def test_windows_come_before_even_arrivals() -> None:
-    """What a broker must hold arrives there, and the others share the rest."""
+    """Each broker receives what its window requires, and brokers with equal windows receive equally many."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     rows = {"a": [(1,)] * 6 + [(3,)] * 6}
     problem = problem_of(
@@ -312,7 +312,7 @@ def test_windows_come_before_even_arrivals() -> None:
 
 
 def test_many_arrivals_at_once_are_nearly_even(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where arcs are for several replicas each, brokers differ by no more than one arc takes."""
+    """If each arc takes several replicas, brokers' arrivals differ by at most one arc's."""
     monkeypatch.setattr(tie_flows, "ARRIVAL_STEPS", 2)
     problem = draining(balance_of("none", "none", "none"))
     found = arriving(problem)

@@ -1,4 +1,4 @@
-"""What plans may be outside of their windows: as much as one plan is, and prices that fit that."""
+"""How far plans may be outside their windows: as far as one given plan is; and prices that fit that allowance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANY = balance_of("none", "none", "none", "none")
 
 
 def outside(problem: Problem, assignment: IntArray) -> Allowed:
-    """How much a plan (P, W) is outside of the windows asked for, of which nothing was outside before."""
+    """How far a plan (P, W) is outside the windows asked for; asserts that nothing was allowed outside before."""
     layout, wanted = lay_out(problem, 0, 1), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
     none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
@@ -36,14 +36,14 @@ def outside(problem: Problem, assignment: IntArray) -> Allowed:
 @examples(40)
 @given(problems(), st.integers(0, 3))
 def test_a_plan_is_as_far_outside_as_the_judge_says(problem: Problem, seed: int) -> None:
-    """The judge adds up replicas broker by broker, whatever the plan was made for."""
+    """The count of replicas outside windows is the judge's, who adds them up broker by broker, for any balance."""
     assignment = solve(problem, ANY, seed).assignment
     assert Judge(problem).outside(assignment).replicas >= outside(problem, assignment).certain
     assert outside(problem, assignment).replicas == Judge(problem).outside(assignment).replicas
 
 
 def test_loads_outside_are_as_the_judge_says() -> None:
-    """In all, and on the broker that is furthest outside."""
+    """The loads outside windows agree with the judge's, in total and on the broker that is furthest outside."""
     problem = crowded()
     for balance in (ANY, problem.balance):
         assignment = solve(problem, balance).assignment
@@ -54,7 +54,7 @@ def test_loads_outside_are_as_the_judge_says() -> None:
 
 
 def test_what_may_be_less_far_outside_moves_no_less() -> None:
-    """The bound for plans that are no further outside than the plan is no higher than that for half as far."""
+    """If plans may be only half as far outside, the bound is as high or higher."""
     problem = crowded()
     certificate = solve(problem, problem.balance, certify=True).certificate
     assert certificate is not None
@@ -67,7 +67,7 @@ def test_what_may_be_less_far_outside_moves_no_less() -> None:
 
 
 def test_a_price_of_loads_is_no_steeper_than_a_unit_outside() -> None:
-    """In each case of a branch; prices that are gentle stay as they are."""
+    """Prices that are too steep for the allowance are lowered to it, in each case of a branch."""
     problem = crowded()
     certificate = solve(problem, problem.balance, certify=True).certificate
     assert certificate is not None

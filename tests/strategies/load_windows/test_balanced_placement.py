@@ -1,4 +1,4 @@
-"""Placements within windows of bytes; where those can't all hold, the least outside of them at the fewest bytes."""
+"""Placements within windows of bytes; if those can't all hold, the least outside them and then the fewest bytes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed"),
-    # Of the last two a few partitions are larger than the windows are wide.
+    # A few partitions of the last two cases are larger than the windows are wide.
     [*((name, seed) for name in SMALL for seed in ("public", "x1")), ("skewed-sizes", "x4"), ("skewed-sizes", "y5")],
 )
 def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
-    """Disk within 2 % of the share and spreads of one: every window held, within 0.05 % of the proven minimum."""
+    """Disk within 2 % of the share, and spreads of one: every window holds, within 0.05 % of the proven minimum."""
     balance = Balance(disk=Tolerance("percent", 2))
     problem = replace(build_problem.build(cases.to_spec(cases.make(name, seed))), balance=balance)
     solution = optimum.solve(problem, balance)
@@ -45,7 +45,7 @@ def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
 
 @pytest.mark.parametrize("seed", [0, 19, 33])
 def test_a_small_cluster_has_the_least_of_all(seed: int) -> None:
-    """Ten partitions that are as large as the windows: the fewest bytes that an exact solver finds, and proven."""
+    """Ten partitions as large as the windows: as few bytes as an exact solver finds, and proven."""
     rng = np.random.default_rng(seed)
     held = [tuple((rng.permutation(5)[:2] + 1).tolist()) for _ in range(10)]
     balance, sizes = balance_of("none", "none", "none", "none", "5%"), rng.integers(20, 200, 10).tolist()
@@ -56,7 +56,7 @@ def test_a_small_cluster_has_the_least_of_all(seed: int) -> None:
 
 
 def test_traffic_in_and_out_beside_disk() -> None:
-    """All three loads within their windows at once, leaders and followers counted as Kafka loads them."""
+    """Disk, traffic in and traffic out are all within their windows; leaders and followers count as in Kafka."""
     problem = build_problem.build(cases.to_spec(cases.make("no-racks")))
     rate = 1000 + np.arange(problem.rows, dtype=np.int64) * 7919 % 5000
     within = Tolerance("percent", 5)
@@ -71,7 +71,7 @@ def test_traffic_in_and_out_beside_disk() -> None:
 
 
 def test_the_same_plan_every_time() -> None:
-    """Nothing of it depends on when or how often it is solved."""
+    """Solving the same problem twice gives the same plan."""
     balance = Balance(disk=Tolerance("percent", 2))
     problem = build_problem.build(cases.to_spec(cases.make("skewed-sizes")))
     first, second = (optimum.solve(problem, balance) for _ in range(2))
@@ -79,7 +79,7 @@ def test_the_same_plan_every_time() -> None:
 
 
 def test_what_is_far_outside_is_not_tried_without_prices_on_large_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty new brokers are filled at prices straight away: the same bytes and bound, and no ties looked into."""
+    """A large cluster with empty new brokers starts with prices: same bytes and bound, and no ties are looked into."""
     balance = Balance(disk=Tolerance("percent", 2))
     problem = replace(build_problem.build(cases.to_spec(cases.make("no-racks"))), balance=balance)
     small = optimum.solve(problem, balance)
@@ -92,7 +92,7 @@ def test_what_is_far_outside_is_not_tried_without_prices_on_large_clusters(monke
 
 
 def search(loads: list[int], levels: list[list[int]], most: MostOutside | None) -> SearchState:
-    """Rows of one topic on three brokers of one rack, at most 10 of a load on each, costing what they weigh."""
+    """Rows of one topic on three brokers in one rack: at most 10 of a load on each, and a row costs its load."""
     rows, of = len(loads), np.array(loads, dtype=np.int64)
     return SearchState(
         topics=np.zeros(rows, dtype=np.int32),
@@ -117,7 +117,7 @@ HOME = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
 @pytest.mark.parametrize(
     ("most", "cost"),
     [
-        # Row 1 makes place for row 0, which costs a copy of it.
+        # Row 1 makes room for row 0, which costs a copy of row 1.
         (None, 3),
         (MostOutside(8, np.array([8])), 0),
         (MostOutside(8, np.array([7])), 3),
@@ -125,7 +125,7 @@ HOME = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     ],
 )
 def test_as_much_may_be_outside_as_is_allowed(most: MostOutside | None, cost: int) -> None:
-    """Row 0 goes home: both rows stay there only where that is neither too much in all nor too much of one broker."""
+    """Row 0 goes home: row 1 may stay beside it only if neither the total nor one broker is too far outside."""
     on = np.array([[False, True, False], [True, False, False]])
     placement = SearchPlacement(search([15, 3], [[0, 1, 1], [0, 1, 1]], most), on)
     polish(placement)
@@ -133,7 +133,7 @@ def test_as_much_may_be_outside_as_is_allowed(most: MostOutside | None, cost: in
 
 
 def test_outward_counts_all_brokers_together() -> None:
-    """Without a budget each load may be no further outside in sum; with one the sum of all is what counts."""
+    """Without an allowance no load's total outside may grow; with one, the total and each broker have a maximum."""
     on = np.array([[True, False, False], [False, True, False], [False, True, False]])
     here = SearchPlacement(search([14, 8, 6], HOME, None), on)
     shifts = np.array([[[-4, -5, 3]], [[4, 5, -3]]])
@@ -145,7 +145,7 @@ def test_outward_counts_all_brokers_together() -> None:
 
 
 def test_settled_is_within_what_may_be_outside() -> None:
-    """Within the windows, or as much outside as is allowed."""
+    """A placement is settled if it is within its windows, or no further outside than is allowed."""
     on = np.array([[True, False, False], [False, True, False], [False, True, False]])
     assert not SearchPlacement(search([14, 8, 6], HOME, None), on).settled()
     assert SearchPlacement(search([14, 8, 6], HOME, MostOutside(8, np.array([4]))), on).settled()
@@ -154,7 +154,7 @@ def test_settled_is_within_what_may_be_outside() -> None:
 
 
 def test_the_least_outside_and_then_the_fewest_bytes() -> None:
-    """Windows of counts and of bytes that can't hold: the solver finds no better plan, and every claim is true."""
+    """If windows of counts and bytes can't hold, an exact solver finds no better plan, and every claim is true."""
     problem = crowded()
     solution, judge = solve(problem, problem.balance, certify=True), Judge(problem)
     outside = judge.outside(solution.assignment)

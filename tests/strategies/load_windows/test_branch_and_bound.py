@@ -1,4 +1,4 @@
-"""Branch and bound over large partitions: the bound is what the best plan moves, and the placement is that plan."""
+"""Branch and bound over large partitions: the bound is the best plan's bytes, and the placement is that plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALL_ON_TWO = {"t": [[1, 2], [2, 1], [1, 2]], "u": [[2, 1], [1, 2]]}
 
 
 def with_huge(racks: str, seed: int) -> Problem:
-    """Five partitions on two of the brokers, most of them larger than the windows of disk are wide."""
+    """Five partitions on two of the brokers; most of them are larger than the windows of disk are wide."""
     rng = np.random.default_rng(seed)
     sizes = {name: rng.integers(20, 100, len(rows)).tolist() for name, rows in ALL_ON_TWO.items()}
     balance = Balance(disk=Tolerance("percent", int(rng.integers(4, 13))), replicas=Tolerance("spread", 2))
@@ -43,7 +43,7 @@ def with_huge(racks: str, seed: int) -> Problem:
 
 
 def last_of(problem: Problem, solves: int = CASE_SOLVES) -> tuple[Certificate, list[tuple[int, ...]]] | None:
-    """The certificate and the plan that the search ends with; None where it isn't made."""
+    """The certificate and the plan at the end of the search; None if the search isn't made."""
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     placed = place(problem, layout, wanted)
     wanted = widened(layout, wanted, placed)
@@ -61,13 +61,13 @@ def last_of(problem: Problem, solves: int = CASE_SOLVES) -> tuple[Certificate, l
 @pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("racks", RACKS)
 def test_the_bound_is_what_the_best_plan_moves(racks: str, seed: int) -> None:
-    """Every partition is whole in the end, so nothing is left between the bound and the best of all plans."""
+    """In the end no partition is split, so the bound is exactly what the best plan moves."""
     problem = with_huge(racks, seed)
     wanted = windows(problem, problem.balance)
     best = min((moved(problem, plan)[0] for plan in plans_within(problem, wanted)), default=None)
     ended = last_of(problem)
     if best is None or ended is None:
-        # Where split replicas can't be in all windows either, nothing is searched.
+        # If even split replicas can't keep all windows, nothing is searched.
         assert best is None
         return
     certificate, plan = ended
@@ -80,7 +80,7 @@ def test_the_bound_is_what_the_best_plan_moves(racks: str, seed: int) -> None:
 
 @pytest.mark.slow
 def test_some_of_those_can_be_planned() -> None:
-    """The cases above aren't all without a plan, and prices alone fall short of some."""
+    """At least 8 of the cases above have a plan, and prices alone prove too little for at least 4 of them."""
     made = [last_of(with_huge(racks, seed)) for racks in RACKS for seed in range(16)]
     certificates = [each[0] for each in made if each is not None]
     short = [each for each in certificates if least(replace(each, parts=())) < least(each)]
@@ -89,7 +89,7 @@ def test_some_of_those_can_be_planned() -> None:
 
 
 def test_prices_that_are_no_numbers_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes of very heavy tails may have such prices; a case then has the bound of what it is a case of."""
+    """Sizes with very heavy tails can make prices NaN; such a case keeps the bound of the case above it."""
     real, solved = ShareProgram.duals, []
 
     def duals(program: ShareProgram) -> Duals:
@@ -110,13 +110,13 @@ def test_prices_that_are_no_numbers_prove_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 def one_by_cases() -> Certificate:
-    """A certificate of more than one case."""
+    """A certificate with more than one case."""
     made = (last_of(with_huge("racks", seed)) for seed in range(12))
     return next(each[0] for each in made if each and any(isinstance(part.case, Branch) for part in each[0].parts))
 
 
 def test_by_itself_from_its_document() -> None:
-    """Written as JSON and read again it comes to the same bound, and says that it goes by cases."""
+    """A certificate written as JSON and read again has the same bound, and says that it has branches."""
     made = one_by_cases()
     again = bound_json.from_document(json.loads(bound_json.encoded(made)))
     assert (least(made), "branches") == (
@@ -126,7 +126,7 @@ def test_by_itself_from_its_document() -> None:
 
 
 def test_a_case_put_in_place_of_another_shows() -> None:
-    """What is proven with a replica on a broker isn't proven without it."""
+    """If the cases with and without a replica on a broker are exchanged, the bound changes."""
     document = json.loads(bound_json.encoded(one_by_cases()))
     case = next(part["case"] for part in document["parts"] if "row" in part["case"])
     case["on"], case["off"] = case["off"], case["on"]
@@ -134,7 +134,7 @@ def test_a_case_put_in_place_of_another_shows() -> None:
 
 
 def test_a_small_budget_proves_less_but_no_wrong() -> None:
-    """Stopped early the bound is below the best plan still."""
+    """A search that stops early has a lower bound, which is still true."""
     whole = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
     early = {seed: last_of(with_huge("racks", seed), 1) for seed in range(12)}
     pairs = [(least(early[seed][0]), least(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
@@ -144,7 +144,7 @@ def test_a_small_budget_proves_less_but_no_wrong() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_whole_way(seed: int) -> None:
-    """The planner's own solution of such a problem is proven optimal wherever all windows can hold."""
+    """If all windows can hold, the planner's solution keeps them with the fewest bytes, and its bound is no higher."""
     problem = with_huge("racks", seed)
     wanted = windows(problem, problem.balance)
     best = min((moved(problem, plan)[0] for plan in plans_within(problem, wanted)), default=None)

@@ -1,4 +1,4 @@
-"""Windows of bytes as side constraints of a layout, and the layout at prices of them."""
+"""Windows of bytes as side constraints of a layout, and the layout with prices on those windows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def loads_of(of: Problem) -> ByteLoads:
 
 
 def test_windows_are_less_what_may_not_move() -> None:
-    """120 bytes on three brokers are 40 each, ± 10 %; broker 1 holds 30 of them for certain."""
+    """120 bytes on three brokers are 40 each, ± 10 %; the 30 bytes that must stay on broker 1 are subtracted."""
     found = loads_of(problem())
     assert found is not None
     assert (("disk",), [[10, 20, 30]]) == (found.names, found.weights.tolist())
@@ -47,7 +47,7 @@ def test_windows_are_less_what_may_not_move() -> None:
 
 
 def test_a_unit_of_traffic_is_worth_its_part_of_all_bytes() -> None:
-    """90 bytes of replicas and 5 bytes a second: one of those is worth 18 of the others."""
+    """With 90 bytes of replicas and 5 bytes a second in total, a byte a second is worth 18 bytes."""
     within = Tolerance("percent", 10)
     asked = replace(balance_of(1, 1, "none"), disk=within, network_in=within)
     found = loads_of(problem(balance=asked, bytes_in_per_sec=np.array([9, 1, 0, 3])))
@@ -56,12 +56,12 @@ def test_a_unit_of_traffic_is_worth_its_part_of_all_bytes() -> None:
 
 
 def test_no_windows() -> None:
-    """Where no bytes are to be even there are no loads."""
+    """If no bytes must be even, there are no loads."""
     assert () == loads_of(problem(balance=balance_of(1, 1, 1))).names
 
 
 def test_brokers_at_one_price_are_a_group() -> None:
-    """Entering the broker that is paid a byte for each byte costs nothing, the others what is copied."""
+    """Brokers with one price are a group: entering the one that is paid a byte a byte is free, others cost the copy."""
     of = problem()
     layout, loads = lay_out(of, 0), loads_of(of)
     made = priced(layout, loads, np.array([[0, 0, GRAIN]]))
@@ -76,7 +76,7 @@ def test_brokers_at_one_price_are_a_group() -> None:
 
 
 def test_no_cost_is_negative() -> None:
-    """A broker that is to get emptier makes keeping cost as much as entering it gains elsewhere, from 0 up."""
+    """Prices that would make costs negative raise all of a row's costs, so that the lowest is at least 0."""
     of = problem()
     loads = loads_of(of)
     made = priced(lay_out(of, 0), loads, np.array([[-2 * GRAIN, GRAIN // 2, 3 * GRAIN]]))
@@ -85,7 +85,7 @@ def test_no_cost_is_negative() -> None:
 
 
 def test_prices_beyond_the_solvers_arithmetic_are_said() -> None:
-    """Prices that would overflow are an error, not a placement at other prices."""
+    """Prices that would overflow raise an error; they aren't silently changed."""
     of = problem(size_bytes=np.array([1, 10**12, 1, 10**13]))
     loads = loads_of(of)
     with pytest.raises(CostRangeError):

@@ -1,4 +1,4 @@
-"""A linear program by both solvers, and the prices of bytes that it gives."""
+"""A linear program, solved by both methods, and the prices of bytes from it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads, pr
 from planner.strategies.load_windows.linear_program import Method, Program, first_order_prices, solve
 from planner.strategies.load_windows.proof import facts, proof
 
-# Three units in all at 1, 2 and 4 each, at most two of the first kind, and two at least of the last two kinds.
+# Three units in all at 1, 2 and 4 each: at most two of the first kind, and at least two of the last two kinds.
 PROGRAM = Program(
     costs=np.array([1.0, 2.0, 4.0]),
     matrix=scipy.sparse.csr_matrix(np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])),
@@ -41,7 +41,7 @@ PROGRAM = Program(
 
 @pytest.mark.parametrize("method", ["highs-ipm", "highs-ds"])
 def test_the_cheapest_values_and_their_prices(method: Method) -> None:
-    """One more unit in all costs 1, one more of the last kinds 1 more; a bound that isn't met costs nothing."""
+    """A unit more in total costs 1, one more of the last kinds costs 1 more; a bound with slack costs nothing."""
     solved = solve(PROGRAM, method)
     assert solved is not None
     assert [1, 2, 0] == pytest.approx(solved.values.tolist())
@@ -49,26 +49,26 @@ def test_the_cheapest_values_and_their_prices(method: Method) -> None:
 
 
 def test_what_columns_may_be_counts() -> None:
-    """A column that is settled stays, and the prices are those of what is left to choose."""
+    """A column with a fixed value keeps it, and the other columns take the cheapest values that remain."""
     solved = solve(replace(PROGRAM, least=np.array([0.0, 0.0, 1.0])), "highs-ds")
     assert solved is not None
     assert ([1, 1, 1], 7) == (pytest.approx(solved.values.tolist()), pytest.approx(PROGRAM.costs @ solved.values))
 
 
 def test_what_cannot_be_has_no_solution() -> None:
-    """Three in all, of which four."""
+    """A program without a solution: at least four of three units."""
     assert solve(replace(PROGRAM, low=np.array([3.0, 4.0, -np.inf])), "highs-ds") is None
 
 
 def test_the_first_order_method_agrees() -> None:
-    """Its prices are close to the exact ones."""
+    """The first-order method's prices are close to the exact ones."""
     prices = first_order_prices(PROGRAM)
     assert prices is not None
     assert [1, 1, 0] == pytest.approx(prices.tolist(), abs=1e-2)
 
 
 def within(problem: Problem, **shares: int) -> Problem:
-    """The problem with no windows but these of bytes, in per cent."""
+    """The problem with only these windows of bytes, in per cent."""
     asked = {name: Tolerance("percent", share) for name, share in shares.items()}
     return replace(problem, balance=replace(balance_of("none", "none", "none"), **asked))
 
@@ -81,42 +81,42 @@ def parts(problem: Problem) -> tuple[Layout, ByteLoads]:
 
 
 def prices_of(problem: Problem) -> FloatArray | None:
-    """The prices (D, Bt) for a problem's windows."""
+    """The prices (D, Bt) of a problem's windows."""
     layout, loads = parts(problem)
     return linear_program.byte_prices(layout, windows(problem, problem.balance), loads)
 
 
 def expansion(**rest: Any) -> Problem:
-    """Two brokers with four partitions of 10 bytes each, and a third one without any."""
+    """Two brokers with four partitions of 10 bytes each, and a third broker without any."""
     rows = {"a": [(1,)] * 4 + [(2,)] * 4}
     return replace(problem_of(no_racks(1, 2), rows, sizes=10, changes=Changes(add_brokers=(Broker(3),))), **rest)
 
 
 def test_what_fills_a_new_broker_costs_a_byte_a_byte() -> None:
-    """It must hold 14 bytes at least, and every one of them is copied; the others are within their windows anyway."""
+    """The new broker must get at least 14 bytes, each of which is copied; the old brokers are within their windows."""
     assert [[0, 0, 1]] == np.round(found(prices_of(within(expansion(), disk=50))), 6).tolist()
 
 
 def test_windows_that_hold_anyway_have_no_price() -> None:
-    """Where nothing needs to move for the disks, no byte is worth anything."""
+    """If nothing must move for the disks, all prices are 0."""
     assert [[0, 0, 0]] == np.round(found(prices_of(within(expansion(), disk=150))), 6).tolist()
 
 
 def test_a_broker_that_is_too_full_is_cheaper_to_leave() -> None:
-    """Of 60 and 20 bytes, 12 go over: a byte is worth one more on the emptier broker."""
+    """Of 60 and 20 bytes, 12 must move: a byte on the emptier broker is worth one byte more."""
     problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 6 + [(2,)] * 2}, sizes=10)
     ((full, empty),) = found(prices_of(within(problem, disk=20)))
     assert 1 == pytest.approx(empty - full)
 
 
 def test_traffic_is_priced_by_what_has_to_be_copied_for_it() -> None:
-    """Ten bytes are copied for five bytes a second: a byte a second on the new broker is worth two."""
+    """To move five bytes a second, ten bytes are copied: a byte a second on the new broker is worth two bytes."""
     problem = within(expansion(bytes_in_per_sec=np.full(8, 5)), network_in=50)
     assert [[0, 0, 2]] == np.round(found(prices_of(problem)), 6).tolist()
 
 
 def test_first_order_prices_of_bytes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Larger programs are solved another way, to nearly the same prices, and to the same ones every time."""
+    """The method for larger programs gives nearly the exact prices, and the same prices every time."""
     problem = within(expansion(), disk=50)
     monkeypatch.setattr(linear_program, "EXACT_PRICE_COLUMNS", 0)
     first, again = found(prices_of(problem)), found(prices_of(problem))
@@ -125,10 +125,10 @@ def test_first_order_prices_of_bytes_agree(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None for partitions without bytes, for windows that can't all hold, and for programs that are too large."""
+    """No prices without bytes, with windows that can't all hold, and for programs that are too large."""
     assert prices_of(within(expansion(size_bytes=np.zeros(8, dtype=np.int64)), disk=50)) is None
     lone = problem_of({1: "a", 2: "b", 3: "b"}, {"a": [(1, 2), (1, 3)]}, sizes=10)
-    # Nobody but broker 1 is in its rack, so both lie there; half of a share is not enough for it.
+    # Broker 1 is alone in its rack, so both partitions are on it; half a share is too little for them.
     tight = replace(parts(within(lone, disk=10))[1], windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
     assert (
         linear_program.byte_prices(lay_out(lone, 0), windows(lone, balance_of("none", "none", "none")), tight) is None
@@ -138,7 +138,7 @@ def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_racks_that_are_too_many_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rack for each broker gives 38 columns, one for all of them 22."""
+    """A rack for each broker takes 38 columns, which is too many; one rack for all of them takes 22."""
     rows = {"a": [(1,)] * 4 + [(2,)] * 4}
     problem = problem_of({1: "a", 2: "b"}, rows, sizes=10, changes=Changes(add_brokers=(Broker(3, "c"),)))
     monkeypatch.setattr(linear_program, "PRICE_COLUMNS", 30)
@@ -147,13 +147,13 @@ def test_racks_that_are_too_many_are_taken_together(monkeypatch: pytest.MonkeyPa
 
 
 def found(prices: FloatArray | None) -> FloatArray:
-    """The prices, which are there."""
+    """Asserts that there are prices, and returns them."""
     assert prices is not None
     return prices
 
 
 def proven(problem: Problem, prices: FloatArray) -> int:
-    """The bound at these prices (D, Bt) in bytes a unit."""
+    """The bound in bytes at these prices (D, Bt), which are in bytes a unit."""
     layout, loads = parts(problem)
     whole = np.rint(prices.clip(-3 * loads.scales[:, None], 3 * loads.scales[:, None]) * GRAIN).astype(np.int64)
     at = priced(layout, loads, whole) if whole.any() else layout
@@ -166,7 +166,7 @@ def proven(problem: Problem, prices: FloatArray) -> int:
 def test_prices_prove_more_than_none_and_no_more_than_is_true(
     problem: Problem, share: int, data: st.DataObject
 ) -> None:
-    """The bound at the prices isn't below the one without them, nor above what the best plan moves."""
+    """Prices don't lower the bound (beyond rounding), and the bound is never above what the best plan moves."""
     sizes = np.array(data.draw(st.lists(st.integers(10**6, 10**7), min_size=problem.rows, max_size=problem.rows)))
     balance = replace(problem.balance, disk=Tolerance("percent", share), topic_leaders=NO_TOLERANCE)
     asked = replace(problem, size_bytes=sizes, balance=balance)

@@ -1,6 +1,4 @@
-"""Repairing and polishing a placement: windows of counts and racks are kept, bytes come into theirs, nothing
-is lost.
-"""
+"""Repairing and polishing a placement keeps counts and racks, brings loads into their windows, and loses nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ DISKS = st.sampled_from((0.0, 2.0, 10.0, 50.0))
 
 
 def started(problem: Problem) -> SearchPlacement:
-    """The cheapest placement of a problem's counts, to be brought into its windows of bytes."""
+    """The cheapest placement for a problem's counts, not yet within its windows of bytes."""
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     placed = place(problem, layout, wanted)
     within = widened(layout, wanted, placed)
@@ -40,7 +38,7 @@ def started(problem: Problem) -> SearchPlacement:
 
 @st.composite
 def placements(draw: st.DrawFn, **options: object) -> tuple[SearchPlacement, SearchPlacement]:
-    """The same placement twice, of partitions with unlike sizes and traffic, with windows of both."""
+    """The same placement twice: partitions of different sizes and traffic, with windows of both."""
     problem = draw(problems(**options))
     seed = draw(st.integers(0, 1000))
     sizes, rates = (np.random.default_rng(seed + more).integers(1, 100, problem.rows) for more in (0, 1))
@@ -52,7 +50,7 @@ def placements(draw: st.DrawFn, **options: object) -> tuple[SearchPlacement, Sea
 
 
 def promises(placement: SearchPlacement, replicas: np.ndarray) -> None:
-    """Every row has its replicas (M,), racks and counts are within their windows, and sums are what they should be."""
+    """Asserts that rows have their replicas (M,), racks and counts are within windows, and all sums are right."""
     search = placement.search
     assert replicas.tolist() == placement.on.sum(axis=1).tolist()
     assert (placement.in_rack >= search.least).all()
@@ -68,7 +66,7 @@ def promises(placement: SearchPlacement, replicas: np.ndarray) -> None:
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_counts_and_racks_are_kept(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """Whatever is exchanged, no count leaves its window, no rack holds more or less of a row than it may."""
+    """Repairing takes no count out of its window, and gives no rack more or fewer of a row's replicas than allowed."""
     placement, _ = pair
     replicas = placement.on.sum(axis=1)
     for make in (lambda: repair(placement, np.zeros(placement.load.shape)), lambda: polish(placement)):
@@ -79,7 +77,7 @@ def test_counts_and_racks_are_kept(pair: tuple[SearchPlacement, SearchPlacement]
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_polishing_never_costs_and_never_breaks(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """Polished placements cost no more, and all brokers together are no further outside their windows."""
+    """A polished placement costs no more, and all brokers together are no further outside their windows."""
     placement, _ = pair
     repair(placement, np.zeros(placement.load.shape))
     cost, outside = placement.cost, placement.outside().sum()
@@ -91,7 +89,7 @@ def test_polishing_never_costs_and_never_breaks(pair: tuple[SearchPlacement, Sea
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_several_exchanges_at_once_keep_the_same_promises(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """As large placements are polished: no count leaves its window, no load goes further out, and nothing is left."""
+    """With several exchanges at once: counts stay in windows, no more is outside, a second run changes nothing."""
     placement, _ = pair
     repair(placement, np.zeros(placement.load.shape))
     replicas, cost, outside = placement.on.sum(axis=1), placement.cost, placement.outside().sum()
@@ -116,7 +114,7 @@ def test_enough_is_enough() -> None:
 
 
 def far_from_home(pairs: int) -> SearchPlacement:
-    """So many pairs of rows of one topic, each row of 2 bytes where the other one is at home."""
+    """Pairs of rows of one topic: each row has 2 bytes, and is on the home broker of the pair's other row."""
     rows = 2 * pairs
     home = np.arange(rows) % 2
     levels = np.ones((rows, 2), dtype=np.int8)
@@ -141,7 +139,7 @@ def far_from_home(pairs: int) -> SearchPlacement:
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_for_nothing_costs_nothing(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """Where bytes come first, evenness is mended only by replicas that cost no more where they go."""
+    """If bytes come first, repairing for evenness takes no replica away from its home broker."""
     placement, before = pair
     repair(placement, np.zeros(placement.load.shape), for_nothing=True)
     levels = placement.search.levels
@@ -152,7 +150,7 @@ def test_for_nothing_costs_nothing(pair: tuple[SearchPlacement, SearchPlacement]
 @examples(40)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_deterministic(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """Equal placements are repaired and polished alike."""
+    """Equal placements are repaired and polished to equal results."""
     for placement in pair:
         repair(placement, np.zeros(placement.load.shape))
         polish(placement)
@@ -161,7 +159,7 @@ def test_deterministic(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
 
 
 def test_huge_partitions_are_no_reason_to_go_round_in_circles() -> None:
-    """Ten terabytes a partition, with bytes first: costs stay within what integers hold."""
+    """Partitions of up to 90 terabytes, with bytes first: costs fit into integers, and repairing ends."""
     problem = problem_of(
         no_racks(1, 2, 3, 4),
         {"t": [(1, 4), (2, 4), (3, 4), (1, 4), (1, 4)]},
@@ -175,7 +173,7 @@ def test_huge_partitions_are_no_reason_to_go_round_in_circles() -> None:
 
 
 def test_a_broker_too_empty_is_filled_at_the_least_cost() -> None:
-    """The flow gives the new broker two partitions of 1 byte; of what brings it to 6 at least, 5 instead of 1 does."""
+    """The flow gives the new broker two partitions of 1 byte; it needs 6 bytes, and gets 5 instead of 1 for one."""
     problem = problem_of(
         no_racks(1, 2),
         {"a": [(1,), (1,), (1,), (2,), (2,), (2,)]},
@@ -191,7 +189,7 @@ def test_a_broker_too_empty_is_filled_at_the_least_cost() -> None:
 
 
 def crossed(weights: list[int]) -> SearchPlacement:
-    """Two rows of a topic, each of which lies where the other is at home; a broker holds 3 to 5 bytes."""
+    """Two rows of a topic, each on the other row's home broker; a broker may hold 3 to 5 bytes."""
     search = SearchState(
         topics=np.zeros(2, dtype=np.int64),
         costs=np.array(weights, dtype=np.int64),
@@ -210,14 +208,14 @@ def crossed(weights: list[int]) -> SearchPlacement:
 
 
 def test_two_rows_go_home() -> None:
-    """They change places, and nothing is copied."""
+    """Two rows that are each on the other's home broker change places, and nothing is copied."""
     placement = crossed([5, 3])
     polish(placement)
     assert ([[False, True], [True, False]], 0) == (placement.on.tolist(), placement.cost)
 
 
 def test_an_exchange_that_would_break_a_window_is_left() -> None:
-    """With a row of 9 bytes where there is room for it, the other broker would hold more than 5: it stays."""
+    """Two rows don't change places, if the row of 9 bytes would take the other broker above its 5 bytes."""
     placement = crossed([9, 3])
     placement.search.load_windows[0, 1, 0] = 9
     polish(placement)
@@ -225,7 +223,7 @@ def test_an_exchange_that_would_break_a_window_is_left() -> None:
 
 
 def test_polishing_stops_where_it_is_enough() -> None:
-    """A placement that costs no more than the bound is left as it is."""
+    """A placement that costs no more than the bound is left unchanged."""
     placement = crossed([5, 3])
     polish(placement, enough=8)
     assert np.eye(2, dtype=bool).tolist() == placement.on.tolist()

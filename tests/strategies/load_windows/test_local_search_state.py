@@ -1,4 +1,4 @@
-"""Which rows may go, and which may change places, on a board small enough to see."""
+"""Which rows may move, and which may change places, on a small example."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from planner.strategies.load_windows.local_search_state import (
     pairings,
 )
 
-# Rows 0 and 1 are of topic 0, rows 2 and 3 of topic 1; brokers 0 and 1 are in rack 0, broker 2 in rack 1.
+# Rows 0 and 1 are of topic 0, rows 2 and 3 are of topic 1; brokers 0 and 1 are in rack 0, broker 2 is in rack 1.
 ON = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
 
 
 def placement(**rest: Any) -> SearchPlacement:
-    """The board: rows 0 and 1 hold one replica in each rack, rows 2 and 3 one in rack 0; wide windows."""
+    """The example: rows 0 and 1 have a replica in each rack, rows 2 and 3 have one in rack 0; windows are wide."""
     search = SearchState(
         topics=np.array([0, 0, 1, 1]),
         costs=np.array([7, 5, 3, 2]),
@@ -43,37 +43,37 @@ def placement(**rest: Any) -> SearchPlacement:
 
 
 def gone(of: SearchPlacement, here: int, there: int) -> list[int]:
-    """The rows that may go from one broker to one other."""
+    """The rows that may move from broker `here` to broker `there`."""
     return going(of, here, np.array([there])).rows.tolist()
 
 
 def test_going_within_a_rack() -> None:
-    """Rows that are there and not here, whatever the racks hold."""
+    """Rows may move within a rack, if they are on the first broker and not on the second."""
     assert ([0, 2], [1, 3]) == (gone(placement(), 0, 1), gone(placement(), 1, 0))
 
 
 def test_going_between_racks() -> None:
-    """Rows 0 and 1 must keep one replica in each rack and row 3 may not leave; row 2 is free to."""
+    """Rows 0 and 1 must keep a replica in each rack, and row 3 may not leave its rack; row 2 may."""
     assert ([2], []) == (gone(placement(), 0, 2), gone(placement(), 1, 2))
     assert [] == gone(placement(), 2, 0)
 
 
 def test_rows_only_go_where_they_are_allowed() -> None:
-    """As leaders, which only go where there is a replica."""
+    """A row moves only to brokers that are allowed for it; leaders, for example, only to the row's replicas."""
     allowed = np.ones((4, 3), dtype=bool)
     allowed[0, 1] = False
     assert [2] == gone(placement(allowed=allowed), 0, 1)
 
 
 def test_what_moving_means() -> None:
-    """The cost there less the cost here, the loads, and a last row that stands for none."""
+    """A move has its rows with their loads and changes of cost, and a last row that stands for no row."""
     moving = Moving.of(placement(), np.array([0, 2]), 0, 1)
     assert ([0, 2, -1], [7, 3, 0], [[70, 30, 0]]) == tuple(each.tolist() for each in moving)
     assert [-5, 0] == Moving.of(placement(), np.array([1]), 0, 1).costs.tolist()
 
 
 def all_pairs(of: SearchPlacement, *partners: int) -> list[list[tuple[int, int]]]:
-    """For each partner, what may leave broker 0 for it and come back, in order, as rows, -1 for none."""
+    """For each partner, the pairs of rows that may leave broker 0 and come back, in order; -1 stands for no row."""
     to = np.array(partners or (1,))
     out, back = going(of, 0, to), coming(of, 0, to)
     pairs = pairings(of, 0, to, out, back)
@@ -88,20 +88,20 @@ WITHIN = [(0, 1), (2, 3)]
 
 
 def test_pairings_with_room_everywhere() -> None:
-    """Within a topic, alone to either side, and across topics."""
+    """Pairs within a topic, single rows in either direction, and pairs across topics."""
     across = [(0, 1), (0, 3), (2, 1), (2, 3)]
     assert [[*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), *across]] == all_pairs(placement())
 
 
 def test_several_partners_are_each_by_themselves() -> None:
-    """What is paired with one doesn't depend on who else is asked; only row 2 may go to broker 2's rack."""
+    """A partner's pairs don't depend on the other partners; only row 2 may move to broker 2's rack."""
     both = all_pairs(placement(), 2, 1)
     assert [[(2, -1)], *all_pairs(placement(), 1)] == both
     assert [both[1], both[0]] == all_pairs(placement(), 1, 2)
 
 
 def test_several_partners_at_once() -> None:
-    """To or from them, partner by partner."""
+    """Rows to and from several partners are listed partner by partner."""
     of, partners = placement(), np.array([1, 2])
     out, back = going(of, 0, partners), coming(of, 0, partners)
     for at, partner in enumerate(partners.tolist()):
@@ -110,13 +110,13 @@ def test_several_partners_at_once() -> None:
 
 
 def test_pairings_without_room_on_a_broker() -> None:
-    """Broker 1 holds all it may: nothing goes there alone."""
+    """Broker 1 is full: a row may move to it only in exchange for another one."""
     full = placement(broker_windows=np.array([[0, 0, 0], [9, 2, 9]]))
     assert [[*WITHIN, (-1, 1), (-1, 3), (0, 1), (0, 3), (2, 1), (2, 3)]] == all_pairs(full)
 
 
 def test_pairings_without_room_for_a_topic() -> None:
-    """Topic 0 may have no replica more on broker 1: its row goes there only for another of its own."""
+    """Broker 1 may have no more replicas of topic 0: row 0 moves there only in exchange for a row of its topic."""
     most = np.full((2, 3), 9)
     most[0, 1] = 1
     tight = placement(cell_windows=np.array([np.zeros((2, 3)), most], dtype=np.int64))
@@ -124,7 +124,7 @@ def test_pairings_without_room_for_a_topic() -> None:
 
 
 def test_pairings_where_a_topic_may_hold_no_fewer() -> None:
-    """Topic 1 must keep its replica on broker 0: that goes there only for another of its own."""
+    """Broker 0 must keep its replica of topic 1: row 2 leaves only in exchange for a row of its topic."""
     least = np.zeros((2, 3))
     least[1, 0] = 1
     tight = placement(cell_windows=np.array([least, np.full((2, 3), 9)], dtype=np.int64))
@@ -132,7 +132,7 @@ def test_pairings_where_a_topic_may_hold_no_fewer() -> None:
 
 
 def test_of_many_rows_some_are_tried_across_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of each side; pairs within a topic are all there."""
+    """Pairs across topics use one sampled row of each side; pairs within a topic are all there."""
     monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", 1)
     (pairs,) = all_pairs(placement())
     assert [*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), (0, 1)] == pairs
@@ -140,7 +140,7 @@ def test_of_many_rows_some_are_tried_across_topics(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
 def test_samples_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    """Of each partner's by themselves, as many as may be."""
+    """Each partner's rows are sampled separately, evenly spaced, up to the maximum."""
     monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", 4)
     partners = np.repeat([0, 1, 2], [count, 2, count])
     kept = np.arange(count) if count <= 4 else np.arange(4) * count // 4
@@ -151,21 +151,21 @@ def test_samples_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch, count: int) 
 @pytest.mark.parametrize(
     ("out", "back", "possible"),
     [
-        (0, 1, True),  # of one topic
-        (0, 3, True),  # across topics, with room
+        (0, 1, True),  # one topic
+        (0, 3, True),  # two topics, with room
         (2, -1, True),  # alone
         (-1, 3, True),
         (1, 3, False),  # row 1 isn't on broker 0
-        (0, 0, False),  # nor row 0 on broker 1
+        (0, 0, False),  # row 0 isn't on broker 1
     ],
 )
 def test_exchanges_that_are_possible(out: int, back: int, possible: bool) -> None:
-    """Rows that are where they would leave, not where they would go, with every count in its window."""
+    """An exchange needs rows on the brokers that they leave, not on those they enter, and all counts in windows."""
     assert possible == can_exchange(placement(), 0, 1, out, back)
 
 
 def test_exchanges_that_counts_forbid() -> None:
-    """Broker 0 may hold no fewer: one goes only for another; topic 1 no more on broker 1: only within the topic."""
+    """Broker 0 may lose a row only in exchange; a full topic on broker 1 only takes a row in exchange for its own."""
     held = placement(broker_windows=np.array([[2, 0, 0], [9, 9, 9]]))
     assert (False, True, True) == tuple(can_exchange(held, 0, 1, *pair) for pair in ((2, -1), (-1, 3), (0, 3)))
     most = np.full((2, 3), 9)
@@ -175,12 +175,12 @@ def test_exchanges_that_counts_forbid() -> None:
 
 
 def test_a_row_that_is_there_already_does_not_go() -> None:
-    """Row 0 has a replica on either broker of the rack."""
+    """Row 0 has a replica on both brokers of the rack already, so it can't move between them."""
     search = placement(most=np.full((4, 2), 2), least=np.zeros((4, 2), dtype=np.int64)).search
     both = SearchPlacement(search, np.array([[1, 1, 0], *ON[1:]], dtype=bool))
     assert (False, True) == (can_exchange(both, 0, 1, 0, -1), can_exchange(both, 0, 1, 2, -1))
 
 
 def test_exchanges_that_racks_forbid() -> None:
-    """Row 3 may not leave its rack; row 2 may."""
+    """Row 3 may not leave its rack; row 2 may leave it."""
     assert (True, False) == (can_exchange(placement(), 0, 2, 2, -1), can_exchange(placement(), 1, 2, 3, -1))

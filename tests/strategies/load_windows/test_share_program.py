@@ -1,4 +1,4 @@
-"""Placements rounded from split replicas: every count and rack kept, close to the windows, with a tight bound."""
+"""Placements rounded from split replicas: every count and rack is kept, loads are close to their windows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from planner.strategies.work_limits import Effort
 
 
 def rounded(problem: Problem) -> list[Rounded]:
-    """All roundings of a problem that has windows of bytes."""
+    """All roundings of a problem with windows of bytes."""
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
     return list(roundings(problem, layout, wanted, loads, Effort(10**12)))
 
 
 def assignment(problem: Problem, chosen: IntArray) -> IntArray:
-    """Replicas of the rows that may move as an assignment of all."""
+    """The replicas of rows that may move, as an assignment of all rows."""
     whole = today(problem)
     whole[lay_out(problem, 0).rows] = chosen
     return whole
@@ -46,7 +46,7 @@ def with_disk(problem: Problem, share: int) -> Problem:
 
 
 def expansion() -> Problem:
-    """Two brokers with partitions of 9, 6 and 3 bytes each, and a third one that is to get 12 of the 36."""
+    """Two brokers with partitions of 9, 6 and 3 bytes each, and a third broker, which must get 12 of the 36 bytes."""
     problem = problem_of(
         no_racks(1, 2),
         {"a": [(1,), (1,), (1,), (2,), (2,), (2,)]},
@@ -58,7 +58,7 @@ def expansion() -> Problem:
 
 
 def test_a_whole_solution_ends_it() -> None:
-    """Where the program splits nothing, its placement has every load in its window, and there is no second one."""
+    """If the program splits no replica, there is one rounding, with every load in its window."""
     problem = with_disk(problem_of(no_racks(1, 2), {"a": [(1,)] * 4}, sizes=10), 0)
     (only,) = rounded(problem)
     assert [2, 2] == np.bincount(only.chosen[:, 0]).tolist()
@@ -66,7 +66,7 @@ def test_a_whole_solution_ends_it() -> None:
 
 
 def test_work_is_limited_by_the_number_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that goes in circles is stopped, and gives up."""
+    """A solver that exceeds its limit of work, which depends on the number of columns, is stopped without a result."""
     rows = {"a": [(1 + at % 4,) for at in range(400)]}
     changes = Changes(add_brokers=(Broker(5), Broker(6)))
     sizes = {"a": [1 + at * at % 97 for at in range(400)]}
@@ -80,7 +80,7 @@ def test_work_is_limited_by_the_number_of_columns(monkeypatch: pytest.MonkeyPatc
 
 
 def test_split_rows_are_settled_round_by_round() -> None:
-    """12 bytes of 36 to a new broker from two that keep 12 each: the program splits, and is asked again."""
+    """A new broker gets 12 of 36 bytes, and the old ones keep 12 each: the program splits replicas and runs again."""
     found = rounded(expansion())
     assert 1 < len(found) <= 8
     held = [np.bincount(each.chosen[:, 0], weights=expansion().size_bytes, minlength=3) for each in found]
@@ -90,7 +90,7 @@ def test_split_rows_are_settled_round_by_round() -> None:
 
 @pytest.mark.parametrize("share", [20, 50])
 def test_prices_are_those_of_the_program(share: int) -> None:
-    """At 50 % a new broker must be filled, a byte a byte; at 20 % the full one of two has to give to the other."""
+    """At 50 % a new broker must be filled, at a byte a byte; at 20 % the fuller of two brokers gives to the other."""
     changes = Changes(add_brokers=(Broker(3),)) if share == 50 else Changes()
     rows = [(1,)] * 4 + [(2,)] * 4 if share == 50 else [(1,)] * 6 + [(2,)] * 2
     open_ended = balance_of("none", "none", "none")
@@ -100,7 +100,7 @@ def test_prices_are_those_of_the_program(share: int) -> None:
 
 
 def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None where no placement can keep the windows even with split replicas, nor of programs that are too large."""
+    """No roundings if even split replicas can't keep the windows, or if the program is too large."""
     lone = problem_of({1: "a", 2: "b", 3: "b"}, {"a": [(1, 2), (1, 3)]}, sizes=10)
     layout = lay_out(lone, 0)
     loads = byte_loads(lone, layout, windows(lone, with_disk(lone, 10).balance))
@@ -111,7 +111,7 @@ def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_more_rounds_than_their_columns_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """18 columns a round: 36 in all are two rounds."""
+    """A round has 18 columns, so a limit of 36 columns allows two rounds."""
     monkeypatch.setattr(share_program.work_limits, "FRACTION_COLUMNS_IN_ALL", 36)
     assert 2 == len(rounded(expansion()))
 
@@ -119,7 +119,7 @@ def test_no_more_rounds_than_their_columns_are_worth(monkeypatch: pytest.MonkeyP
 @examples(40)
 @given(problems(brokers=6, topics=3, partitions=5), st.sampled_from([0, 10, 50]), st.integers(0, 1000))
 def test_counts_and_racks_are_kept(problem: Problem, share: int, seed: int) -> None:
-    """Every rounding is a plan that may be carried out, within all windows of counts that could hold split."""
+    """Every rounding is a valid plan, and all its counts are within their windows."""
     sizes = np.random.default_rng(seed).integers(1, 100, problem.rows)
     asked = with_disk(replace(problem, size_bytes=sizes), share)
     assume(len(lay_out(asked, 0).rows))
@@ -135,7 +135,7 @@ def test_counts_and_racks_are_kept(problem: Problem, share: int, seed: int) -> N
 @examples(15)
 @given(problems(brokers=6, topics=3, partitions=5), st.integers(0, 1000))
 def test_the_same_every_time(problem: Problem, seed: int) -> None:
-    """Equal problems have equal roundings, one after the other."""
+    """Equal problems have equal roundings in the same order."""
     sizes = np.random.default_rng(seed).integers(1, 100, problem.rows)
     asked = with_disk(replace(problem, size_bytes=sizes), 10)
     assume(len(lay_out(asked, 0).rows))

@@ -1,4 +1,4 @@
-"""Windows that may begin anywhere: the least that is stated holds for every plan with the spreads asked for."""
+"""Windows that may begin anywhere: the bound holds for every plan with the spreads asked for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_PLANS = 400
 
 
 def keeps_spreads(problem: Problem, plan: tuple[tuple[int, ...], ...]) -> bool:
-    """True where brokers differ by no more than the spreads of replicas and of topics, and disks are within theirs."""
+    """True if brokers differ by at most the spreads of replicas and of topics, and disks are within their windows."""
     cells, disk = counts(problem, plan, problem.size_bytes)
     bounds_of_disk = windows(problem, problem.balance).disk
     if bounds_of_disk is not None and ((disk < bounds_of_disk[0]) | (disk > bounds_of_disk[1])).any():
@@ -40,19 +40,19 @@ def keeps_spreads(problem: Problem, plan: tuple[tuple[int, ...], ...]) -> bool:
 
 
 def least_by_brute_force(problem: Problem) -> int | None:
-    """The fewest bytes of all plans with the spreads asked for."""
+    """The fewest bytes of all plans that keep the spreads."""
     plans = (plan for plan in product(*options(problem)) if keeps_spreads(problem, plan))
     return min((moved(problem, plan)[0] for plan in plans), default=None)
 
 
 def few(problem: Problem) -> bool:
-    """True where every plan is tried in no time."""
+    """True if there are few enough plans to try them all."""
     return prod(len(sets) for sets in options(problem)) <= MOST_PLANS
 
 
 @st.composite
 def spread_problems(draw: st.DrawFn, disk: str = "none") -> Problem:
-    """Two to four brokers, one of them new at times, with few partitions and spreads of one to three."""
+    """Two to four brokers, sometimes with a new one, few partitions, and spreads of one to three."""
     brokers = draw(st.integers(2, 4))
     old = draw(st.integers(max(1, brokers - 1), brokers))
     racked = draw(st.sampled_from((False, False, True)))
@@ -76,7 +76,7 @@ def spread_problems(draw: st.DrawFn, disk: str = "none") -> Problem:
 @examples(80)
 @given(spread_problems().filter(few), st.integers(0, 3))
 def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: int) -> None:
-    """Neither with a certificate nor without; what is found keeps the spreads where that can be."""
+    """No plan with these spreads moves less than the bound, with and without a certificate."""
     least = least_by_brute_force(problem)
     for certify in (False, True):
         solution = solve(problem, problem.balance, seed, certify=certify)
@@ -94,7 +94,7 @@ def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: i
 @examples(40)
 @given(st.sampled_from(("1000%", "60%", "20%")).flatmap(lambda disk: spread_problems(disk=disk)).filter(few))
 def test_nor_with_windows_of_bytes(problem: Problem) -> None:
-    """Disks that may hold anything, or little more than their share."""
+    """The same with windows of bytes, which are very wide or close to the share."""
     solution, least = solve(problem, problem.balance), least_by_brute_force(problem)
     assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
     assert least is None or solution.least_bytes <= least
@@ -103,7 +103,7 @@ def test_nor_with_windows_of_bytes(problem: Problem) -> None:
 @examples(40)
 @given(spread_problems().filter(few))
 def test_the_start_of_all_brokers_window_is_proven(problem: Problem) -> None:
-    """Where topics may lie anyhow, the fewest bytes of all starts are found and proven, by cases where need be."""
+    """Without windows of topics, the fewest bytes over all starts of the brokers' window are found and proven."""
     assume(not problem.racks_matter)
     problem = replace(problem, balance=replace(problem.balance, topic_replicas=NO_TOLERANCE))
     solution = solve(problem, problem.balance, certify=True)
@@ -113,7 +113,7 @@ def test_the_start_of_all_brokers_window_is_proven(problem: Problem) -> None:
 
 
 def test_a_topic_begins_where_the_fewest_bytes_move() -> None:
-    """Four large partitions, three small ones and one: a small one moves, and nobody claims that none need."""
+    """Four large partitions, three small ones and one more: one small partition moves; the bound is at most that."""
     problem = problem_of(
         no_racks(1, 2, 3),
         {"t": [(1,)] * 4 + [(2,)] * 3 + [(3,)]},
@@ -128,7 +128,7 @@ def test_a_topic_begins_where_the_fewest_bytes_move() -> None:
 
 @pytest.mark.parametrize(("spread", "bytes_moved"), [(1, 10), (2, 9), (3, 8), (4, 8), (5, 7)])
 def test_two_brokers_become_three(spread: int, bytes_moved: int) -> None:
-    """Fifteen partitions a broker and a new one: the fewest that can move at a spread, and proven so."""
+    """Two brokers with fifteen partitions each, and a new one: the fewest moves for each spread, proven."""
     problem = problem_of(
         no_racks(1, 2),
         {"a": [(1,)] * 15 + [(2,)] * 15},
