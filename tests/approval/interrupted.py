@@ -1,4 +1,4 @@
-"""Plans that were carried out in part, for tests: a spec, its plan, and the cluster after some of the batches."""
+"""Helpers for tests of plans that were applied in part: a spec, its plan, and the cluster after some batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Plan = dict[str, Any]
 
 
 def plan_of(spec: Spec, count: int = 3) -> Plan:
-    """The plan of a spec, swept in this process."""
+    """The plan of a spec; the sweep runs in this process."""
     problem = first_step(build(spec))
     return plan_documents.planned(
         spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count)))
@@ -35,14 +35,14 @@ def plan_of(spec: Spec, count: int = 3) -> Plan:
 
 
 def found(spec: Spec, *, racks: Mapping[int, str | None] | None = None) -> Now:
-    """The cluster of a spec as its plan found it."""
+    """The cluster of a spec, as it was when the plan was made."""
     sizes = {(topic.name, each.id): each.size_bytes for topic in spec.cluster.topics for each in topic.partitions}
     topics = {topic.name: topic for topic in spec.cluster.topics}
     return Now(topics, racks=racks, sizes=sizes if spec.cluster.sizes_known else None)
 
 
 def after_batches(plan: Plan, now: Now, count: int) -> Now:
-    """The cluster once the first `count` batches were carried out, new partitions made before the first one."""
+    """The cluster after the first `count` batches; new partitions are made before the first batch."""
     if count:
         now = with_new_partitions(plan, now)
     for batch in plan["batches"][:count]:
@@ -55,7 +55,7 @@ def after_batches(plan: Plan, now: Now, count: int) -> Now:
 
 
 def with_new_partitions(plan: Plan, now: Now) -> Now:
-    """The cluster with the partitions that the plan makes."""
+    """The cluster with the plan's new partitions made."""
     topics = dict(now.topics)
     for new in (plan["new_partitions"] or {"topics": ()})["topics"]:
         before = topics.get(new["topic"], Topic(new["topic"], ()))
@@ -68,12 +68,12 @@ def with_new_partitions(plan: Plan, now: Now) -> Now:
 
 
 def partition(now: Now, key: Key) -> Partition:
-    """One of the cluster's partitions."""
+    """One partition of the cluster."""
     return now.topics[key[0]].partitions[key[1]]
 
 
 def moved(now: Now, key: Key, replicas: list[int] | tuple[int, ...]) -> Now:
-    """The cluster with a partition on other brokers; its leader stays where it can, else the preferred one leads."""
+    """The cluster with a partition on other brokers; its leader stays if it has a replica, else the first one leads."""
     old = partition(now, key)
     leader = old.leader if old.leader in replicas else replicas[0]
     return _with(now, key, replace(old, replicas=tuple(replicas), leader=leader, isr=None))
@@ -96,17 +96,17 @@ def _with(now: Now, key: Key, wanted: Partition) -> Now:
 
 
 def keys(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
-    """Which partitions are among these."""
+    """The topic and the number of each partition in these rows."""
     return {(row["topic"], row["partition"]) for row in rows}
 
 
 def resumed(plan: dict[str, Any], now: Now, **options: Any) -> dict[str, Any]:
-    """The rest of a plan, both as JSON values."""
+    """What `resumed_plan` makes of a plan; both plans are JSON values."""
     return as_json(resumed_plan.resumed(typed(plan), now, **options))
 
 
 def expansion(**rest: Any) -> Spec:
-    """Three brokers become five, two replicas a batch."""
+    """A spec that expands three brokers to five, with one move per broker in a batch."""
     spec = spec_of(no_racks(1, 2, 3), ROWS, sizes={"x": [10, 20, 30, 40, 50, 60], "y": [5, 6, 7]})
     changes = Changes(add_brokers=(Broker(4), Broker(5)))
     execution = Execution(throttle_bytes_per_sec=5, batches=BatchRules(moves_per_broker=1))

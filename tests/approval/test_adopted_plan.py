@@ -1,4 +1,4 @@
-"""A reassignment of other origin as a plan: its bound, how much more than needed it copies, and what is told of it."""
+"""A reassignment of another tool becomes a plan with a bound, and the plan says how much more than needed it copies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CASES = TESTS / "cases"
 VALIDATOR = Draft202012Validator(json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8")))
 QUICK = ("leaders-only", "new-topics", "raise-rf", "tp_demo_03", "tp_re_01")
 SLOW = ("add-rack", "expand", "log-dirs", "no-racks", "remove-brokers", "tp_re_02")
-# What says that a plan was adopted, and what it was chosen from.
+# The keys that say that a plan was adopted, and from what it was chosen.
 ADOPTED = {"adopted", "candidates", "choice", "compared", "pareto", "plan_id", "inputs"}
 LISTS = {"x": [(1, 2), (2, 1), (1, 2), (2, 1)], "y": [(1, 2), (2, 1)]}
 EXPANDED = Changes(add_brokers=(Broker(3),))
@@ -52,9 +52,9 @@ def _differing(one: dict, other: dict) -> set[str]:
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_our_own_plan_adopted_gives_our_own_files(name):
-    """Kafka's JSON, batches and Terraform's variables byte for byte; plan.json but for its origin.
+    """Adopting our own plan gives the same Kafka JSON, batches and Terraform variables; in plan.json ADOPTED differs.
 
-    The sweep's plan may be an optimum with another seed: then the same bound has another proof.
+    The sweep may have found an optimum with another seed. Then the bound is the same and its proof another one.
     """
     spec = ROOT / "examples" / f"{name}.yaml"
     made = adopted_plan.adopted(adopted_plan.read(CASES / name), reading.load(spec), spec.name)
@@ -72,7 +72,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
 
 @pytest.mark.parametrize("name", ["raise-rf", "tp_re_01"])
 def test_our_own_reassignment_json_adopted_gives_it_again(name, tmp_path):
-    """The bare file of Kafka's format, without the elections that only the plan knows."""
+    """Our own reassignment.json is adopted without its plan, and reassignment.json comes out byte for byte the same."""
     spec, own = ROOT / "examples" / f"{name}.yaml", CASES / name / "reassignment.json"
     made = adopted_plan.adopted(adopted_plan.read(own), reading.load(spec), spec.name)
 
@@ -80,7 +80,7 @@ def test_our_own_reassignment_json_adopted_gives_it_again(name, tmp_path):
 
 
 def test_the_plan_says_what_it_carries_out(tmp_path):
-    """Name, digest and format of the file; the document keeps its schema, and the proof is checked."""
+    """The plan names the file and its format, fits the schema, has a proof that checks, and is compared with others."""
     made = _adopted(tmp_path, spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED), [("x", 0, [3, 2])])
     plan, file = made.planned
 
@@ -98,7 +98,7 @@ def test_the_plan_says_what_it_carries_out(tmp_path):
 
 
 def test_the_headline_tells_what_is_not_needed(tmp_path):
-    """Both replicas of two partitions move to make room for one broker where one replica each would do."""
+    """The headline says how many bytes are more than needed, and says nothing if all of them are needed."""
     spec = spec_of(no_racks(1, 2), {"x": [(1, 2)] * 3}, sizes=100_000, changes=EXPANDED)
     rows = [("x", 0, [2, 3]), ("x", 1, [3, 1]), ("x", 2, [1, 2])]
     needed = _adopted(tmp_path, spec, rows).planned.plan
@@ -117,7 +117,7 @@ def test_the_headline_tells_what_is_not_needed(tmp_path):
 
 
 def test_nothing_to_do_is_said_of_the_file(tmp_path):
-    """All partitions are where it wants them."""
+    """If all partitions are where the file wants them, the headline says that there is nothing to do."""
     plan = _adopted(tmp_path, spec_of(no_racks(1, 2), LISTS), [("x", 0, [1, 2]), ("y", 1, [2, 1])]).planned.plan
 
     assert "Nothing to do: all that given.json names is as it wants it." == plan.headline
@@ -125,7 +125,7 @@ def test_nothing_to_do_is_said_of_the_file(tmp_path):
 
 
 def _least_as_even(problem: Problem, spread: int, topic_spread: int) -> int:
-    """By trying every plan: the fewest bytes of those with no larger spreads."""
+    """Tries every plan and returns the fewest bytes of those whose spreads are no larger than these."""
     best = None
     for plan in product(*brute_force.options(problem)):
         cells, _ = brute_force.counts(problem, plan, problem.size_bytes)
@@ -141,7 +141,7 @@ def _least_as_even(problem: Problem, spread: int, topic_spread: int) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_the_least_at_its_own_balance_is_that_of_all_plans_tried(seed, tmp_path):
-    """Tiny clusters, any valid reassignment: never more than the best plan that is as even, never less proven."""
+    """On tiny clusters the bound is at most the least of all plans that are as even; if spreads are 1, it equals it."""
     draw = random.Random(seed)
     brokers = draw.choice((2, 3))
     racks = no_racks(*range(1, brokers + 1))
@@ -169,13 +169,13 @@ def test_the_least_at_its_own_balance_is_that_of_all_plans_tried(seed, tmp_path)
     assert plan.bound.least_bytes_moved <= least <= copied
     if max(spreads) <= 1:
         assert least == plan.bound.least_bytes_moved
-    # Unknown where the plan with the fewest bytes leads less evenly.
+    # It is None if the plan with the fewest bytes spreads its leaders less evenly.
     enough = plan.adopted.enough_bytes_moved
     assert enough is None or least <= enough <= copied
 
 
 def test_what_is_needed_is_unknown_where_the_fewest_bytes_lead_less_evenly(tmp_path):
-    """A bound is about replicas; here two partitions would keep their leader on broker 2."""
+    """The bound counts replicas only; its plan would leave two leaders on broker 2, so the needed bytes are None."""
     spec = spec_of(no_racks(1, 2), {"x": [(2,), (1, 2)], "y": [(2,)]}, sizes={"x": [9, 5], "y": [1]},
                    changes=Changes(add_brokers=(Broker(9),)), balance=Balance(disk=Tolerance("none")))  # fmt: skip
     plan = _adopted(tmp_path, spec, [("x", 0, [1]), ("x", 1, [2, 9]), ("y", 0, [9])]).planned.plan
@@ -187,7 +187,7 @@ def test_what_is_needed_is_unknown_where_the_fewest_bytes_lead_less_evenly(tmp_p
 
 
 def test_a_limit_or_a_budget_that_it_crosses_refuses_it(tmp_path):
-    """Exit code 3, with both amounts."""
+    """A reassignment that exceeds a limit or the budget is refused, and the message has both amounts."""
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
     with pytest.raises(UnsafePlanError, match=r"limits\.bytes_moved: the plan comes to 10 B"):
         _adopted(tmp_path, replace(spec, limits=SpecLimits(bytes_moved=9)), [("x", 0, [3, 2])])
@@ -196,13 +196,13 @@ def test_a_limit_or_a_budget_that_it_crosses_refuses_it(tmp_path):
 
 
 def test_one_that_breaks_a_rule_is_refused(tmp_path):
-    """Two replicas in a rack."""
+    """A reassignment that puts two replicas into one rack is refused, if another rack is free."""
     with pytest.raises(InfeasibleError, match="x-0: rack spread"):
         _adopted(tmp_path, spec_of({1: "a", 2: "b", 3: "b"}, LISTS), [("x", 0, [2, 3])])
 
 
 def test_topics_that_are_apart(tmp_path):
-    """Sides are those of the reassignment, one that mixes topics is refused, and no other sides are spoken of."""
+    """The rule `apart` takes its sides from the reassignment; a reassignment that mixes the topics is refused."""
     lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}
     spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=10, apart=(Apart(("x", "y")),), changes=Changes(rebalance="none"))
     plan = _adopted(tmp_path, spec, [("y", 0, [4, 3])]).planned.plan
@@ -216,7 +216,7 @@ def test_topics_that_are_apart(tmp_path):
 
 
 def test_topics_that_are_led_together(tmp_path):
-    """A reassignment that leads a partition number by two brokers is refused."""
+    """With `together`, a reassignment is refused if different brokers lead the partitions with the same number."""
     lists = {"x": [(1, 2), (2, 1)], "y": [(2, 1), (2, 3)]}
     spec = spec_of(no_racks(1, 2, 3), lists, sizes=10, together=(("x", "y"),), changes=Changes(rebalance="none"))
     plan = _adopted(tmp_path, spec, [("y", 0, [1, 2])]).planned.plan
@@ -230,7 +230,7 @@ def test_topics_that_are_led_together(tmp_path):
 
 
 def test_topics_that_are_apart_by_rack(tmp_path):
-    """Racks are on the sides that the reassignment gives them; one that mixes topics in a rack is refused."""
+    """With `apart` by rack, the reassignment decides which racks are whose; one that mixes them is refused."""
     lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}
     by_rack = (Apart(("x", "y"), by="rack"),)
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, sizes=10, apart=by_rack, rack_aware=False)
@@ -242,7 +242,7 @@ def test_topics_that_are_apart_by_rack(tmp_path):
 
 
 def test_racks_that_topics_prefer_are_those_of_their_side(tmp_path):
-    """y would be led in rack a, which leads x alone: it is led in b, as the reassignment has it."""
+    """y prefers leaders in rack a, but only x may lead there: the reassignment has y led in rack b, and is accepted."""
     lists = {"x": [(1, 3), (2, 4)], "y": [(3, 1), (4, 2)]}
     rules = {"apart": (Apart(("x", "y"), by="rack_leaders"),), "leader_racks": (LeaderRacksRow("y", ("a",)),)}
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, sizes=10, **rules)
@@ -253,7 +253,7 @@ def test_racks_that_topics_prefer_are_those_of_their_side(tmp_path):
 
 
 def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):
-    """The old replicas of its file aren't today's."""
+    """The file's old replicas aren't today's, so the plan is adopted with a warning."""
     file = tmp_path / "proposals.json"
     row = {"topicPartition": "x-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [2, 3]}
     file.write_text(json.dumps({"proposals": [row]}))
@@ -264,7 +264,7 @@ def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):
 
 
 def test_what_it_does_not_name_stays_and_is_counted(tmp_path):
-    """Nobody elects the preferred leader of a partition that isn't named."""
+    """Partitions that the file doesn't name stay as they are, without an election, and a warning counts them."""
     spec = spec_of(no_racks(1, 2), LISTS, leaders={"y": [2, 2]}, changes=EXPANDED)
     plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned.plan
 
@@ -276,7 +276,7 @@ def test_what_it_does_not_name_stays_and_is_counted(tmp_path):
 
 
 def test_it_is_resumed_like_any_plan(tmp_path):
-    """The same target."""
+    """An adopted plan can be resumed like any other, and the rest has the same target."""
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
     plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned.plan
     sizes = {(topic.name, each.id): each.size_bytes for topic in spec.cluster.topics for each in topic.partitions}
@@ -286,7 +286,7 @@ def test_it_is_resumed_like_any_plan(tmp_path):
 
 
 def test_same_file_same_bytes(tmp_path):
-    """Nothing is drawn or timed."""
+    """Adopting the same file twice gives the same bytes: nothing depends on chance or time."""
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
     one, other = (_adopted(tmp_path, spec, [("x", 0, [3, 2])]) for _ in range(2))
 

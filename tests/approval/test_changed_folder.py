@@ -1,4 +1,4 @@
-"""`planner check` on a folder that somebody changed and gave new digests: nothing but the plan's files passes."""
+"""`planner check` finds every change to a plan's folder, even if somebody computed new digests for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLE = "ansible/roles/kafka_reassign"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an example's plan; tests take copies."""
+    """The folder of an example's plan; tests use copies of it."""
     out = tmp_path_factory.mktemp("folder") / "expand.plan"
     options = workflow.WhatifOptions(out=out, candidates=20, engine="local")
     workflow.whatif(ROOT / "examples" / "expand.yaml", options, Console(file=io.StringIO()))
@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the plan's folder."""
     return Path(shutil.copytree(made, tmp_path / "expand.plan"))
 
 
@@ -44,7 +44,7 @@ RENDERED: dict[str, dict[str, bytes]] = {}
 
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files of a plan are rendered once for all tests."""
+    """Renders each plan's files only once for all tests."""
     render = one_spec.rendered_files
 
     def remembered(plan: Plan) -> dict[str, bytes]:
@@ -56,13 +56,13 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def summed_anew(folder: Path) -> None:
-    """SHA256SUMS of the files that are there now, as an attacker makes it."""
+    """Writes SHA256SUMS for the files that are there now, as an attacker would."""
     (folder / SUMS).unlink(missing_ok=True)
     (folder / SUMS).write_bytes(sums({path: each.sha256 or "" for path, each in entries(folder).items()}))
 
 
 def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
-    """Every file is counted."""
+    """An unchanged folder passes, and all of its files are counted."""
     files = sum(path.is_file() for path in folder.rglob("*"))
     ran = planner("check", folder)
 
@@ -72,7 +72,7 @@ def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
-    """Each single file of the plan but the inventory, with a byte more, is found."""
+    """Each file of the plan, except the inventory, gets one more byte in turn; each is found despite new digests."""
     plans = sorted(entries(folder).keys() - {"plan.json", "SHA256SUMS", "ansible/inventory/hosts.yml"})
     for path in plans:
         before = (folder / path).read_bytes()
@@ -119,7 +119,7 @@ def test_a_file_more_is_refused_with_what_it_could_do(planner: Run, folder: Path
 
 
 def test_settings_of_ansible_are_the_plans(planner: Run, folder: Path) -> None:
-    """They say where roles lie."""
+    """A changed ansible.cfg is refused: it could load roles and plugins from elsewhere."""
     with (folder / "ansible" / "ansible.cfg").open("a") as file:
         file.write("callbacks_enabled = x\n")
     summed_anew(folder)
@@ -129,7 +129,7 @@ def test_settings_of_ansible_are_the_plans(planner: Run, folder: Path) -> None:
 
 
 def test_a_link_to_the_same_bytes_is_another_thing(planner: Run, folder: Path, tmp_path: Path) -> None:
-    """What it leads to can change after the check: links to files, and to folders."""
+    """Links to files and folders are refused, even with the same bytes: their targets can change after the check."""
     outside = tmp_path / "outside"
     shutil.copytree(folder, outside)
     for path in (f"{ROLE}/tasks/main.yml", "report.md"):
@@ -149,7 +149,7 @@ def test_a_link_to_the_same_bytes_is_another_thing(planner: Run, folder: Path, t
 
 
 def test_pipes_and_executable_files_are_not_opened_or_passed(planner: Run, folder: Path) -> None:
-    """Reading a pipe would wait for ever."""
+    """A pipe in the place of a file isn't opened, because reading it would never end; executable files are refused."""
     (folder / "report.md").unlink()
     os.mkfifo(folder / "report.md")
     (folder / "reassignment.json").chmod(0o755)
@@ -161,7 +161,7 @@ def test_pipes_and_executable_files_are_not_opened_or_passed(planner: Run, folde
 
 
 def test_what_is_the_operators_is_listed_with_what_it_could_do(planner: Run, folder: Path) -> None:
-    """And refused where --strict asks for it; JSON says the same to programs."""
+    """The operator's own files are listed with what each could change, in text and in JSON; --strict refuses them."""
     (folder / "ansible/inventory/hosts.yml").write_text("kafka_admin: {hosts: {admin-1: {}}}\n")
     for path in ("ansible/group_vars/kafka_admin.yml", "ansible/inventory/dynamic.py", "terraform/main.tf"):
         (folder / path).parent.mkdir(exist_ok=True)
@@ -190,7 +190,7 @@ def test_what_is_the_operators_is_listed_with_what_it_could_do(planner: Run, fol
 
 
 def test_json_is_written_of_what_is_refused_too(planner: Run, folder: Path) -> None:
-    """In the shape of its schema, with the exit code of a refusal."""
+    """`--format json` prints a document that fits its schema for a refused folder too, with exit code 1."""
     schema = json.loads((ROOT / "schemas" / "plan-check.schema.json").read_text())
     (folder / "ansible/apply.yml").write_text("[]\n")
     state = ROOT / "examples" / "state" / "six-brokers"
@@ -204,7 +204,7 @@ def test_json_is_written_of_what_is_refused_too(planner: Run, folder: Path) -> N
 
 
 def test_an_approval_is_of_one_plan(planner: Run, folder: Path) -> None:
-    """Another plan is whole too, with an id of its own; a part of an id could be forged."""
+    """`--plan-id` refuses another valid plan. It takes no shortened id, because that could be forged."""
     approved = json.loads((folder / "plan.json").read_text())["plan_id"]
     other = json.loads((folder / "plan.json").read_text()) | {"warnings": ["approve me"]}
     other["plan_id"] = plan_id(other)
@@ -220,7 +220,7 @@ def test_an_approval_is_of_one_plan(planner: Run, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bound.json", "candidates.parquet"])
 def test_what_cannot_be_made_again_is_not_copied_changed(planner: Run, folder: Path, name: str) -> None:
-    """Its digest would be listed as that of a file that was made; without it the rest is."""
+    """`planner render` refuses to copy a changed bound.json or candidates.parquet; a missing one is no obstacle."""
     (folder / name).write_bytes((folder / name).read_bytes() + b"\n")
     ran = planner("render", folder, "--out", folder.parent / "again")
     assert (1, False) == (ran.code, (folder.parent / "again").exists())
@@ -230,7 +230,7 @@ def test_what_cannot_be_made_again_is_not_copied_changed(planner: Run, folder: P
 
 
 def test_a_plan_of_another_planner_is_not_called_changed(planner: Run, folder: Path) -> None:
-    """Its files are other than ours: which planner can tell is said. Where they are equal to ours, it passes."""
+    """If another planner version made the plan and its files differ, the error names that version; equal files pass."""
     document = json.loads((folder / "plan.json").read_text()) | {"planner_version": "9.8.7"}
     document["plan_id"] = plan_id(document)
     (folder / "plan.json").write_text(json.dumps(document))
@@ -250,7 +250,7 @@ def test_a_plan_of_another_planner_is_not_called_changed(planner: Run, folder: P
 
 
 def test_other_versions_of_what_draws_are_named(planner: Run, folder: Path) -> None:
-    """Where nothing but plots and pages differs, that can be the reason; it is refused all the same."""
+    """If only plots and pages differ, the refusal names other library versions as a possible reason."""
     plot = next((folder / "plots").iterdir())
     plot.write_bytes(plot.read_bytes() + b"\n")
     ran = planner("check", folder)
@@ -261,7 +261,7 @@ def test_other_versions_of_what_draws_are_named(planner: Run, folder: Path) -> N
 
 
 def test_what_cannot_be_read_is_not_approved(planner: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that can't be listed could hold anything."""
+    """A folder that can't be listed is refused, because it could hold anything."""
     scandir = os.scandir
 
     def refused(path: str | Path) -> object:
@@ -276,7 +276,7 @@ def test_what_cannot_be_read_is_not_approved(planner: Run, folder: Path, monkeyp
 
 
 def test_a_cluster_that_changed_outside_the_plan_is_told(planner: Run, folder: Path, tmp_path: Path) -> None:
-    """With what it means for the report; refused where --strict-state asks for it, and not where --strict does."""
+    """A change outside the plan is told with its meaning for the report; --strict-state refuses it, --strict not."""
     described = (ROOT / "examples" / "state" / "six-brokers" / "topics-describe.txt").read_text()
     new = "Topic: new\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
     row = "\tTopic: new\tPartition: 0\tLeader: 4\tReplicas: 4\tIsr: 4\n"

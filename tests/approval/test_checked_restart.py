@@ -1,4 +1,4 @@
-"""`planner check` of a restart: its folder is what its restart.json gives, and that is what was approved."""
+"""`planner check` of a restart: its folder must be exactly what its restart.json gives, and what was approved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROLE = Path("ansible") / "roles" / "kafka_reassign"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a restart, made once; tests take copies."""
+    """The folder of a restart, made once; tests use copies of it."""
     out = tmp_path_factory.mktemp("restart") / "orders.restart"
     with pytest.raises(SystemExit) as ended:
         main(["restart", str(ROOT / "examples" / "expand.yaml"), "-o", str(out)])
@@ -32,19 +32,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy."""
+    """A copy of the restart's folder."""
     shutil.copytree(made, tmp_path / made.name)
     return tmp_path / made.name
 
 
 def said(ran: Ran) -> str:
-    """What a refusal prints, on one line."""
+    """What a refusal prints, joined to one line."""
     assert 1 == ran.code
     return " ".join(ran.err.split())
 
 
 def test_an_untouched_restart_is_as_it_was_made(planner: Run, folder: Path) -> None:
-    """With all of its files, by the folder or by restart.json alone; the id may be asked for."""
+    """An unchanged restart passes as a folder and as restart.json alone; its id can be checked too."""
     name = codec.decode_restart((folder / RESTART_FILE).read_bytes(), RESTART_FILE).restart_id
     files = sum(path.is_file() for path in folder.rglob("*"))
     whole = planner("check", str(folder), "--strict", "--plan-id", name)
@@ -56,7 +56,7 @@ def test_an_untouched_restart_is_as_it_was_made(planner: Run, folder: Path) -> N
 
 
 def test_every_changed_missing_or_extra_file_is_named(planner: Run, folder: Path) -> None:
-    """Though SHA256SUMS was made anew, and with what each could do."""
+    """Each changed, missing or extra file is named with what it could do, even if SHA256SUMS was computed again."""
     playbook = folder / ROLE / "tasks" / "restart_step.yml"
     playbook.write_text(playbook.read_text() + "# more\n")
     states = folder / ROLE / "files" / STATES_FILE
@@ -76,7 +76,7 @@ def test_every_changed_missing_or_extra_file_is_named(planner: Run, folder: Path
 
 
 def test_the_operators_own_files_are_listed_or_refused(planner: Run, folder: Path) -> None:
-    """Variables can't be judged."""
+    """Variables of the operator can't be checked: they are listed, and with --strict refused."""
     (folder / "ansible" / "group_vars").mkdir()
     (folder / "ansible" / "group_vars" / "all.yml").write_text("kafka_reassign_from_step: 2\n")
     assert "not checked: 1 of the folder's files are your own" in planner("check", str(folder)).out
@@ -97,13 +97,13 @@ def test_the_operators_own_files_are_listed_or_refused(planner: Run, folder: Pat
     ],
 )
 def test_a_changed_restart_is_refused(planner: Run, folder: Path, old: str, new: str, why: str) -> None:
-    """In one sentence, by its content, not by its folder."""
+    """A restart.json that was edited, or has another format, is refused with its reason."""
     (folder / RESTART_FILE).write_text((folder / RESTART_FILE).read_text().replace(old, new, 1))
     assert why in said(planner("check", str(folder)))
 
 
 def test_a_restart_that_was_not_approved_is_refused(planner: Run, folder: Path) -> None:
-    """Another id than the one that was reviewed."""
+    """A restart with another id than the approved one is refused."""
     assert f"approved was {'0' * 64}" in said(planner("check", str(folder), "--plan-id", "0" * 64))
 
 
@@ -117,12 +117,12 @@ def test_a_restart_that_was_not_approved_is_refused(planner: Run, folder: Path) 
     ],
 )
 def test_options_that_are_for_plans(planner: Run, folder: Path, option: tuple[str, ...], why: str) -> None:
-    """A restart has neither a bound nor a time to expire."""
+    """Options that only plans have, such as --bound and --now, are refused with a reason."""
     assert why in said(planner("check", str(folder), *option))
 
 
 def test_what_machines_read_has_the_shape_of_its_schema(planner: Run, folder: Path) -> None:
-    """restart.json, and what check prints of it, also where it refuses."""
+    """restart.json fits its schema; so does the JSON that check prints, whether it approves or refuses."""
     schema = json.loads((ROOT / "schemas" / "restart.schema.json").read_text())
     checks = json.loads((ROOT / "schemas" / "plan-check.schema.json").read_text())
     assert [] == [*Draft202012Validator(schema).iter_errors(json.loads((folder / RESTART_FILE).read_text()))]
@@ -134,7 +134,7 @@ def test_what_machines_read_has_the_shape_of_its_schema(planner: Run, folder: Pa
 
 
 def test_the_schema_is_made_from_the_types() -> None:
-    """Each property is described."""
+    """The schema of restart.json describes each property in a sentence."""
     whole = plan_schemas.schema(RestartDocument)
     Draft202012Validator.check_schema(whole)
     parts = [whole, *whole["$defs"].values()]

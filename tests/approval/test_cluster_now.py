@@ -1,4 +1,4 @@
-"""What changed outside a plan since it was made, and what is said of it."""
+"""What changed outside a plan since it was made, and the sentences about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTS = {"own": [[1, 9], [2, 1]], "kept": [[1, 2], [2, 3], [3, 1]], "gone": [[1,
 
 
 def topics(leaders: dict[str, int], lists: dict[str, list[list[int]] | None]) -> dict[str, Topic]:
-    """Topics of 100 bytes a partition, led by their first replica where nothing else is said."""
+    """Topics with 100 bytes in each partition; the first replica leads unless `leaders` says otherwise."""
     return {
         name: Topic(
             name,
@@ -33,26 +33,26 @@ def topics(leaders: dict[str, int], lists: dict[str, list[list[int]] | None]) ->
 
 
 def plan(**top: Any) -> dict[str, Any]:
-    """A plan that moves own-0, with the state of LISTS."""
+    """A plan that moves own-0 and records the state of LISTS."""
     state = cluster_sections.state(topics({}, LISTS).values(), sizes_known=True)  # type: ignore[arg-type]
     return document([change("own", 0, [1, 9], [3, 4])], state=codec.as_json(state), **top)
 
 
 def now(leaders: dict[str, int] | None = None, sizes: int | None = None, **lists: list[list[int]] | None) -> Now:
-    """The cluster with these lists in the place of those of LISTS."""
+    """The cluster of LISTS, with these topics' lists instead."""
     found = topics(leaders or {}, {**LISTS, **lists})
     keys = ((name, each.id) for name, topic in found.items() for each in topic.partitions)
     return Now(found, sizes=None if sizes is None else dict.fromkeys(keys, sizes))
 
 
 def said(found: Since | None) -> list[str]:
-    """Its sentences."""
+    """The sentences about the changes."""
     assert found is not None
     return list(found.sentences())
 
 
 def test_where_nothing_changed_one_line_says_so() -> None:
-    """Also where the plan's own partition has moved, and where sizes are as they were."""
+    """If nothing changed, one sentence says so; the plan's own moves don't count."""
     nothing = ["outside the plan no partition changed since it was made"]
 
     assert nothing == said(since(typed(plan()), now()))
@@ -61,7 +61,7 @@ def test_where_nothing_changed_one_line_says_so() -> None:
 
 
 def test_changed_partitions_are_counted_by_what_changed() -> None:
-    """With the first names, what came and went, and what it means."""
+    """Changed partitions are counted by kind, with the first names, and a sentence says what they mean."""
     found = since(typed(plan()), now({"own-1": 1}, kept=[[1, 2], [3, 2], [3, 4], [4, 5]], gone=None, new=[[1], [2]]))
 
     assert found is not None
@@ -75,7 +75,7 @@ def test_changed_partitions_are_counted_by_what_changed() -> None:
 
 
 def test_sizes_are_compared_in_all() -> None:
-    """They change all the time: told, and not counted as a change."""
+    """Sizes change all the time: their total is told, but isn't counted as a change."""
     found = since(typed(plan()), now(sizes=150))
 
     assert found is not None
@@ -88,7 +88,7 @@ def test_sizes_are_compared_in_all() -> None:
 
 
 def test_partitions_that_the_plan_makes_are_its_own() -> None:
-    """Made or not yet."""
+    """Partitions that the plan makes aren't changes, whether they are there yet or not; one more is."""
     topic = {"topic": "n", "partitions_before": 0, "partitions": 2, "replication_factor": 1, "config": {},
              "replicas": [[1], [2]], "replica_assignment": "1,2"}  # fmt: skip
     made = plan(new_partitions=new_partitions(topic))
@@ -98,7 +98,7 @@ def test_partitions_that_the_plan_makes_are_its_own() -> None:
 
 
 def test_what_checksums_miss_the_digest_tells() -> None:
-    """One list in 4,096 has the checksum of another."""
+    """One replica list in 4,096 has the checksum of another. The digest of all still tells that something changed."""
     lists = [[at, at + 1, at + 2] for at in range(1, 9000)]
     seen: dict[str, list[int]] = {}
     twin = next(
@@ -119,14 +119,14 @@ KEPT = (("retention.ms", "5"),)
 
 
 def found(*, own: Config = (), effective: Config = (), defaults: Config = ()) -> Now:
-    """The cluster as the plan found it, `kept` with this configuration, or brokers with that."""
+    """The cluster as the plan found it, with these configurations of topic `kept` and of the brokers."""
     state = now()
     kept = replace(state.topics["kept"], config=own, effective_config=effective)
     return replace(state, topics={**state.topics, "kept": kept}, config_defaults=defaults)
 
 
 def configured(*, own: Config = (), effective: Config = (), defaults: Config = ()) -> Plan:
-    """The plan that found `kept` so."""
+    """The plan that recorded these configurations."""
     made = plan()
     row = {**made["topics"][0], "name": "kept", "config": dict(own), "effective_config": dict(effective)}
     cluster = {**made["cluster"], "config_defaults": dict(defaults)}
@@ -151,14 +151,14 @@ def configured(*, own: Config = (), effective: Config = (), defaults: Config = (
 def test_what_both_sides_tell_is_compared(
     then: dict[str, Config], today: dict[str, Config], expected: list[tuple[str, str | None, str | None]]
 ) -> None:
-    """In force, a topic's own, or inherited; a throttle passes; where one side tells nothing, nothing is said."""
+    """Values in force, own and inherited, are compared if both sides know them; throttles are left out."""
     assert tuple(Reconfigured("kept", *each) for each in expected) == tuple(
         reconfigured(configured(**then), found(**today))
     )
 
 
 def test_a_topic_without_configuration_is_known_to_have_none_beside_others() -> None:
-    """What sets a first key, or deletes the last one, is told; another topic shows that both states have them."""
+    """A topic's first or last own key counts as changed, because other topics show that both states have such keys."""
     kept, other = configured(), configured(own=KEPT).topics[0]
     then = structs.replace(kept, topics=(*kept.topics, structs.replace(other, name="other")))
     state = found(own=KEPT + TWO)
@@ -172,7 +172,7 @@ def test_a_topic_without_configuration_is_known_to_have_none_beside_others() -> 
 
 
 def test_changed_configuration_is_a_change_outside_the_plan() -> None:
-    """Said behind what became of partitions, and enough for --strict-state to refuse."""
+    """A changed configuration is told after the partitions, and counts as a change for --strict-state."""
     seen = since(configured(effective=ONE), found(effective=TWO))
 
     assert seen is not None
@@ -185,7 +185,7 @@ def test_changed_configuration_is_a_change_outside_the_plan() -> None:
 
 
 def test_many_keys_are_counted() -> None:
-    """The first are named, in one line without control characters."""
+    """If many keys changed, the first are named and the others counted, in one line without control characters."""
     keys = [f"k.{at}\x1b" for at in range(9)]
     first, second = (tuple((key, value) for key in keys) for value in "ab")
     seen = since(configured(effective=first), found(effective=second))

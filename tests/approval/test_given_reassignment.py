@@ -1,4 +1,4 @@
-"""Reassignments of other tools: what is read of each format, and what is refused, with its place."""
+"""Reassignments of other tools: what is read from each format, and what is refused, with file and line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _read(tmp_path: Path, text: str) -> Given:
 
 
 def _refused(tmp_path: Path, rows: list[tuple[str, int, list[int]]], **changes) -> str:
-    """What is said against a reassignment, a partition on each line from the second one on."""
+    """The message that refuses a reassignment; its partitions are one a line, from line 2 on."""
     lines = [json.dumps({"topic": topic, "partition": at, "replicas": brokers}) for topic, at, brokers in rows]
     given = _read(tmp_path, '{"partitions": [\n' + ",\n".join(lines) + "\n]}")
     with pytest.raises((ImportStateError, InfeasibleError)) as refused:
@@ -42,7 +42,7 @@ def _lists(given: Given) -> dict[tuple[str, int], tuple[int, ...]]:
 
 
 def test_a_reassignment_json_names_its_partitions(tmp_path):
-    """What Kafka's tool takes, written by hand or by topicmappr."""
+    """The JSON that Kafka's tool takes, written by hand or by topicmappr."""
     given = _read(tmp_path, ONE)
 
     assert ({("x", 0): (3, 4)}, {}) == (_lists(given), given.found)
@@ -50,7 +50,7 @@ def test_a_reassignment_json_names_its_partitions(tmp_path):
 
 
 def test_of_what_generate_prints_the_proposed_assignment_is_wanted(tmp_path):
-    """The current one is where it was found."""
+    """The proposed assignment is the target, the current one what was found."""
     before = ONE.replace("[3,4]", "[1,2]")
     text = f"Current partition replica assignment\n{before}\n\nProposed partition reassignment configuration\n{ONE}\n"
     given = _read(tmp_path, text)
@@ -59,13 +59,13 @@ def test_of_what_generate_prints_the_proposed_assignment_is_wanted(tmp_path):
 
 
 def test_what_execute_prints_has_no_target(tmp_path):
-    """It prints the current assignment only."""
+    """`--execute` prints the current assignment only, so its output is refused."""
     with pytest.raises(ImportStateError, match="given:1:1: no 'Proposed partition reassignment configuration'"):
         _read(tmp_path, f"Current partition replica assignment\n{ONE}\n\nSave this to use as …\n")
 
 
 def test_of_proposals_the_new_replicas_are_wanted(tmp_path):
-    """Both ways in which Cruise Control names a partition."""
+    """In Cruise Control's proposals the new replicas are the target; both ways to name a partition are read."""
     named = {"topic": "x", "partition": 0}
     rows = [
         {"topicPartition": named, "oldLeader": 1, "oldReplicas": [1, 2], "newReplicas": [3, 4]},
@@ -96,7 +96,7 @@ def test_of_proposals_the_new_replicas_are_wanted(tmp_path):
     ],
 )
 def test_faults_of_a_file_have_places(tmp_path, text, message):
-    """File, line, column, key, value, and what is allowed."""
+    """A file that can't be read as a reassignment is refused with line, column, key and what is allowed."""
     with pytest.raises(ImportStateError) as refused:
         _read(tmp_path, text)
 
@@ -104,13 +104,13 @@ def test_faults_of_a_file_have_places(tmp_path, text, message):
 
 
 def test_a_file_that_is_not_there_is_said_so(tmp_path):
-    """No traceback."""
+    """A missing file is an error with the system's reason."""
     with pytest.raises(UnreadableError, match="No such file"):
         adopted_plan.read(tmp_path / "absent.json")
 
 
 def test_a_plan_of_ours_wants_what_it_changes_and_creates():
-    """From the folder or its plan.json."""
+    """A plan of ours is read from its folder or its plan.json: the partitions that it changes and creates."""
     folder = ROOT / "tests" / "cases" / "new-topics"
     given, plan = adopted_plan.read(folder), json.loads((folder / "plan.json").read_text())
 
@@ -121,7 +121,7 @@ def test_a_plan_of_ours_wants_what_it_changes_and_creates():
 
 
 def test_what_the_cluster_does_not_have_is_refused_all_at_once(tmp_path):
-    """Topics, partitions, brokers; partitions named twice, and lists that nobody can have."""
+    """Unknown topics, partitions and brokers, duplicates and impossible lists are all told at once."""
     said = _refused(tmp_path, [("z", 0, [1]), ("x", 7, [1, 2]), ("x", 0, [1, 9]), ("y", 0, [2]), ("y", 0, []),
                                ("x", 1, [1, 1])])  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_what_the_cluster_does_not_have_is_refused_all_at_once(tmp_path):
 
 
 def test_what_breaks_a_hard_rule_is_refused_with_place_value_and_what_is_allowed(tmp_path):
-    """Racks and replication factors, however long the list is."""
+    """Wrong racks and replication factors are refused with line, value and what is allowed."""
     said = _refused(tmp_path, [("x", 0, [1, 3]), ("x", 1, [3, 2, 1]), ("x", 2, [1])])
 
     assert [
@@ -148,21 +148,21 @@ def test_what_breaks_a_hard_rule_is_refused_with_place_value_and_what_is_allowed
 
 
 def test_topics_that_the_spec_excludes_stay(tmp_path):
-    """The filter is a hard rule."""
+    """A move of a topic that the spec excludes is refused."""
     said = _refused(tmp_path, [("y", 0, [4])], topics=TopicFilter(("*",), ("y",)))
 
     assert "FILE:2:1: y-0: excluded topic: replicas [4]; allowed: today's [2]" in said
 
 
 def test_unforced_moves_are_refused_where_the_spec_forbids_them(tmp_path):
-    """`rebalance: none`."""
+    """With `rebalance: none`, a move that nothing forces is refused."""
     said = _refused(tmp_path, [("y", 0, [4])], changes=Changes(rebalance="none"))
 
     assert "y-0: unforced move: replicas [4]; allowed: today's [2] (changes.rebalance: none)" in said
 
 
 def test_a_broker_that_leaves_must_be_empty(tmp_path):
-    """What isn't named stays, so it is refused too: the place is the spec's."""
+    """A partition that would stay on a removed broker is refused; if the file doesn't name it, the spec is named."""
     said = _refused(tmp_path, [("x", 0, [1, 4]), ("x", 1, [3, 2])], changes=Changes(remove_brokers=(2,)))
 
     assert "FILE:3:1: x-1: live brokers: replicas [3, 2]; allowed: brokers that stay, [1, 3, 4]" in said
@@ -170,7 +170,7 @@ def test_a_broker_that_leaves_must_be_empty(tmp_path):
 
 
 def test_what_is_not_named_stays_even_if_its_racks_are_uneven_today(tmp_path):
-    """It is held: nothing may move it, and nobody elects its preferred leader."""
+    """A partition that isn't named is held: it doesn't move, although its racks are uneven, and gets no election."""
     spec = spec_of(RACKS, {"x": [(1, 3), (1, 2), (3, 2)]}, leaders={"x": [3, 2, 3]})
     given = _read(tmp_path, ONE.replace('"partition":0', '"partition":2'))
     placed = adopted_plan.place(given, build(spec), "spec.yaml")
@@ -181,7 +181,7 @@ def test_what_is_not_named_stays_even_if_its_racks_are_uneven_today(tmp_path):
 
 
 def test_partitions_to_be_made_must_be_named(tmp_path):
-    """Nobody else says where they go."""
+    """The file must say where new partitions go; without that it is refused."""
     new = Changes(new_partitions=(NewPartitions("n", 0, 1, 2),), add_brokers=(Broker(5, "a"),))
     given = _read(tmp_path, ONE)
     with pytest.raises(InfeasibleError, match=r"n-0: .*replication factor: replicas \[\]; allowed: exactly 2"):
@@ -195,7 +195,7 @@ def test_partitions_to_be_made_must_be_named(tmp_path):
 
 
 def test_without_racks_any_brokers_will_do(tmp_path):
-    """No rack rule where brokers have none."""
+    """If brokers have no racks, there is no rack rule."""
     given = _read(tmp_path, ONE.replace("[3,4]", "[3,1]"))
     placed = adopted_plan.place(given, build(spec_of(no_racks(1, 2, 3, 4), LISTS)), "spec.yaml")
 

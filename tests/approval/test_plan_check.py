@@ -1,4 +1,4 @@
-"""`planner check`, `resume` and `diff` as a user runs them: what was approved is what runs."""
+"""`planner check`, `resume`, `diff` and `show` as a user runs them: what was approved is what runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CAPTURED = "2026-11-20T10:00:00Z"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plan of an example that expires, made once; tests take copies."""
+    """An example's plan with a time to expire, made once; tests use copies."""
     folder = tmp_path_factory.mktemp("approval")
     shutil.copytree(ROOT / "examples" / "state", folder / "state")
     text = (ROOT / "examples" / "expand.yaml").read_text()
@@ -45,25 +45,25 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(made: Path, tmp_path: Path) -> Path:
-    """A folder with that plan, `expand.plan`, and the state that it was made from."""
+    """A copy of that folder: the plan `expand.plan`, and the state that it was made from."""
     shutil.copytree(made, tmp_path / "site")
     return tmp_path / "site"
 
 
 def summed_anew(plan: Path) -> None:
-    """The digests of the files that are there now."""
+    """Writes SHA256SUMS for the files that are there now."""
     files = {path.relative_to(plan).as_posix(): path.read_bytes() for path in plan.rglob("*") if path.is_file()}
     del files[SUMS]
     (plan / SUMS).write_bytes(sums({path: digest(content) for path, content in files.items()}))
 
 
 def state(site: Path) -> Path:
-    """The folder of the state."""
+    """The folder of the state's files."""
     return site / "state" / "six-brokers"
 
 
 def carried_out(site: Path, batches: int) -> None:
-    """The state as it is after the plan's first batches."""
+    """Changes the state to what it is after the plan's first batches."""
     plan = json.loads((site / "expand.plan" / "plan.json").read_text())
     file = state(site) / DESCRIBED
     topics = read_topics(file.read_text(), DESCRIBED)
@@ -72,19 +72,19 @@ def carried_out(site: Path, batches: int) -> None:
 
 
 def check(planner: Run, site: Path, *arguments: object) -> Ran:
-    """`planner check` a day after the capture."""
+    """Runs `planner check` with the time one day after the capture."""
     return planner("check", site / "expand.plan", "--now", "2026-11-21T10:00:00Z", *arguments)
 
 
 def resume(planner: Run, site: Path, *arguments: object) -> Ran:
-    """`planner resume` from the state."""
+    """Runs `planner resume` from the state."""
     rest = ("--captured-at", "2026-11-21T10:00:00Z", "--out", site / "rest.plan")
     return planner("resume", site / "expand.plan", "--state", state(site), *rest, *arguments)
 
 
 @pytest.mark.slow
 def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
-    """Every file is counted; the end of its validity is told."""
+    """An unchanged plan passes; the files are counted, and the time at which it expires is told."""
     files = sum(path.is_file() for path in (site / "expand.plan").rglob("*"))
     ran = check(planner, site)
 
@@ -94,7 +94,7 @@ def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
 
 
 def test_an_expired_plan_is_refused_with_both_moments(tmp_path: Path) -> None:
-    """Up to the last second it is valid; from the end on it isn't. Without an end it always is."""
+    """A plan is valid until its end, and refused from that second on. A plan without an end is always valid."""
     ends = {"validity": codec.as_json(build.validity("2026-11-20T10:00:00Z", 60))}
     endless, ending = tmp_path / "endless.json", tmp_path / "ending.json"
     for file, validity in ((endless, {}), (ending, ends)):
@@ -112,7 +112,7 @@ def test_an_expired_plan_is_refused_with_both_moments(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_log_dirs_of_the_plan_are_looked_for_in_the_state(tmp_path: Path) -> None:
-    """A broker that is back with fewer of them: the playbook would not begin."""
+    """A plan that moves replicas to a log dir is refused if the broker no longer has that log dir."""
     row = change("b", 0, [1], [1]) | {"reason": "balance_log_dirs", "log_dirs": ["/d"], "log_dirs_before": ["/c"]}
     file, topics, dirs = (tmp_path / name for name in ("plan.json", "topics.txt", "log-dirs.txt"))
     file.write_bytes(codec.encode(codec.identified(typed(document([row])))))
@@ -122,13 +122,13 @@ def test_log_dirs_of_the_plan_are_looked_for_in_the_state(tmp_path: Path) -> Non
 
     said = "\n".join(map(str, approval.check(file, Sources((topics, dirs)), lambda _: {}).refusals))
     assert "broker 1: has no usable log dir /d" in said
-    # `planner resume` would refuse that, too.
+    # `planner resume` would refuse that plan too, so the message doesn't advise it.
     assert "plan again" in said
     assert "resume" not in said
 
 
 def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) -> None:
-    """Whatever reads it, and all of them at once."""
+    """Every changed, missing and extra file is named at once."""
     plan = site / "expand.plan"
     for changed in ("batches/01/reassignment.json", "report.md", "candidates.parquet"):
         (plan / changed).write_bytes((plan / changed).read_bytes() + b"\n")
@@ -153,7 +153,7 @@ def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) 
 
 @pytest.mark.slow
 def test_the_table_of_candidates_is_bound_by_its_rows(planner: Run, site: Path) -> None:
-    """Another table is found although its digest was made anew, and so is one that is gone."""
+    """A changed candidates.parquet is found even with new digests, and so is a missing one."""
     plan = site / "expand.plan"
     table = plan / "candidates.parquet"
     rows = pq.read_table(table)
@@ -169,7 +169,7 @@ def test_the_table_of_candidates_is_bound_by_its_rows(planner: Run, site: Path) 
 
 
 def test_without_its_digests_a_folder_is_not_as_it_was_made(planner: Run, site: Path) -> None:
-    """A plan.json alone is held against its id."""
+    """A folder without SHA256SUMS is refused; plan.json alone needs none, because its id is checked."""
     (site / "expand.plan" / "SHA256SUMS").unlink()
     ran = check(planner, site)
 
@@ -178,7 +178,7 @@ def test_without_its_digests_a_folder_is_not_as_it_was_made(planner: Run, site: 
 
 
 def test_an_expired_plan_is_refused(planner: Run, site: Path) -> None:
-    """By the clock that is given, with both moments; a moment that is none is a usage error."""
+    """`--now` after the end refuses the plan and tells both times; a wrong time is a usage error."""
     late = planner("check", site / "expand.plan", "--now", "2026-11-28T00:00:00+02:00")
 
     assert (1, "") == (late.code, late.out)
@@ -205,7 +205,7 @@ def test_nothing_is_held_against_a_cluster_that_no_option_names(
 
 @pytest.mark.slow
 def test_it_fits_the_cluster_where_it_was_found_and_on_its_way(planner: Run, site: Path) -> None:
-    """Before anything, and after some of the batches."""
+    """The plan fits the cluster before its first batch and after some batches."""
     before = check(planner, site, "--state", state(site) / DESCRIBED)
     carried_out(site, 2)
     after = check(planner, site, "--state", state(site))
@@ -216,7 +216,7 @@ def test_it_fits_the_cluster_where_it_was_found_and_on_its_way(planner: Run, sit
 
 
 def test_captures_that_disagree_are_told(planner: Run, site: Path) -> None:
-    """Whether the one that counts fits or not; --strict-state refuses, and the rest of the plan warns."""
+    """Captures that contradict each other give a note; --strict-state refuses them, a resumed plan has a warning."""
     then = (site / "then.txt").resolve()
     then.write_text((state(site) / DESCRIBED).read_text())
     carried_out(site, 9)
@@ -234,7 +234,7 @@ def test_captures_that_disagree_are_told(planner: Run, site: Path) -> None:
 
 
 def test_a_cluster_that_moved_on_is_refused_partition_by_partition(planner: Run, site: Path) -> None:
-    """With what is there and what the plan was made from; the first ones, the rest counted."""
+    """Partitions that were moved are refused with their replicas now and in the plan; the first 20 are named."""
     plan = json.loads((site / "expand.plan" / "plan.json").read_text())
     file = state(site) / DESCRIBED
     moved = file.read_text()
@@ -260,7 +260,7 @@ def test_a_cluster_that_moved_on_is_refused_partition_by_partition(planner: Run,
 
 @pytest.mark.slow
 def test_a_state_that_cannot_be_read_is_told_with_its_place(planner: Run, site: Path) -> None:
-    """No file, and no known format."""
+    """A missing state file and a state file of unknown format are errors with their place."""
     (site / "odd.txt").write_text("hello\n")
 
     assert "odd.txt:1:1: no state in a known format" in check(planner, site, "--state", site / "odd.txt").err
@@ -270,7 +270,7 @@ def test_a_state_that_cannot_be_read_is_told_with_its_place(planner: Run, site: 
 
 @pytest.mark.slow
 def test_the_rest_of_a_plan_is_written_as_a_plan(planner: Run, site: Path) -> None:
-    """It can be checked, rendered and shown as any other; the approved one is left as it was."""
+    """`planner resume` writes the rest as a plan that can be checked as any other; the approved plan isn't changed."""
     carried_out(site, 2)
     ran = resume(planner, site, "--detailed-exitcode")
     rest = json.loads((site / "rest.plan" / "plan.json").read_text())
@@ -292,7 +292,7 @@ def test_the_rest_of_a_plan_is_written_as_a_plan(planner: Run, site: Path) -> No
 
 @pytest.mark.slow
 def test_the_same_state_gives_the_same_bytes(planner: Run, site: Path) -> None:
-    """Nothing of the machine or the clock is in what is written."""
+    """Resuming twice from the same state gives the same bytes: nothing depends on the machine or the clock."""
     carried_out(site, 1)
     resume(planner, site)
     first = {path.relative_to(site / "rest.plan"): path.read_bytes() for path in (site / "rest.plan").rglob("*.*")}
@@ -305,7 +305,7 @@ def test_the_same_state_gives_the_same_bytes(planner: Run, site: Path) -> None:
 
 @pytest.mark.slow
 def test_there_is_nothing_left_after_the_last_batch(planner: Run, site: Path) -> None:
-    """Exit code 0 also with --detailed-exitcode."""
+    """After the last batch the rest is empty, and --detailed-exitcode is 0."""
     carried_out(site, len(json.loads((site / "expand.plan" / "plan.json").read_text())["batches"]))
     ran = resume(planner, site, "--detailed-exitcode", "--format", "json")
 
@@ -313,7 +313,7 @@ def test_there_is_nothing_left_after_the_last_batch(planner: Run, site: Path) ->
 
 
 def test_resuming_asks_for_what_it_needs(planner: Run, site: Path) -> None:
-    """A state, and for a plan that expires the moment of its capture; nothing is written otherwise."""
+    """`resume` needs a state, and the time of its capture if the plan expires; without them nothing is written."""
     without = planner("resume", site / "expand.plan", "--out", site / "rest.plan")
     silent = planner("resume", site / "expand.plan", "--state", state(site), "--out", site / "rest.plan")
 
@@ -324,7 +324,7 @@ def test_resuming_asks_for_what_it_needs(planner: Run, site: Path) -> None:
 
 @pytest.mark.parametrize("given", [".", "plan.json"])
 def test_the_rest_does_not_replace_the_plan_that_it_finishes(planner: Run, site: Path, given: str) -> None:
-    """Its rollback alone goes back to where the cluster was."""
+    """`--out` can't be the plan's own folder: only its rollback leads back to the cluster before the plan."""
     plan = site / "expand.plan"
     before = (plan / "rollback.json").read_bytes()
     ran = planner("resume", plan / given, "--state", state(site), "--captured-at", CAPTURED, "--out", plan)
@@ -334,7 +334,7 @@ def test_the_rest_does_not_replace_the_plan_that_it_finishes(planner: Run, site:
 
 
 def test_a_plan_that_was_changed_is_not_resumed(planner: Run, site: Path) -> None:
-    """The rest of what nobody approved is nothing to carry out."""
+    """`resume` refuses a plan whose files were changed, because nobody approved them."""
     (site / "expand.plan" / "reassignment.json").write_text("{}")
 
     assert (1, True) == ((ran := resume(planner, site)).code, "reassignment.json isn't the file" in ran.err)
@@ -342,7 +342,7 @@ def test_a_plan_that_was_changed_is_not_resumed(planner: Run, site: Path) -> Non
 
 @pytest.mark.slow
 def test_diff_tells_a_plan_from_its_rest(planner: Run, site: Path) -> None:
-    """Exit code 2 where they differ; JSON has the shape of its schema; the same twice."""
+    """`diff` of a plan and its rest has exit code 2; its JSON fits the schema, and its output is the same twice."""
     carried_out(site, 1)
     resume(planner, site)
     both = (site / "expand.plan", site / "rest.plan")
@@ -363,7 +363,7 @@ def test_diff_tells_a_plan_from_its_rest(planner: Run, site: Path) -> None:
 
 @pytest.mark.slow
 def test_what_show_prints_for_machines_has_the_shape_of_its_schema(planner: Run, site: Path) -> None:
-    """`show --format json` is plan.json itself, whose schema and format_version are the promise."""
+    """`show --format json` prints plan.json itself, which fits its schema."""
     carried_out(site, 1)
     resume(planner, site)
     schema = json.loads((SCHEMAS / "plan.schema.json").read_text())

@@ -1,4 +1,4 @@
-"""What changed between two plans: figures, gates, inputs, wishes, brokers, partitions, warnings."""
+"""What `diff` tells of two plans: figures, limits, inputs, what was asked for, brokers, partitions, warnings."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ A0, A1, B0 = (
 
 
 def plan(changes: list[dict[str, Any]], *, number: int = 0, **top: Any) -> dict[str, Any]:
-    """A plan with an id of its own."""
+    """A plan document with this number as its id."""
     return document(changes, **{"plan_id": f"{number:064x}", **top})
 
 
 def diff(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The difference of two documents."""
+    """The difference of two plan documents."""
     return plan_diff.diff(typed(old), typed(new))
 
 
 def lines(found: dict[str, Any]) -> dict[str, list[str]]:
-    """The lists, by heading."""
+    """The lines of each section, by its heading."""
     return {title: listed for title, _, listed in sections(found)}
 
 
 def valid(found: dict[str, Any]) -> dict[str, Any]:
-    """The difference, which has the shape of its schema."""
+    """Checks that the difference fits its schema, and returns it."""
     assert [] == [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)]
     return found
 
 
 def test_a_plan_does_not_differ_from_itself() -> None:
-    """No figure, no list, and it says so."""
+    """A plan compared with itself has no differences, and the verdict says so."""
     found = valid(diff(plan([A0]), plan([A0])))
 
     assert (True, [], []) == (found["equal"], figure_rows(found), sections(found))
@@ -52,7 +52,7 @@ def test_a_plan_does_not_differ_from_itself() -> None:
 
 
 def test_partitions_are_told_by_what_differs() -> None:
-    """Only in one of both, with another target, found elsewhere, in other batches."""
+    """Partitions are listed by kind: only in one plan, with another target, found elsewhere."""
     elsewhere = change("a", 1, [3, 9], [2, 4])
     found = valid(diff(plan([A0, A1]), plan([change("a", 0, [1, 9], [1, 3]), elsewhere, B0], number=1)))
 
@@ -65,7 +65,7 @@ def test_partitions_are_told_by_what_differs() -> None:
 
 
 def test_other_batches() -> None:
-    """The same changes in another order of execution."""
+    """The same changes in other batches are listed with both batch numbers."""
     old = document([A0, A1], [[A0], [A1]], plan_id=f"{0:064x}")
     new = document([A0, A1], [[A1], [A0]], plan_id=f"{1:064x}")
 
@@ -73,7 +73,7 @@ def test_other_batches() -> None:
 
 
 def test_figures_of_both_plans() -> None:
-    """Only those that differ are shown, each with its unit; all are in the document."""
+    """Only the figures that differ are shown, with units; the document has all of them."""
     bound = plan([A0])["bound"] | {"bytes_moved": 2_000_000, "least_bytes_moved": 1_900_000, "gap_percent": 5.0}
     execution = plan([A0])["execution"] | {"seconds_at_throttle": 3_720}
     found = valid(diff(plan([A0]), plan([A0], number=1, bound=bound, execution=execution)))
@@ -89,7 +89,7 @@ def test_figures_of_both_plans() -> None:
 
 
 def test_amounts_that_round_alike_are_told_exactly() -> None:
-    """121 MB → 121 MB would say nothing."""
+    """Amounts that round to the same text are shown exactly, because 121 MB → 121 MB says nothing."""
     old, new = (
         plan([A0])["bound"] | dict.fromkeys(("bytes_moved", "least_bytes_moved"), 120595097 + more) for more in (0, 9)
     )
@@ -100,7 +100,7 @@ def test_amounts_that_round_alike_are_told_exactly() -> None:
 
 
 def test_what_differs_by_less_than_is_shown_is_told_exactly() -> None:
-    """Gates, disks and times, too: `121 MB → 121 MB` says nothing."""
+    """Limits, disks, times and throttles that round to the same text are shown exactly too."""
     old, new = plan([A0]), plan([A0], number=1)
     for made, more in ((old, 0), (new, 9)):
         eta = {"key": "limits.eta", "limit": 90_000, "value": 80_000 + more}
@@ -117,14 +117,14 @@ def test_what_differs_by_less_than_is_shown_is_told_exactly() -> None:
 
 
 def test_a_gate_reads_as_it_was_written() -> None:
-    """20 GiB aren't called 21.5 GB."""
+    """A limit is shown as the YAML writes it: 20 GiB, not 21.5 GB."""
     old, new = plan([A0], limits=[]), plan([A0], number=1)
     new["limits"] = [{"key": "limits.bytes_moved", "limit": 20 * 2**30, "value": 2**30}]
     assert ["limits.bytes_moved: not set → 1.00 GiB of 20 GiB"] == lines(diff(old, new))["Limits"]
 
 
 def test_gates_inputs_wishes_brokers_and_warnings() -> None:
-    """Each that differs, with both sides."""
+    """Limits, inputs, changes, brokers, warnings and validity are listed with both values if they differ."""
     new = plan([A0], number=1)
     new["limits"] = [
         {"key": "limits.bytes_moved", "limit": 1000, "value": 90},
@@ -154,7 +154,7 @@ def test_gates_inputs_wishes_brokers_and_warnings() -> None:
 
 
 def test_rules_on_brokers() -> None:
-    """What the YAML asks of topics is told; whether other sides may copy less is no wish."""
+    """Changed rules `apart` and `together` are listed; the field `proven` is left out, because nobody asks for it."""
     old, new = plan([A0]), plan([A0], number=1)
     rule = {"topics": ["a", "b"], "by": "broker", "sides": [[1, 2], [4]], "proven": True}
     old["spec"], new["spec"] = ({**old["spec"], "apart": [rule | more]} for more in ({}, {"proven": False}))
@@ -168,7 +168,7 @@ def test_rules_on_brokers() -> None:
 
 
 def test_what_decides_which_plan_is_made() -> None:
-    """Which topics may move, what has to survive, and which plan is chosen are asked for as the targets are."""
+    """Changed topic filters, resilience and choice are listed under what was asked for."""
     old, new = plan([A0]), plan([A0], number=1)
     new["spec"] = {**old["spec"], "survive": "rack", "topics": {"include": ["*"], "exclude": ["logs*"]}}
     new["choice"] = {**old["choice"], "rule": "most_even_within_bytes", "value": 5}
@@ -180,7 +180,7 @@ def test_what_decides_which_plan_is_made() -> None:
 
 
 def test_new_partitions() -> None:
-    """Of a topic that only one makes, in another number, or placed otherwise."""
+    """New partitions are listed if only one plan makes them, or if their number or brokers differ."""
 
     def made(*lists: list[int]) -> dict[str, Any]:
         topic = {"topic": "n", "partitions_before": 0, "partitions": len(lists), "replication_factor": 1, "config": {}}
@@ -196,7 +196,7 @@ def test_new_partitions() -> None:
 
 
 def test_long_lists_are_bounded_and_the_rest_is_counted() -> None:
-    """However many partitions differ."""
+    """Of 100 changed partitions the first are shown and the rest are counted."""
     found = valid(diff(plan([]), plan([change("a", at, [1], [2]) for at in range(100)], number=1)))
     ((title, count, shown),) = sections(found)
 
@@ -205,7 +205,7 @@ def test_long_lists_are_bounded_and_the_rest_is_counted() -> None:
 
 
 def test_markdown_takes_nothing_of_a_name_for_markup() -> None:
-    """Racks and warnings may hold anything."""
+    """A warning is escaped in Markdown, because it may hold any text."""
     new = plan([A0], number=1, warnings=["`*b*` </details> @all"])
     text = markdown.render(diff_view(diff(plan([A0]), new)))
 
@@ -215,7 +215,7 @@ def test_markdown_takes_nothing_of_a_name_for_markup() -> None:
 
 
 def test_bytes_that_are_unknown_in_one_plan_are_unknown() -> None:
-    """A plan without sizes moves an unknown number of bytes, in no time that is known; not 0 of them."""
+    """If one plan has no sizes, its bytes and times are shown as unknown, not as 0."""
     new = plan([A0], number=1)
     new["cluster"] = new["cluster"] | {"sizes_known": False}
     rows = {name: (before, after) for name, before, after, _ in figure_rows(valid(diff(plan([A0]), new)))}
@@ -225,14 +225,14 @@ def test_bytes_that_are_unknown_in_one_plan_are_unknown() -> None:
 
 
 def test_a_field_that_differs_alike_is_told_once() -> None:
-    """Every broker's disk was unknown: one line with both values, and nothing that is the same."""
+    """If all brokers' disks changed alike, one line names all the brokers."""
     new = plan([A0], number=1)
     new["brokers"] = [broker | {"disk_bytes": 4 * 10**12} for broker in new["brokers"]]
     assert ["brokers 1–4, 9: disk unknown → 4.00 TB"] == lines(diff(plan([A0]), new))["Brokers"]
 
 
 def test_a_first_step_is_said_first() -> None:
-    """For each plan that is one, which; once where both are one plan."""
+    """If a plan is only a first step, the difference says so first, and names the plan; the same plan is named once."""
     left = {
         "limits": {"bytes_moved": 100, "replicas_moved": None, "leaders_changed": None},
         "partitions": 2, "brokers": [], "windows": [], "bytes_moved": 150, "replicas_moved": 2, "leaders_changed": 0,

@@ -1,4 +1,4 @@
-"""What is left of a plan beside moves: new partitions, log dirs, elections, and how long it is valid."""
+"""What is left of a plan besides moves: new partitions, log dirs, elections, configuration, and its validity."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from planner.plan.headline import headline
 
 
 def test_configuration_that_was_deleted_is_not_the_plans() -> None:
-    """Where the state has another topic's; a state without any is silent about it, and the plan's counts."""
+    """If the state has own configurations, a key missing there is gone from the rest; otherwise the plan's count."""
     spec = expansion()
     own = {"x": (("retention.ms", "1"),), "y": (("retention.ms", "5"),)}
     topics = tuple(replace(topic, config=own[topic.name]) for topic in spec.cluster.topics)
@@ -45,7 +45,7 @@ def test_configuration_that_was_deleted_is_not_the_plans() -> None:
 
 
 def test_new_partitions_that_are_made_are_left_out_and_the_others_stay() -> None:
-    """Before the first batch all are to be made; once they are there none is; other ones are refused."""
+    """New partitions that are made are left out of the rest, the others stay in it; differing ones are refused."""
     new = (NewPartitions("new", 0, 2, 2), NewPartitions("y", 3, 5, 2, size_bytes=9))
     spec = expansion()
     spec = replace(spec, changes=replace(spec.changes, new_partitions=new))
@@ -64,7 +64,7 @@ def test_new_partitions_that_are_made_are_left_out_and_the_others_stay() -> None
 
 
 def test_a_topic_that_cannot_get_partitions_any_more_is_dropped() -> None:
-    """It was deleted, so there is nothing to add to: listed with the partitions of the plan."""
+    """If a topic that should get more partitions was deleted, its new partitions are dropped and listed."""
     spec = expansion()
     spec = replace(spec, changes=replace(spec.changes, new_partitions=(NewPartitions("y", 3, 5, 2),)))
 
@@ -75,7 +75,7 @@ def test_a_topic_that_cannot_get_partitions_any_more_is_dropped() -> None:
 
 
 def test_log_dirs_that_replicas_lie_in_already_are_not_named_again() -> None:
-    """Of a replica that moves inside its broker nothing is left once it lies there; its way back is today's dir."""
+    """A replica that is in its target log dir already is left out; its way back is the log dir of today."""
     spec = expansion()
     plan = plan_of(spec)
     plan["partitions"] = [
@@ -106,7 +106,7 @@ def test_log_dirs_that_replicas_lie_in_already_are_not_named_again() -> None:
 
 
 def test_leaders_that_nobody_elected_yet_are_left_to_elect() -> None:
-    """All lists are reached, a leader isn't: an election is left, and nothing else."""
+    """If only a leader is wrong, the rest is that one election."""
     spec = expansion()
     plan = plan_of(spec)
     end = after_batches(plan, found(spec), len(plan["batches"]))
@@ -123,7 +123,7 @@ def test_leaders_that_nobody_elected_yet_are_left_to_elect() -> None:
 
 
 def test_a_plan_that_ends_asks_when_the_state_was_captured() -> None:
-    """The rest is valid for as long, from the new moment on."""
+    """The rest of a plan that expires needs the time of the new state, and is valid for as long from then on."""
     spec = expansion(captured_at="2026-11-20T10:00:00Z", valid_for_seconds=3600)
     plan = plan_of(spec)
 
@@ -139,7 +139,7 @@ def test_a_plan_that_ends_asks_when_the_state_was_captured() -> None:
 
 
 def test_brokers_that_hold_something_by_now_are_no_new_ones() -> None:
-    """Rolling the rest back leaves replicas on them, so they have to be live in both directions."""
+    """A new broker that holds replicas already counts as one that stays: a rollback of the rest leaves them there."""
     spec = expansion()
     plan = plan_of(spec)
     now = after_batches(plan, found(spec), 1)
@@ -154,7 +154,7 @@ def test_brokers_that_hold_something_by_now_are_no_new_ones() -> None:
 
 
 def spec_with_everything() -> Spec:
-    """A spec with a value in every field that the rest of a plan is made from."""
+    """A spec that sets every field from which the rest of a plan is made."""
     spec = spec_of({1: "a", 2: "b", 3: None}, ROWS, sizes={"x": [10, 20, 30, 40, 50, 60], "y": [5, 6, 7]})
     brokers = tuple(
         replace(each, disk_bytes=10_000 + each.id, network_bytes_per_sec=99) for each in spec.cluster.brokers
@@ -199,7 +199,7 @@ def spec_with_everything() -> Spec:
 
 
 def test_of_a_plan_that_nothing_was_done_of_its_whole_spec_is_left() -> None:
-    """Each value is the one of the YAML, not one worked out from the plan's figures."""
+    """If no batch has run, the rest is made from the same spec, with every value as the YAML has it."""
     spec = spec_with_everything()
     plan, now = typed(plan_of(spec)), found(spec)
 
@@ -209,7 +209,7 @@ def test_of_a_plan_that_nothing_was_done_of_its_whole_spec_is_left() -> None:
 
 
 def test_racks_are_those_before_the_change_unless_the_state_says_otherwise() -> None:
-    """`set_racks` is done by a restart, which may have been before the run was interrupted or be still to come."""
+    """`set_racks` may be done before or after the interruption: the state's racks count, else those of the plan."""
     spec = replace(spec_with_everything(), limits=SpecLimits())
     plan = plan_of(spec)
     by_rack = [[row["rack"], row["brokers_before"]] for row in plan["racks"]]
@@ -223,7 +223,7 @@ def test_racks_are_those_before_the_change_unless_the_state_says_otherwise() -> 
 
 
 def test_its_headline_claims_no_bound_of_its_own() -> None:
-    """Nothing was optimized: the approved plan's bound is the one that was proven."""
+    """The rest isn't optimized, so its headline and bound claim no proof."""
     spec = expansion()
     rest = resumed(plan_of(spec), found(spec))
 

@@ -1,4 +1,4 @@
-"""The brokers of the rest of a plan: those that were cordoned, that died, or that are in other racks since."""
+"""The rest of a plan when its brokers were cordoned, died, or moved to another rack meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.model.spec import BatchRules, Changes, Execution
 
 @pytest.mark.parametrize("done", [0, 1])
 def test_what_somebody_has_cordoned_since_gets_nothing(done: int) -> None:
-    """Neither a broker that is still to be added, nor one that holds replicas by now (KIP-1066)."""
+    """If somebody cordoned a broker of the target, the rest is refused, whether it holds replicas or not (KIP-1066)."""
     spec = expansion()
     plan = plan_of(spec)
     now = after_batches(plan, found(spec), done)
@@ -31,7 +31,7 @@ def test_what_somebody_has_cordoned_since_gets_nothing(done: int) -> None:
 
 
 def test_a_cordon_of_the_broker_that_is_emptied_changes_nothing() -> None:
-    """The plan's own run puts it on; what is left copies nothing there."""
+    """The broker to be emptied may be cordoned: the rest is the same, because it copies nothing to it."""
     spec = spec_of(no_racks(1, 2, 3, 4), ROWS, changes=Changes(remove_brokers=(3,)))
     spec = replace(spec, execution=Execution(batches=BatchRules(moves_per_broker=1)))
     plan = plan_of(spec)
@@ -42,7 +42,7 @@ def test_a_cordon_of_the_broker_that_is_emptied_changes_nothing() -> None:
 
 
 def test_brokers_of_the_target_have_to_be_live() -> None:
-    """A target on a dead broker can't be reached."""
+    """The rest is refused if a target broker isn't live."""
     spec = expansion()
 
     with pytest.raises(StalePlanError, match="not live: broker 5"):
@@ -50,7 +50,7 @@ def test_brokers_of_the_target_have_to_be_live() -> None:
 
 
 def test_brokers_have_to_be_in_the_racks_of_the_plan() -> None:
-    """The playbook of such a rest would refuse to begin, and its report would tell of racks that aren't so."""
+    """The rest is refused if a broker is in another rack, because the playbook would refuse to start."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     spec = spec_of(racks, {"t": [(1, 2)] * 4})
 

@@ -1,4 +1,4 @@
-"""`planner resume` of a plan with a load profile, traffic and prices: nothing of them is lost, or it is said."""
+"""`planner resume` of a plan with a load profile, traffic and prices: all of them are kept, or a warning says so."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Resume = Callable[..., Plan]
 
 
 def run(*arguments: object) -> None:
-    """A command; its errors are raised."""
+    """Runs a command and raises its errors."""
     ended = CliRunner().invoke(commands, [str(each) for each in arguments], standalone_mode=False)
     if ended.exception:
         raise ended.exception
@@ -38,7 +38,7 @@ def run(*arguments: object) -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's spec and state, with a limit on the worst hour that its plan keeps, and its plan."""
+    """A folder with an example's spec, state and plan; the spec has a growth and a limit on the worst hour."""
     root = tmp_path_factory.mktemp("resumed")
     for name in ("state", "load"):
         shutil.copytree(EXAMPLES / name, root / name)
@@ -51,7 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def resume(site: Path, tmp_path: Path) -> Resume:
-    """What is left of the plan, of which nothing was done, with more arguments."""
+    """Runs `planner resume` on the plan before its first batch, with more arguments, and reads the rest."""
 
     def resumed(*arguments: object, plan: Path = site / "whole.plan") -> Plan:
         out = tmp_path / "rest.plan"
@@ -63,13 +63,13 @@ def resume(site: Path, tmp_path: Path) -> Resume:
 
 @pytest.mark.slow
 def test_with_the_profile_all_of_it_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -> None:
-    """The hours, their growth, traffic between racks, money and the limit are those of the plan; so they are twice."""
+    """With `--load`, hours, growth, traffic between racks, money and limits are the plan's, also if resumed twice."""
     whole, rest = plan_file.read(site / "whole.plan"), resume("--load", LOAD)
     assert whole.hours is not None
     assert rest.hours is not None
     assert (whole.hours.today, whole.hours.plan) == (rest.hours.today, rest.hours.plan)
     assert (whole.hours.months, whole.hours.brokers) == (rest.hours.months, rest.hours.brokers)
-    # Planned for are no hours any more: the target is given.
+    # The target is fixed, so the rest isn't planned for any hours.
     assert ((), None) == (rest.hours.planned, rest.hours.of_mean)
     assert 500_000 == (rest.spec.growth_ppm or {})["orders"]
     assert whole.cross_rack is not None
@@ -85,7 +85,7 @@ def test_with_the_profile_all_of_it_is_judged_again(site: Path, resume: Resume, 
 
 @pytest.mark.slow
 def test_what_is_left_is_forecast_from_where_the_plan_was(site: Path) -> None:
-    """From the end of the profile's history; what the YAML states is the rate of today."""
+    """The rest is forecast from the end of the profile's history; a rate that the YAML states is today's rate."""
     spec, whole = reading.load(site / "hours.yaml"), plan_file.read(site / "whole.plan")
     now = with_load(Now({topic.name: topic for topic in spec.cluster.topics}), LOAD)
 
@@ -97,7 +97,7 @@ def test_what_is_left_is_forecast_from_where_the_plan_was(site: Path) -> None:
 
 @pytest.mark.slow
 def test_without_the_profile_a_limit_on_hours_cannot_be_judged(site: Path, resume: Resume, tmp_path: Path) -> None:
-    """With such a limit nothing is written; without one a warning says that traffic isn't judged."""
+    """Without `--load`, a plan with a limit on hours is refused; without such a limit there is a warning."""
     with pytest.raises(StalePlanError, match=r"limits on hours of the week.*allowed: --load with the profile"):
         resume()
     spec = site / "unlimited.yaml"
@@ -106,13 +106,13 @@ def test_without_the_profile_a_limit_on_hours_cannot_be_judged(site: Path, resum
     rest = resume(plan=tmp_path / "unlimited.plan")
     assert (None, None) == (rest.hours, rest.cross_rack)
     assert any("traffic isn't judged again, as the approved plan's was; --load takes" in line for line in rest.warnings)
-    # What the YAML states is kept for the next one.
+    # The shares and prices of the YAML are kept for the next resumption.
     assert plan_file.read(tmp_path / "unlimited.plan").spec.traffic == rest.spec.traffic is not None
 
 
 @pytest.mark.slow
 def test_the_limit_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -> None:
-    """Reads have doubled since: the rest of the plan is refused, with the sentence of any limit."""
+    """If reads have doubled meanwhile, the rest exceeds the limit on the worst hour and is refused."""
     rows = pq.read_table(LOAD)
     at = rows.schema.get_field_index("hours_out")
     doubled = [
@@ -130,7 +130,7 @@ def test_the_limit_is_judged_again(site: Path, resume: Resume, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_profile_of_another_cluster_is_refused(resume: Resume, tmp_path: Path) -> None:
-    """So is what is no profile, or isn't there."""
+    """A profile of another cluster, a file that isn't a profile, and a missing file are refused."""
     with pytest.raises(PlannerError, match="no load profile of version 1"):
         resume("--load", EXAMPLES / "load" / "history.parquet")
     with pytest.raises(PlannerError, match="No such file"):
@@ -144,7 +144,7 @@ def test_a_profile_of_another_cluster_is_refused(resume: Resume, tmp_path: Path)
 
 @pytest.mark.slow
 def test_adopted_and_relieving_plans_read_the_spec(site: Path, tmp_path: Path) -> None:
-    """`planner adopt` and `planner drain` have the hours, the limit, traffic and prices from the YAML."""
+    """Plans of `planner adopt` and `planner drain` have the spec's hours, limits, traffic and prices too."""
     run("adopt", site / "whole.plan", site / "hours.yaml", "--out", tmp_path / "adopted.plan")
     whole, adopted = (plan_file.read(path) for path in (site / "whole.plan", tmp_path / "adopted.plan"))
     assert whole.hours is not None
@@ -186,7 +186,7 @@ traffic: {consumers: {a: 100%}}
 
 
 def described(lists: dict[str, list[tuple[int, ...]]]) -> str:
-    """What kafka-topics --describe prints of topics with these replicas."""
+    """What kafka-topics --describe prints for topics with these replicas."""
     lines = []
     for name, rows in lists.items():
         lines.append(f"Topic: {name}\tPartitionCount: {len(rows)}\tReplicationFactor: {len(rows[0])}\tConfigs: ")
@@ -198,9 +198,7 @@ def described(lists: dict[str, list[tuple[int, ...]]]) -> str:
 
 @pytest.mark.slow
 def test_rates_of_the_yaml_are_kept(tmp_path: Path) -> None:
-    """Those of patterns, which new partitions have no part in, and what was expected of those that are made by now; the
-    loads are those of the plan.
-    """
+    """The rest keeps the YAML's rates; new partitions keep theirs once they are made, and the loads are the plan's."""
     today = {"orders": [(1, 2), (1, 2), (1, 2)], "small": [(2, 1)]}
     (tmp_path / "topics.txt").write_text(described(today))
     (tmp_path / "typed.yaml").write_text(TYPED)
@@ -221,7 +219,7 @@ def test_rates_of_the_yaml_are_kept(tmp_path: Path) -> None:
     assert [row.before for row in whole.brokers] == [row.before for row in first.brokers]
     assert not any("rates" in line for line in first.warnings)
 
-    # The partitions are made, and everything else is where it was.
+    # The new partitions are made, and everything else is where it was.
     made = {new.topic: [*today.get(new.topic, ()), *new.replicas] for new in whole.new_topics}
     for plan in ("whole.plan", "first.plan"):
         second = rest(today | made, "second.plan", plan)

@@ -1,4 +1,4 @@
-"""What is left of a plan after a run that was interrupted: exactly the rest, as a plan of its own."""
+"""The rest of an interrupted plan: exactly what its batches left, as a plan with its own id."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RULES = st.sampled_from((BatchRules(moves_per_broker=1), BatchRules(replicas_per
 @examples(25)
 @given(specs(rebalance=("all", "none", "leaders")), RULES, st.integers(0, 4))
 def test_the_rest_is_exactly_what_the_batches_left(spec: Spec, rules: BatchRules, done: int) -> None:
-    """After k batches, what the others would do is left, to the same target; the new batches reach it from here."""
+    """After k batches, the rest changes what the later batches would change, and ends at the same target."""
     plan = plan_of(replace(spec, execution=Execution(batches=rules)))
     now = after_batches(plan, found(spec), done)
 
@@ -63,7 +63,7 @@ def test_the_rest_is_exactly_what_the_batches_left(spec: Spec, rules: BatchRules
 @examples(25)
 @given(specs(), RULES, st.integers(0, 4))
 def test_its_rollback_leads_back_to_where_it_was_resumed_from(spec: Spec, rules: BatchRules, done: int) -> None:
-    """Undone from the last batch back, every list is the one that the resumed plan found."""
+    """Undoing the batches of the rest in reverse gives the lists that the rest began with."""
     plan = plan_of(replace(spec, execution=Execution(batches=rules)))
     now = after_batches(plan, found(spec), done)
     rest = resumed(plan, now)
@@ -85,7 +85,7 @@ def test_its_rollback_leads_back_to_where_it_was_resumed_from(spec: Spec, rules:
 @examples(10)
 @given(specs())
 def test_resumed_after_all_of_it_there_is_nothing_to_do(spec: Spec) -> None:
-    """No partition, no batch, no byte; all of the plan's partitions count as there."""
+    """After the last batch the rest has no partitions, batches or bytes, and counts all partitions as done."""
     plan = plan_of(spec)
     rest = resumed(plan, after_batches(plan, found(spec), len(plan["batches"])))
 
@@ -94,7 +94,7 @@ def test_resumed_after_all_of_it_there_is_nothing_to_do(spec: Spec) -> None:
 
 
 def test_it_says_which_plan_it_finishes_and_keeps_its_execution() -> None:
-    """The plan's id, its throttle, its batch rules and its gates; the id is that of its own content."""
+    """The rest names the plan and keeps its throttle, batch rules and limits; its id is the hash of its own content."""
     plan = plan_of(expansion(limits=SpecLimits(bytes_moved=1_000, replicas_moved=50)))
     rest = resumed(plan, after_batches(plan, found(expansion()), 1))
 
@@ -112,7 +112,7 @@ def test_it_says_which_plan_it_finishes_and_keeps_its_execution() -> None:
 
 
 def test_a_plan_resumed_twice_ends_at_the_first_ones_target() -> None:
-    """A resumed plan is a plan: it can be interrupted and resumed in its turn."""
+    """The rest can be interrupted and resumed again, and still ends at the first plan's target."""
     spec = expansion()
     plan = plan_of(spec)
     first = after_batches(plan, found(spec), 1)
@@ -127,7 +127,7 @@ def test_a_plan_resumed_twice_ends_at_the_first_ones_target() -> None:
 
 
 def test_partitions_that_only_get_other_leaders_keep_their_racks() -> None:
-    """Both replicas are in one rack, today and in the plan: that is nothing that resuming could be refused for."""
+    """A partition whose replicas share a rack only gets another leader; the rest isn't refused for the rack rule."""
     racks = {1: "a", 2: "a", 3: "b"}
     spec = spec_of(racks, {"t": [(1, 2)] * 4}, changes=Changes(rebalance="leaders"))
     plan = plan_of(spec)
@@ -140,7 +140,7 @@ def test_partitions_that_only_get_other_leaders_keep_their_racks() -> None:
 
 @pytest.mark.parametrize("done", [0, 1])
 def test_partitions_that_are_only_reordered_for_another_keep_their_racks(done: int) -> None:
-    """`rebalance: none` leaves x-0 in one rack, and `together` only has it led by the broker that leads y-0."""
+    """With `rebalance: none`, x-0 stays in one rack and only changes its leader to y-0's; the rest isn't refused."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     requested = Changes(add_brokers=(Broker(5, "b"),), replace_brokers=((4, 5),), rebalance="none")
     spec = spec_of(racks, {"x": [(1, 2)], "y": [(4, 2)]}, changes=requested, together=(("x", "y"),))
@@ -154,7 +154,7 @@ def test_partitions_that_are_only_reordered_for_another_keep_their_racks(done: i
 
 @pytest.mark.parametrize("done", [0, 1])
 def test_the_rest_of_a_first_step_leaves_slots_of_what_waits_for_later(done: int) -> None:
-    """The budget pays for x-0 and not for y-0, so that one broker leads both in a later step only."""
+    """The budget pays for x-0 but not for y-0, so they get a common leader in a later step; the rest isn't refused."""
     requested = Changes(remove_brokers=(2,), set_replication_factor=(ReplicationFactorRow("x", 2),), rebalance="none")
     spec = spec_of(no_racks(1, 2, 3, 4), {"x": [(1,)], "y": [(3, 2)]}, sizes={"x": [10], "y": [90]}, changes=requested)
     plan = plan_of(replace(spec, together=(("x", "y"),), budget=Budget(bytes_moved=50)))
@@ -167,7 +167,7 @@ def test_the_rest_of_a_first_step_leaves_slots_of_what_waits_for_later(done: int
 
 
 def test_the_rest_of_a_first_step_counts_the_factor_that_it_waits_for() -> None:
-    """The shares of what an unfinished step leaves are those of the approved plan."""
+    """The rest of a first step counts the partitions left to change, and has the shares of the approved plan."""
     raised = Changes(set_replication_factor=(ReplicationFactorRow("x", 2),), rebalance="none")
     rows, sizes = {"x": [(1,), (2,), (3,)]}, {"x": [10, 90, 90]}
     plan = plan_of(spec := spec_of(no_racks(1, 2, 3), rows, sizes=sizes, changes=raised, budget=Budget(50)))
@@ -178,7 +178,7 @@ def test_the_rest_of_a_first_step_counts_the_factor_that_it_waits_for() -> None:
 
 
 def test_topics_that_are_gone_are_dropped_and_listed() -> None:
-    """A deleted topic's partitions aren't planned any more; each is named with its reason, and warned of."""
+    """Partitions of a deleted topic are left out; each is listed with its reason and a warning."""
     spec = expansion()
     plan = plan_of(spec)
     of_x = {key for key in keys(plan["partitions"]) if key[0] == "x"}
@@ -192,7 +192,7 @@ def test_topics_that_are_gone_are_dropped_and_listed() -> None:
 
 
 def test_partitions_that_others_moved_are_refused_or_left_where_they_are() -> None:
-    """Elsewhere than on the plan's way: refused with both lists; asked for, it stays and is listed."""
+    """A partition that somebody moved elsewhere is refused with its lists; with `leave_moved` it is left and listed."""
     spec = expansion()
     plan = plan_of(spec)
     row = next(row for row in plan["partitions"] if set(row["replicas"]) - set(row["replicas_before"]))
@@ -212,7 +212,7 @@ def test_partitions_that_others_moved_are_refused_or_left_where_they_are() -> No
 
 
 def test_targets_that_dropped_partitions_or_other_sizes_miss_are_said_to_be_missed() -> None:
-    """The approved plan met them all; with a partition left elsewhere, or data that grew, the rest doesn't."""
+    """Targets that the rest misses, because a partition was dropped or data grew, are listed with the reason."""
     spec = spec_of(no_racks(1, 2), {"x": [(1,)] * 6}, sizes=10, changes=Changes(add_brokers=(Broker(3),)))
     plan = plan_of(replace(spec, balance=replace(spec.balance, disk=Tolerance.parse("10%"))))
     assert [] == plan["balance"]["missed"]
@@ -230,7 +230,7 @@ def test_targets_that_dropped_partitions_or_other_sizes_miss_are_said_to_be_miss
 
 
 def test_the_right_brokers_in_another_order_are_on_the_way() -> None:
-    """A canceled reassignment leaves them so: the rest begins from that order."""
+    """After a canceled reassignment the replicas may have another order; the rest begins from that order."""
     spec = expansion()
     plan = plan_of(spec)
     row = plan["partitions"][0]
@@ -244,7 +244,7 @@ def test_the_right_brokers_in_another_order_are_on_the_way() -> None:
 
 
 def test_reassignments_of_others_are_refused() -> None:
-    """A partition that the plan leaves alone and that is being reassigned: wait for it."""
+    """A partition that is being reassigned, but not by the plan, refuses the rest."""
     spec = replace(expansion(), changes=Changes(add_brokers=(Broker(4), Broker(5)), rebalance="leaders"))
     plan = plan_of(spec)
     key = next(key for key in ((name, at) for name in ROWS for at in range(3)) if key not in keys(plan["partitions"]))
@@ -254,7 +254,7 @@ def test_reassignments_of_others_are_refused() -> None:
 
 
 def test_what_the_plan_itself_still_moves_is_planned_from_where_it_will_be() -> None:
-    """The state has its target already; a note says that it isn't there yet."""
+    """A partition that the plan is still moving counts as moved, and a warning says that the move isn't complete."""
     spec = expansion()
     plan = plan_of(spec)
     step = plan["batches"][0]["partitions"][0]
@@ -268,7 +268,7 @@ def test_what_the_plan_itself_still_moves_is_planned_from_where_it_will_be() -> 
 
 
 def test_gates_are_judged_with_todays_sizes() -> None:
-    """Data grew: what is left copies more than limits.bytes_moved, so nothing is planned."""
+    """If data grew and the rest copies more than limits.bytes_moved, it is refused."""
     spec = expansion(limits=SpecLimits(bytes_moved=200))
     plan = plan_of(spec)
     now = found(spec)
@@ -279,7 +279,7 @@ def test_gates_are_judged_with_todays_sizes() -> None:
 
 
 def test_what_may_stay_spread_as_it_is_may_when_resumed() -> None:
-    """The rest of such a plan moves partitions that break the rack rule, and they still do afterwards."""
+    """With `racks_as_today`, partitions that break the rack rule may break it in the rest too."""
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
     topics, nothing = TopicFilter(on_brokers=(1,)), balance_of("none", "none", "none")
     spec = spec_of(racks, {"x": [(1, 2, 4)] * 6}, sizes=10, topics=topics, balance=nothing, racks_as_today=True)
@@ -296,7 +296,7 @@ def test_what_may_stay_spread_as_it_is_may_when_resumed() -> None:
 
 
 def test_a_plan_in_bytes_needs_sizes() -> None:
-    """Without sizes no gate on bytes could be judged, nor a time be told."""
+    """A plan in bytes is refused without sizes, because limits and times can't be computed."""
     spec = expansion()
 
     with pytest.raises(StalePlanError, match="kafka-log-dirs"):
@@ -304,7 +304,7 @@ def test_a_plan_in_bytes_needs_sizes() -> None:
 
 
 def test_a_disk_limit_is_the_one_that_was_approved() -> None:
-    """A gate of plan.json is bytes of one broker; the share that it came from counts for all of them."""
+    """The limit on disk use is the same number of bytes as in the plan, although the disks differ by single bytes."""
     disks = tuple(Broker(number, disk_bytes=10_000_000_019 + number) for number in (1, 2, 3))
     spec = expansion(limits=SpecLimits(disk_used_ppm=333_333))
     joining = tuple(replace(each, disk_bytes=10_000_000_000) for each in spec.changes.add_brokers)
@@ -319,7 +319,7 @@ def test_a_disk_limit_is_the_one_that_was_approved() -> None:
 
 
 def test_what_the_yaml_asked_for_stays_asked_for() -> None:
-    """The rest is made from what the plan says of its spec, without a limit on a gap: it has none."""
+    """The rest keeps the spec that plan.json records, except the limit on the gap, because it has no proof."""
     asked = {
         "topics": TopicFilter(("x", "z*"), ("zz",)),
         "resilience": "broker",
@@ -340,7 +340,7 @@ def test_what_the_yaml_asked_for_stays_asked_for() -> None:
 
 
 def test_what_topics_inherit_is_as_the_state_has_it_or_else_the_plan() -> None:
-    """A state without configurations doesn't make them unknown."""
+    """Inherited configurations come from the state, or from the plan if the state has none."""
     spec = expansion()
     spec = replace(spec, cluster=replace(spec.cluster, config_defaults=(("min.insync.replicas", "1"),)))
     plan = plan_of(spec)
@@ -351,7 +351,7 @@ def test_what_topics_inherit_is_as_the_state_has_it_or_else_the_plan() -> None:
 
 
 def test_what_an_assignment_cannot_make_better_is_told_again() -> None:
-    """Who is led by a demoted broker, and what doesn't survive a broker: all that the approved plan warned of."""
+    """The rest repeats the plan's warnings on demoted brokers that still lead and on partitions that don't survive."""
     spec = expansion(resilience="broker")
     lone = Topic("z", (Partition(0, (1,), 1, size_bytes=1),))
     cluster = replace(spec.cluster, topics=(*spec.cluster.topics, lone))

@@ -1,4 +1,4 @@
-"""Whether a plan fits the cluster as it is now: which partitions changed, what changed, and what of it refuses."""
+"""Whether a plan still fits the cluster: which partitions changed, how, and which changes refuse the plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.approval.staleness import Fit, Standing, fit
 from planner.inputs.state.state_files import read_part
 from planner.model.cluster import LogDir, LogDirs, Partition, Topic
 
-# a-0 takes two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.
+# a-0 moves in two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.
 A0, A1 = change("a", 0, [1, 9], [3, 4]), change("a", 1, [2, 1], [1, 2])
 B0, C0 = change("b", 0, [1], [1, 3]), change("c", 0, [1, 2], [1, 2], leader=2)
 STEP, REST = change("a", 0, [1, 9], [1, 4]), change("a", 0, [1, 4], [3, 4])
@@ -21,7 +21,7 @@ LISTS = {"a": [[1, 9], [2, 1]], "b": [[1]], "c": [[1, 2]]}
 
 
 def plan(**top: Any) -> dict[str, Any]:
-    """The plan above, with what brokers held when it was made."""
+    """The plan of the changes above, with the replica counts that brokers had when it was made."""
     made = document([A0, A1, B0, C0], [[STEP, B0], [REST, A1, C0]], **top)
     held = {1: 4, 2: 2, 9: 1}
     for broker in made["brokers"]:
@@ -30,7 +30,7 @@ def plan(**top: Any) -> dict[str, Any]:
 
 
 def now(*, racks: dict[int, str | None] | None = None, leaders: dict[str, int] | None = None, **lists: Any) -> Now:
-    """The cluster with these lists in the place of those that the plan found; None takes a topic away."""
+    """The cluster of LISTS with some lists replaced; None removes a topic."""
     led = {"c-0": 2} | (leaders or {})
     topics = {
         name: Topic(name, tuple(Partition(at, tuple(r), led.get(f"{name}-{at}", r[0])) for at, r in enumerate(rows)))
@@ -41,22 +41,22 @@ def now(*, racks: dict[int, str | None] | None = None, leaders: dict[str, int] |
 
 
 def fitted(made: dict[str, Any], state: Now) -> Fit:
-    """How a document fits the cluster."""
+    """Compares a plan document with the cluster."""
     return fit(typed(made), state)
 
 
 def stale(found: Fit) -> list[str]:
-    """What refuses the plan."""
+    """The changes that refuse the plan."""
     return [f"{each.kind}: {each}" for each in found.stale]
 
 
 def told(found: Fit) -> list[str]:
-    """What is only told."""
+    """The changes that are only told."""
     return [f"{each.kind}: {each}" for each in found.told]
 
 
 def test_where_the_plan_found_it_it_fits() -> None:
-    """No difference at all; nothing is done yet."""
+    """Before the first batch nothing differs from the plan."""
     found = fitted(plan(), now())
 
     assert () == found.differences
@@ -65,7 +65,7 @@ def test_where_the_plan_found_it_it_fits() -> None:
 
 
 def test_on_its_own_way_it_fits() -> None:
-    """After the first batch, between batches, and at the end."""
+    """The plan fits between its batches and after the last one."""
     between = fitted(plan(), now(a=[[1, 4], [2, 1]], b=[[1, 3]]))
     end = fitted(plan(), now(a=[[3, 4], [1, 2]], b=[[1, 3]], leaders={"c-0": 1}))
 
@@ -101,14 +101,14 @@ def test_on_its_own_way_it_fits() -> None:
     ],
 )
 def test_what_changed_otherwise_refuses_the_plan(changed: dict[str, Any], said: str) -> None:
-    """The partition, topic or broker, what is there now, and what the plan was made from."""
+    """Other replicas, orders, topics, brokers or racks refuse the plan; the message has both values."""
     found = fitted(plan(), now(**changed))
     assert said.split("|") == stale(found)
     assert found.resumable == ("racks" not in changed)
 
 
 def test_what_does_no_harm_is_only_told() -> None:
-    """Leaders, new topics, new brokers, and topics that the plan leaves alone."""
+    """Other leaders, new topics and new brokers are told, but don't refuse the plan."""
     found = fitted(plan(), now(new=[[1]], leaders={"a-0": 9}, racks=dict.fromkeys((1, 2, 3, 4, 9, 12), "a")))
 
     assert [] == stale(found)
@@ -120,7 +120,7 @@ def test_what_does_no_harm_is_only_told() -> None:
 
 
 def test_replicas_of_what_the_plan_leaves_alone_are_counted() -> None:
-    """Nothing names them, but brokers hold more or fewer of them than when the plan was made."""
+    """plan.json doesn't list the partitions that stay, so a change of theirs is told by the brokers' replica counts."""
     made = plan()
     made["topics"].append(made["topics"][0] | {"name": "kept", "partitions": 1, "partitions_changed": 0})
     made["topics"][-1] |= {"replication_factor": 2, "replication_factor_before": [2]}
@@ -135,7 +135,7 @@ def test_replicas_of_what_the_plan_leaves_alone_are_counted() -> None:
 
 
 def test_reassignments_are_told_apart_by_where_they_go() -> None:
-    """To a list of the plan's way: its own. Anywhere else, or of a partition that it leaves alone: another's."""
+    """A reassignment to one of the plan's own lists is the plan's; any other one refuses the plan."""
     own = replace(now(a=[[1, 4], [2, 1]]), moving=frozenset({("a", 0)}))
     other = replace(now(a=[[1, 2], [2, 1]], new=[[1]]), moving=frozenset({("a", 0), ("new", 0)}))
 
@@ -148,7 +148,7 @@ def test_reassignments_are_told_apart_by_where_they_go() -> None:
 
 
 def test_replicas_out_of_sync_refuse_it_unless_their_broker_leaves() -> None:
-    """As the role asks before it starts."""
+    """A replica out of sync refuses the plan, unless its broker is to be removed; the role checks the same."""
 
     def behind(*isr: int) -> Now:
         rows = now().topics["a"].partitions
@@ -160,7 +160,7 @@ def test_replicas_out_of_sync_refuse_it_unless_their_broker_leaves() -> None:
 
 
 def test_a_topic_about_to_be_deleted_is_gone() -> None:
-    """Its partitions can't be reassigned any more."""
+    """A topic that is marked for deletion counts as gone, because it can't be reassigned."""
     topics = {**now().topics, "b": replace(now().topics["b"], deleting=True)}
     found = fitted(plan(), replace(now(), topics=topics))
 
@@ -169,7 +169,7 @@ def test_a_topic_about_to_be_deleted_is_gone() -> None:
 
 
 def test_new_partitions_are_missing_or_as_planned() -> None:
-    """Anything else refuses the plan, with the numbers or the lists."""
+    """New partitions are absent or exactly as planned; anything else refuses the plan."""
     topic = {
         "topic": "n", "partitions_before": 0, "partitions": 2, "replication_factor": 1, "config": {},
         "replicas": [[1], [2]], "replica_assignment": "1,2",
@@ -184,14 +184,14 @@ def test_new_partitions_are_missing_or_as_planned() -> None:
 
 
 def test_log_dirs_that_are_not_reached_yet_are_still_to_do() -> None:
-    """Equal lists say nothing where only log dirs change."""
+    """If only log dirs change, the partition still counts as to do, although its replicas are equal."""
     row = change("b", 0, [1], [1]) | {"reason": "balance_log_dirs", "log_dirs": ["/d"], "log_dirs_before": ["/c"]}
 
     assert {("b", 0): Standing.FOUND} == fitted(document([row]), now()).standings
 
 
 def test_log_dirs_of_the_plan_that_are_gone_or_broken_refuse_it() -> None:
-    """The playbook would not begin; of a broker that didn't answer nothing is known."""
+    """A log dir that is gone or broken refuses the plan, because the playbook would not start."""
     row = change("b", 0, [1, 3], [1, 3]) | {"reason": "balance_log_dirs", "log_dirs": ["/d", "/d"]}
     row |= {"log_dirs_before": ["/c", "/c"]}
     for dirs in ((LogDir("/c"),), (LogDir("/c"), LogDir("/d", error="KAFKA_STORAGE_ERROR"))):
@@ -200,7 +200,7 @@ def test_log_dirs_of_the_plan_that_are_gone_or_broken_refuse_it() -> None:
 
 
 def test_the_state_is_read_from_what_kafkas_tools_print() -> None:
-    """A description with a reassignment in progress, and the live brokers."""
+    """A running reassignment and the live brokers are read from what Kafka's tools print."""
     described = (
         "Topic: a\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
         "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,4,9\tIsr: 1,9\tAdding Replicas: 4\tRemoving Replicas: 9\n"

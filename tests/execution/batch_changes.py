@@ -1,4 +1,4 @@
-"""Changes to be cut into batches: one by hand, or any plan of them."""
+"""Changes to cut into batches: one from given lists, or a random plan."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def change(
     leader: int | None = -1,
     reason: Reason = Reason.BALANCE_REPLICAS,
 ) -> PartitionChange:
-    """A change of a topic's partition; `leader` -1 means the preferred one leads today."""
+    """A change of one partition; with `leader` -1 the preferred leader leads today."""
     return PartitionChange(topic, partition, before, after, before[0] if leader == -1 else leader, size_bytes, reason)
 
 
 def busiest_bytes(steps: Iterable[Step]) -> int:
-    """Bytes that the busiest broker receives, or sends, while these steps run; Kafka throttles both (KIP-73)."""
+    """The most bytes that any broker receives or sends in these steps; Kafka throttles both directions (KIP-73)."""
     received, sent = Counter[int](), Counter[int]()
     for step in steps:
         received.update(dict.fromkeys(step.adding, step.size_bytes))
@@ -38,7 +38,7 @@ def busiest_bytes(steps: Iterable[Step]) -> int:
 
 
 def steps(batches: tuple[Batch, ...]) -> list[list[tuple[str, int]]]:
-    """The partitions of each batch."""
+    """The partitions of each batch, as (topic, partition)."""
     return [[(step.topic, step.partition) for step in batch.steps] for batch in batches]
 
 
@@ -48,7 +48,7 @@ replica_lists = st.lists(st.integers(0, 8), min_size=1, max_size=5, unique=True)
 limits = st.none() | st.integers(1, 4)
 
 
-# A batch of up to 300 seconds at one byte a second; and how many leaders it elects.
+# The seconds that a batch may take, at one byte a second.
 times = st.none() | st.integers(1, 300)
 
 
@@ -60,7 +60,7 @@ limiting = rules.filter(lambda given_rules: given_rules.bytes or given_rules.mov
 
 @st.composite
 def plans(draw: st.DrawFn, leaderless: bool = True) -> list[PartitionChange]:
-    """Changes of unlike partitions, each topic-partition once."""
+    """Random changes of different partitions."""
     names = draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), unique=True, max_size=25))
     return [
         change(

@@ -1,4 +1,4 @@
-"""Loads for batches: each with its bytes on its lanes."""
+"""Loads to pack into batches; each has bytes on one or more lanes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CAN_WAIT = 2
 
 
 def loads_of(sizes: Sequence[dict[int, int]], lanes: int, risks: Sequence[int] = ()) -> BatchLoads:
-    """A load for each {lane: bytes}, one replica on each lane."""
+    """One load for each {lane: bytes}, with one replica on each lane."""
     loads = BatchLoads(lanes)
     for number, own in enumerate(sizes):
         risk = risks[number] if risks else CAN_WAIT
@@ -20,7 +20,7 @@ def loads_of(sizes: Sequence[dict[int, int]], lanes: int, risks: Sequence[int] =
 
 
 def lengths(loads: BatchLoads, batches: Sequence[int]) -> list[int]:
-    """The bytes of the busiest lane of each batch, counted load by load."""
+    """The bytes of the busiest lane in each batch, summed load by load."""
     filled: list[dict[int, int]] = [{} for _ in range(max(batches) + 1)]
     for load, batch in enumerate(batches):
         for lane, size, _ in loads.listed(load):
@@ -29,7 +29,7 @@ def lengths(loads: BatchLoads, batches: Sequence[int]) -> list[int]:
 
 
 def many(count: int, lanes: int, risk: int = CAN_WAIT) -> BatchLoads:
-    """Loads of unlike sizes on two lanes each, the same every time."""
+    """Loads of different sizes, on two lanes each; the same loads every time."""
     random = Random(3)
     sizes = [dict.fromkeys(random.sample(range(lanes), 2), int(random.lognormvariate(6, 1))) for _ in range(count)]
     return loads_of(sizes, lanes, [risk] * count)

@@ -1,4 +1,4 @@
-"""Time and disk that batches take, and the writes that are refused meanwhile."""
+"""The time and the disk space that batches take, and the writes that are refused meanwhile."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def cost_of(
     throttle: int | None = None,
     disks: Mapping[int, int] | None = None,
 ) -> Costs:
-    """The costs where sizes are known."""
+    """The costs of batches whose sizes are known."""
     return costs(batches, throttle, held, disks or {}, sizes_known=True)
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> list[PartitionChange]:
-    """Changes of partitions of one topic, each with a rate of its own."""
+    """Changes of partitions of one topic, each with its own produce rate."""
     lists = st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(tuple)
     return [
         PartitionChange(
@@ -72,7 +72,7 @@ def today_of(changes: Sequence[PartitionChange]) -> dict[int, int]:
 
 
 def test_seconds_are_those_of_the_busiest_broker() -> None:
-    """Broker 1 sends what 2 and 3 receive: 300 bytes at 70 bytes/s, rounded up."""
+    """Broker 1 sends 300 bytes to brokers 2 and 3: at 70 bytes/s that takes 5 seconds, rounded up."""
     moves = batch(step((1,), (1, 2, 3)), step((1,), (2,), partition=1))
 
     assert 5 == seconds_at_throttle(moves, 70)
@@ -80,7 +80,7 @@ def test_seconds_are_those_of_the_busiest_broker() -> None:
 
 
 def test_bytes_are_sent_by_the_source() -> None:
-    """Not by the preferred leader, where another one leads: 2 sends 300 bytes, no broker receives more than 200."""
+    """Broker 2 leads and sends 300 bytes, although broker 1 is preferred; no broker receives more than 200."""
     moves = batch(*(Step("t", n, (1, 2), (1, 2, 3 + n % 2), 100, 2) for n in range(3)))
 
     assert 30 == seconds_at_throttle(moves, 10)
@@ -90,7 +90,7 @@ def test_bytes_are_sent_by_the_source() -> None:
 def test_without_rates_the_throttle_alone_counts(
     changes: list[PartitionChange], given_rules: BatchRules, throttle: int
 ) -> None:
-    """Each batch takes the busiest broker's bytes ÷ throttle, rounded up; nothing is endless."""
+    """Without produce rates a batch takes its busiest broker's bytes ÷ throttle, rounded up, and every batch ends."""
     idle = [PartitionChange(c.topic, c.partition, c.before, c.after, None, c.size_bytes, c.reason) for c in changes]
     batches = split(idle, given_rules)
 
@@ -110,7 +110,7 @@ def test_producers_take_their_part_of_the_throttle_where_replicas_arrive() -> No
 
 
 def test_a_leader_sends_what_is_produced_to_every_follower() -> None:
-    """Followers in sync are counted too: broker 1 sends 10 bytes/s to 2, 3 and the new 4: 100 bytes at 40 − 30."""
+    """Broker 1 sends 10 bytes/s to each of 2, 3 and the new 4, in sync or not: 100 bytes at 40 − 30 bytes/s."""
     moves = batch(step((1, 2, 3), (1, 2, 4), rate=10))
 
     assert [CopyFlow(1, 4, "copies in", 100, 10), CopyFlow(1, 1, "leads", 100, 30)] == list(flows(moves))
@@ -118,7 +118,7 @@ def test_a_leader_sends_what_is_produced_to_every_follower() -> None:
 
 
 def test_reorders_are_not_throttled() -> None:
-    """A list that only changes its order copies nothing, whatever is produced."""
+    """A change of order copies nothing and takes no time, whatever producers write."""
     moves = batch(step((1, 2), (2, 1), rate=10**9))
 
     assert [] == list(flows(moves))
@@ -131,7 +131,7 @@ def test_reorders_are_not_throttled() -> None:
 def test_a_throttle_not_above_the_produce_rate_never_ends(
     throttle: int | None, seconds: int | None, sides: int
 ) -> None:
-    """At the rate itself nothing is left to catch up with, on the leader's side first, since it sends thrice."""
+    """A throttle that equals the produce rate leaves no room to catch up; the leader sends three times that rate."""
     moves = batch(step((1, 2, 3), (1, 2, 4), rate=10))
 
     assert seconds == seconds_at_throttle(moves, throttle)
@@ -139,14 +139,14 @@ def test_a_throttle_not_above_the_produce_rate_never_ends(
 
 
 def test_partitions_without_bytes_have_to_keep_up_too() -> None:
-    """An empty partition that is written to faster than the throttle never gets in sync."""
+    """An empty partition never gets in sync if producers write to it as fast as the throttle."""
     assert [CopyFlow(1, 2, "copies in", 0, 9), CopyFlow(1, 1, "leads", 0, 9)] == endless(
         [batch(step((1,), (2,), 0, 9))], 9
     )
 
 
 def test_the_total_is_that_of_all_batches() -> None:
-    """One after the other; None without a throttle, without sizes, and where one never ends; 0 where there is none."""
+    """The total is the sum of all batches, 0 for none; None without a throttle or sizes, or if a batch never ends."""
     moves = [batch(step((1,), (2,))), batch(step((1,), (2,), rate=8, partition=1), number=2)]
     held = {1: 200, 2: 0}
 
@@ -158,7 +158,7 @@ def test_the_total_is_that_of_all_batches() -> None:
 
 
 def test_both_copies_exist_until_a_batch_is_complete() -> None:
-    """Broker 1 gives 100 bytes away and takes 60 in batch 1: 160 until it is complete, not 60."""
+    """Broker 1 gets 60 bytes before its 100 bytes are deleted, so its peak in batch 1 is 160 bytes."""
     first = batch(step((1,), (2,)), step((2,), (1,), 60, partition=1))
     second = batch(step((2,), (3,), partition=0), number=2)
     found = cost_of([first, second], {1: 100, 2: 60, 3: 0, 4: 7})
@@ -168,7 +168,7 @@ def test_both_copies_exist_until_a_batch_is_complete() -> None:
 
 
 def test_the_fullest_is_by_share_where_disks_are_stated() -> None:
-    """Broker 2 holds less than 1, of a smaller disk; broker 3, whose disk isn't known, can't be compared."""
+    """The fullest broker is the one with the highest share of its disk; brokers with unknown disks aren't compared."""
     moves = [batch(step((1,), (1, 2)))]
     found = cost_of(moves, {1: 500, 2: 0, 3: 900}, disks={1: 1000, 2: 150})
 
@@ -177,13 +177,13 @@ def test_the_fullest_is_by_share_where_disks_are_stated() -> None:
 
 
 def test_without_sizes_no_broker_is_the_fullest() -> None:
-    """Nobody knows."""
+    """Without sizes the fullest broker is unknown."""
     assert (None,) == costs([batch(step((1,), (2,), 0))], 5, {1: 0, 2: 0}, {}, sizes_known=False).fullest
 
 
 @given(plans(), rules)
 def test_peaks_are_the_most_of_a_replay(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Replicas held one by one: everything a batch adds on top of what is there, then without what it removes."""
+    """Each peak equals a replay's: a batch adds all of its replicas before it removes any."""
     held: dict[int, dict[int, int]] = {
         b: {c.partition: c.size_bytes for c in changes if b in c.before} for b in range(6)
     }
@@ -206,7 +206,7 @@ def test_peaks_are_the_most_of_a_replay(changes: list[PartitionChange], given_ru
 
 @given(plans())
 def test_smaller_batches_never_need_more_disk(changes: list[PartitionChange]) -> None:
-    """All at once is the worst for each broker: what is removed stays until the end."""
+    """No broker needs more disk with small batches than with one batch, because replicas are removed earlier."""
     whole = cost_of(split(changes, BatchRules()), today_of(changes))
     parts = cost_of(split(changes, BatchRules(moves_per_broker=1)), today_of(changes))
 
@@ -214,7 +214,7 @@ def test_smaller_batches_never_need_more_disk(changes: list[PartitionChange]) ->
 
 
 def test_sums_beyond_32_bits_are_exact() -> None:
-    """Disks of many terabytes, to the byte."""
+    """Bytes are summed exactly beyond 32 bits."""
     big = 3 * 10**18 + 1
     found = cost_of([batch(step((1,), (2,), big))], {1: big, 2: big}, 7, {2: 9 * 10**18})
 
@@ -223,7 +223,7 @@ def test_sums_beyond_32_bits_are_exact() -> None:
 
 
 def spec(in_sync: tuple[int, ...] | None) -> Spec:
-    """Two partitions on 1 and 2 that need both for writes; the first with these in sync, the second with all."""
+    """Two partitions on brokers 1 and 2 that need both in sync; the first has these in sync, the second all."""
     made = spec_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)]}, config={"x": (("min.insync.replicas", "2"),)})
     first, second = made.cluster.topics[0].partitions
     parts = (replace(first, isr=in_sync), replace(second, isr=(2, 1)))
@@ -231,7 +231,7 @@ def spec(in_sync: tuple[int, ...] | None) -> Spec:
 
 
 def found(in_sync: tuple[int, ...] | None, first: tuple[int, ...] = (3, 2)) -> RisksSection:
-    """The risks of moving the first partition, then the second."""
+    """The risks of moving the first partition and then the second."""
     changes = [
         PartitionChange("x", 0, (1, 2), first, 1, 1, Reason.BALANCE_REPLICAS),
         PartitionChange("x", 1, (2, 1), (3, 1), 2, 1, Reason.BALANCE_REPLICAS),
@@ -240,17 +240,17 @@ def found(in_sync: tuple[int, ...] | None, first: tuple[int, ...] = (3, 2)) -> R
 
 
 def test_replicas_in_sync_are_enough() -> None:
-    """A batch takes none of them out of sync."""
+    """No partition is under its min ISR if both replicas are in sync, because no batch takes one out of sync."""
     assert RisksSection(True, (0, 0), 2, (2, 2)) == found((1, 2))
 
 
 def test_too_few_in_sync_are_counted_in_their_batch() -> None:
-    """One in sync where two are needed."""
+    """A partition with one replica in sync, which needs two, is counted in its batch."""
     assert [1] == [count for count in found((2,)).under_min_isr if count]
 
 
 def test_what_is_inherited_counts() -> None:
-    """A topic's own isn't needed for writes to be refused."""
+    """An inherited min.insync.replicas counts like a topic's own."""
     made = spec((2,))
     (topic,) = made.cluster.topics
     cluster = replace(made.cluster, topics=(replace(topic, config=()),), config_defaults=topic.config)
@@ -260,17 +260,17 @@ def test_what_is_inherited_counts() -> None:
 
 
 def test_too_few_wanted_are_counted_too() -> None:
-    """A replication factor below min.insync.replicas refuses writes once the batch is complete."""
+    """A partition is counted if its new replication factor is below min.insync.replicas."""
     assert [1] == [count for count in found((1, 2), (3,)).under_min_isr if count]
 
 
 def test_where_nobody_says_who_is_in_sync_all_count() -> None:
-    """And the plan says so."""
+    """If ISRs are unknown, all replicas count as in sync, and the result says that ISRs are unknown."""
     assert RisksSection(False, (0, 0), 2, (2, 2)) == found(None)
 
 
 def test_one_failure_follows_a_partition_through_all_of_its_batches() -> None:
-    """It goes from brokers 1 and 2 over 3 to 3 and 4, one replica a batch: nobody is counted twice, or below none."""
+    """One partition moves one replica in each of four batches; after each, a failure refuses writes to exactly one."""
     config = {"x": (("min.insync.replicas", "2"),)}
     made = spec_of(no_racks(1, 2, 3, 4), {"x": [(1, 2)]}, config=config)
     steps = [step((1, 2), (1, 3)), step((1, 3), (4, 3)), step((4, 3), (4, 2)), step((4, 2), (1, 2))]
@@ -280,7 +280,7 @@ def test_one_failure_follows_a_partition_through_all_of_its_batches() -> None:
 
 
 def test_one_failure_counts_both_states_of_what_a_batch_moves() -> None:
-    """A partition that comes to broker 1, which others need already; one that needs broker 3 from now on."""
+    """In a batch that moves a partition, a failure counts for its old and its new brokers."""
     config = (("min.insync.replicas", "2"),)
     made = spec_of(no_racks(1, 2, 3, 4), {"x": [(1, 2), (3, 4)], "y": [(3, 4, 2)]}, config={"x": config, "y": config})
     moves = [

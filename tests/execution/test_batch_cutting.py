@@ -1,4 +1,4 @@
-"""Batches: nothing lost, nothing invented, every limit kept, every way back."""
+"""Batches contain exactly the plan's changes, keep every limit, and can be rolled back."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ RACKS = {broker: "abc"[broker % 3] for broker in range(9)}
 
 
 def lists(batches: tuple[Batch, ...]) -> list[tuple[int, ...]]:
-    """The replica lists that the only partition goes through."""
+    """The lists that a plan's only partition has after each step."""
     return [step.after for batch in batches for step in batch.steps]
 
 
 @given(plans(), rules)
 def test_all_steps_in_order_turn_before_into_after(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Every reassigned partition ends in exactly its new list, each step begins where the last one ended."""
+    """Each partition goes through its steps without a gap, from its old list to exactly its new one."""
     reached = {(c.topic, c.partition): c.before for c in changes if c.reassigned}
     for batch in split(changes, given_rules, RACKS):
         assert len(batch.steps) == len({(step.topic, step.partition) for step in batch.steps})
@@ -47,7 +47,7 @@ def test_all_steps_in_order_turn_before_into_after(changes: list[PartitionChange
 def test_undoing_the_batches_in_reverse_restores_the_start(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """Each batch's own lists of before, last batch first, lead back to today's lists in today's order."""
+    """Undoing the batches from the last to the first restores the replica lists of today, with their order."""
     reached = {(c.topic, c.partition): c.after for c in changes if c.reassigned}
     for batch in reversed(split(changes, given_rules)):
         for step in batch.steps:
@@ -59,7 +59,7 @@ def test_undoing_the_batches_in_reverse_restores_the_start(
 
 @given(plans(), rules)
 def test_a_batch_keeps_its_limits(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Bytes unless one replica alone is larger, replicas to and from a broker, replicas added to a partition."""
+    """Limits hold: bytes, unless one replica is larger; replicas to and from a broker, and of a partition; time."""
     for batch in split(changes, given_rules):
         received = Counter(broker for step in batch.steps for broker in step.adding)
         sent = Counter(step.source for step in batch.steps for _ in step.adding)
@@ -83,12 +83,12 @@ def test_a_batch_keeps_its_limits(changes: list[PartitionChange], given_rules: B
 
 
 def copied(step: Step) -> dict[tuple[str, int], int]:
-    """The bytes that a step copies on each side of the brokers."""
+    """The bytes that a step copies, by direction and broker."""
     return {("out", step.source): step.bytes_moved} | {("in", broker): step.size_bytes for broker in step.adding}
 
 
 def copied_on_each_side(steps: Iterable[Step]) -> dict[tuple[str, int], list[int]]:
-    """The bytes of each partition, if any, on each side of the brokers."""
+    """The bytes of each partition that is copied, by direction and broker."""
     sides = defaultdict[tuple[str, int], list[int]](list)
     for step in (step for step in steps if step.bytes_moved):
         for side, size_bytes in copied(step).items():
@@ -100,7 +100,7 @@ def copied_on_each_side(steps: Iterable[Step]) -> dict[tuple[str, int], list[int
 def test_partitions_without_a_leader_come_last_and_by_themselves(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """A batch of them holds those that wait for the same brokers, and nobody waits for such a batch."""
+    """Partitions without a leader come in the last batches, apart from others; one batch waits for the same brokers."""
     brokers = {(c.topic, c.partition): frozenset(c.before) for c in changes if c.leader_before is None}
     batches = split(changes, given_rules)
     for batch in batches:
@@ -115,7 +115,7 @@ def test_partitions_without_a_leader_come_last_and_by_themselves(
 def test_what_producers_write_makes_batches_smaller(
     changes: list[PartitionChange], given_rules: BatchRules, rate: int
 ) -> None:
-    """With what they take of the rate, each side of a broker is done in time, or copies one replica alone."""
+    """Producers leave less room in a batch: each broker still sends and receives in time, or copies one partition."""
     timed = replace(given_rules, seconds=100, bytes_per_sec=50, moves_per_broker=None)
     written = [replace(change, bytes_in_per_sec=rate) for change in changes]
     for batch in split(written, timed):
@@ -124,7 +124,7 @@ def test_what_producers_write_makes_batches_smaller(
 
 
 def _partitions(batch: Batch, flow: CopyFlow) -> int:
-    """How many partitions with bytes or producers go through one side of a broker."""
+    """The number of partitions with bytes or producers that a broker copies in one direction."""
     steps = [step for step in batch.steps if step.adding and (step.size_bytes or step.bytes_in_per_sec)]
     return sum(flow.broker in (step.adding if flow.side == "copies in" else (step.source,)) for step in steps)
 
@@ -133,7 +133,7 @@ def _partitions(batch: Batch, flow: CopyFlow) -> int:
 def test_a_step_copies_from_the_leader_while_that_has_a_replica(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """Else from the preferred leader; and each step knows what producers write to its partition."""
+    """Each step copies from today's leader while it has a replica, else from the first one; it has the produce rate."""
     written = [replace(change, bytes_in_per_sec=number) for number, change in enumerate(changes)]
     of = {(c.topic, c.partition): c for c in written}
     for step in (step for batch in split(written, given_rules) for step in batch.steps):
@@ -143,7 +143,7 @@ def test_a_step_copies_from_the_leader_while_that_has_a_replica(
 
 
 def risk_of(changes: list[PartitionChange]) -> dict[tuple[str, int], int]:
-    """0 at risk, 1 another replication factor, 2 balance; a topic that changes its factor is as risky as its worst."""
+    """0 is at risk, 1 a new replication factor, 2 balance; a topic with a new factor counts as its most urgent part."""
     own = {
         (c.topic, c.partition): 0 if c.reason in AT_RISK else 1 if len(c.before) != len(c.after) else 2 for c in changes
     }
@@ -153,7 +153,7 @@ def risk_of(changes: list[PartitionChange]) -> dict[tuple[str, int], int]:
 
 
 def has_room(steps: list[Step], step: Step, given_rules: BatchRules) -> bool:
-    """True where the rules let a batch of these steps take one more."""
+    """True if the rules let a batch of these steps take one more step."""
     held = sum(each.bytes_moved for each in steps)
     received = Counter(broker for each in (*steps, step) for broker in each.adding)
     sent = Counter(each.source for each in (*steps, step) for _ in each.adding)
@@ -169,7 +169,7 @@ def has_room(steps: list[Step], step: Step, given_rules: BatchRules) -> bool:
 
 @given(plans(leaderless=False), rules)
 def test_no_step_at_risk_waits_where_there_is_room(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Every batch between a partition's last step and the next one is full, be it of other steps at risk alone."""
+    """A step at risk is in the first batch that has room for it among other steps at risk."""
     batches, risks = split(changes, given_rules), risk_of(changes)
     resized = {(c.topic, c.partition) for c in changes if len(c.before) != len(c.after)}
     at_risk = [[s for s in b.steps if s.adding and risks[s.topic, s.partition] == 0] for b in batches]
@@ -185,7 +185,7 @@ def test_no_step_at_risk_waits_where_there_is_room(changes: list[PartitionChange
 
 @given(plans(leaderless=False), limiting)
 def test_what_can_wait_makes_no_riskier_batch_longer(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Less risky steps in a batch of riskier ones leave its busiest broker's bytes as they are."""
+    """Less urgent steps in a batch don't add to the bytes of its busiest broker."""
     risks = risk_of(changes)
     for batch in split(changes, given_rules):
         moving = [(risks[step.topic, step.partition], step) for step in batch.steps if step.adding]
@@ -197,7 +197,7 @@ def test_what_can_wait_makes_no_riskier_batch_longer(changes: list[PartitionChan
 def test_lists_in_between_are_never_worse_than_both_ends(
     before: tuple[int, ...], after: tuple[int, ...], at_once: int
 ) -> None:
-    """No broker twice, no stranger, as many replicas as one end at least, and the leader stays first to the last."""
+    """Lists between have no broker twice, no other brokers, enough replicas, and the old leader first until the end."""
     reached = lists(split([change(0, before, after)], BatchRules(replicas_per_partition=at_once), RACKS))
 
     for replicas in reached:
@@ -213,7 +213,7 @@ def test_lists_in_between_are_never_worse_than_both_ends(
 def test_the_order_of_the_changes_does_not_matter(
     changes: list[PartitionChange], given_rules: BatchRules, random: object
 ) -> None:
-    """The same changes in any order give the same batches, numbered from 1, none of them empty."""
+    """The order of the changes has no effect on the batches; they are numbered from 1, and none is empty."""
     shuffled = list(changes)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     batches = split(changes, given_rules, RACKS)
@@ -224,20 +224,20 @@ def test_the_order_of_the_changes_does_not_matter(
 
 
 def test_nothing_to_change_needs_no_batch() -> None:
-    """No changes, no batches; and a change that is none makes none either."""
+    """Without changes there are no batches; an unchanged list makes none either."""
     assert split([], NO_RULES) == ()
     assert split([change(0, (1, 2), (1, 2))], NO_RULES) == ()
 
 
 def test_without_rules_one_batch_holds_everything() -> None:
-    """No limit is invented."""
+    """Without rules there is one batch, however large."""
     batches = split([change(p, (1, 2), (3, 2), size_bytes=10**15) for p in range(50)], NO_RULES)
 
     assert [50] == [len(batch.steps) for batch in batches]
 
 
 def test_what_is_throttled_of_a_topic_fits_into_its_settings() -> None:
-    """Kafka takes no value of more than 32,767 bytes, forth and back; elections go with their steps."""
+    """Kafka's throttle settings take at most 32,767 bytes; a batch is split until they fit for apply and rollback."""
     many = [change(p, (1001, 1002), (1003, 1004, 1001), topic=topic) for topic in "ab" for p in range(3000)]
     [whole] = split([*many, change(0, (1, 2), (1, 2), leader=2, topic="c")], NO_RULES)
     batches = listable([whole])
@@ -256,14 +256,14 @@ def test_what_is_throttled_of_a_topic_fits_into_its_settings() -> None:
 
 
 def test_a_partition_larger_than_a_batch_moves_alone() -> None:
-    """The limit of bytes bends for one partition only, and nothing else that copies goes with it."""
+    """A partition larger than the limit of bytes moves in its own batch, without other copies."""
     changes = [change(p, (1,), (2,), size_bytes=size) for p, size in enumerate((60, 500, 40))]
 
     assert [[("t", 1)], [("t", 0), ("t", 2)]] == steps(split(changes, BatchRules(bytes=100)))
 
 
 def test_risk_goes_first() -> None:
-    """The rack rule and leaving brokers, then the replication factor, then balance; ties by topic and partition."""
+    """Order of the batches: the rack rule and leaving brokers, the replication factor, balance; then by partition."""
     changes = [
         change(0, (1,), (2,)),
         change(1, (1,), (1, 2), reason=Reason.REPLICATION_FACTOR),
@@ -276,14 +276,14 @@ def test_risk_goes_first() -> None:
 
 
 def test_a_topic_that_changes_its_replication_factor_stays_together() -> None:
-    """A topic that fits into one batch isn't split to fill up another one's rest."""
+    """A topic with a new replication factor isn't split to fill up another topic's batch."""
     grown = [change(p, (1,), (1, 2), topic=topic, reason=Reason.REPLICATION_FACTOR) for topic in "ab" for p in range(3)]
 
     assert [[("a", 0), ("a", 1), ("a", 2)], [("b", 0), ("b", 1), ("b", 2)]] == steps(split(grown, BatchRules(bytes=50)))
 
 
 def test_a_topic_grows_in_step() -> None:
-    """With one replica a partition at a time, all partitions reach the same factor in the same batch."""
+    """With one new replica per step, all partitions of a topic reach the same factor in the same batch."""
     grown = [change(p, (1,), (1, 2 + p, 5), reason=Reason.REPLICATION_FACTOR) for p in range(2)]
     batches = split(grown, BatchRules(replicas_per_partition=1))
 
@@ -291,7 +291,7 @@ def test_a_topic_grows_in_step() -> None:
 
 
 def test_racks_stay_apart_in_between() -> None:
-    """A replica that moves step by step takes the place of the one in its own rack."""
+    """A replica replaces the one in its own rack, so that no list between has two replicas in a rack."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     batches = split([change(0, (1, 2), (3, 4))], BatchRules(replicas_per_partition=1), racks)
 
@@ -299,7 +299,7 @@ def test_racks_stay_apart_in_between() -> None:
 
 
 def test_reorders_are_spread_over_the_batches() -> None:
-    """They cost no bytes; all elections at once would be one burst for the controller."""
+    """Changes of order copy no bytes; they are spread over the batches, so that elections are spread too."""
     moves = [change(p, (1,), (2,)) for p in range(2)]
     reorders = [change(p, (1, 2), (2, 1), reason=Reason.BALANCE_LEADERS) for p in range(2, 6)]
     batches = split([*moves, *reorders], BatchRules(moves_per_broker=1))
@@ -309,7 +309,7 @@ def test_reorders_are_spread_over_the_batches() -> None:
 
 
 def test_no_more_replicas_are_copied_from_a_broker_than_to_one() -> None:
-    """Broker 1 is the only source: two moves a batch are two partitions that gain one, or one that gains two."""
+    """The limit on moves counts sending too: broker 1 sends at most two replicas a batch, of one or two partitions."""
     single = [change(p, (1,), (2 + p,)) for p in range(4)]
     double = [change(0, (1, 4, 5), (1, 2, 3))]
 
@@ -319,14 +319,14 @@ def test_no_more_replicas_are_copied_from_a_broker_than_to_one() -> None:
 
 
 def test_a_partition_whose_replicas_together_are_too_large_moves_them_one_by_one() -> None:
-    """Only a single replica may be larger than a batch."""
+    """A partition whose three replicas exceed the limit together is copied in two batches."""
     batches = split([change(0, (1, 2, 3), (4, 5, 6), size_bytes=60)], BatchRules(bytes=130))
 
     assert [120, 60] == [batch.bytes_moved for batch in batches]
 
 
 def test_what_can_wait_fills_up_a_batch_of_riskier_ones() -> None:
-    """Partition 1 moves beside partition 0, whose copy takes as long; partition 2 would make that batch longer."""
+    """Partition 1 can wait but is copied beside partition 0, for as long; partition 2 would make that batch longer."""
     changes = [
         change(0, (1,), (2,), size_bytes=100, reason=Reason.BROKER_LEAVES),
         change(1, (3,), (4,), size_bytes=100),
@@ -337,7 +337,7 @@ def test_what_can_wait_fills_up_a_batch_of_riskier_ones() -> None:
 
 
 def test_the_busiest_broker_may_receive_or_send() -> None:
-    """Broker 1 sends as leader what 2 and 3 receive; without it 2 receives most."""
+    """Broker 1 sends 300 bytes as the leader of both; from other sources, broker 2 receives the most, 200 bytes."""
     changes = [change(0, (1,), (1, 2, 3), size_bytes=100), change(1, (1,), (2,), size_bytes=100)]
     (batch,) = split(changes, NO_RULES)
 
@@ -347,14 +347,14 @@ def test_the_busiest_broker_may_receive_or_send() -> None:
 
 
 def test_bytes_are_sent_by_the_leader_of_today() -> None:
-    """Not by the preferred leader, where another one leads: 2 sends 300 bytes, no broker receives more than 200."""
+    """Broker 2 leads and sends 300 bytes, although broker 1 is preferred; no broker receives more than 200."""
     changes = [change(p, (1, 2), (1, 2, 3 + p % 2), size_bytes=100, leader=2) for p in range(3)]
 
     assert [300] == [busiest_bytes(batch.steps) for batch in split(changes, NO_RULES)]
 
 
 def expansion(partitions: int, reason: Reason) -> list[PartitionChange]:
-    """Six brokers become nine: partitions of unlike sizes, each of which moves one or two of its replicas."""
+    """Six brokers become nine: partitions of different sizes, each of which moves one or two replicas."""
     random = Random(5)
     changes = []
     for partition in range(partitions):
@@ -374,7 +374,7 @@ def expansion(partitions: int, reason: Reason) -> list[PartitionChange]:
 def test_the_batches_take_hardly_longer_than_the_busiest_broker_must(
     reason: Reason, share: int | None, moves: int | None, at_once: int | None
 ) -> None:
-    """The sum of the batches' busiest brokers stays within 10 % of what one broker copies in all."""
+    """The sum of the batches' busiest brokers is at most 10 % above the busiest broker of the whole plan."""
     changes = expansion(500, reason)
     (whole,) = split(changes, NO_RULES)
     limit = whole.bytes_moved // share if share else None
@@ -387,7 +387,7 @@ def test_the_batches_take_hardly_longer_than_the_busiest_broker_must(
 @examples(20)
 @given(st.integers(1, 6), st.integers(1, 40))
 def test_batches_are_as_few_as_one_broker_allows(limit: int, partitions: int) -> None:
-    """Where every partition goes to one broker, its limit alone sets the number of batches."""
+    """If one broker takes all partitions, there are as few batches as its limit allows."""
     changes = [change(p, (1,), (2,)) for p in range(partitions)]
 
     assert -(-partitions // limit) == len(split(changes, BatchRules(moves_per_broker=limit)))

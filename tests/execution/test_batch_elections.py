@@ -1,4 +1,4 @@
-"""Elections: each partition once, when its list is final, and spread evenly over the batches."""
+"""Each partition is elected once, after its last step, and elections are spread evenly over the batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from planner.model.spec import BatchRules
 def test_elections_are_spread_within_the_limit(
     count: int, held: list[int], most: int | None, wanted: list[int]
 ) -> None:
-    """Batches are appended only where the others have no room left."""
+    """Elections are spread evenly; new batches are added only if the others have no room."""
     found = evenly(count, held, most)
     assert Counter(wanted) == Counter(found)
     assert sorted(found) == found
@@ -37,7 +37,7 @@ def test_elections_are_spread_within_the_limit(
 
 @given(st.integers(0, 60), st.lists(st.integers(0, 9), max_size=6), st.none() | st.integers(1, 9))
 def test_each_has_a_batch_and_none_is_over_the_limit(count: int, held: list[int], most: int | None) -> None:
-    """What a batch holds already counts, and no more batches are appended than it takes."""
+    """Every election has a batch, no batch exceeds the limit, and no more batches are added than needed."""
     found = Counter(evenly(count, held, most))
     assert count == found.total()
     if most is not None:
@@ -50,7 +50,7 @@ def test_each_has_a_batch_and_none_is_over_the_limit(count: int, held: list[int]
 def test_a_partition_is_elected_once_and_when_its_list_is_final(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """In the batch of its last step; those whose leader alone is off are spread evenly."""
+    """A partition is elected in the batch of its last step; partitions that only need an election are spread evenly."""
     batches = split(changes, given_rules)
     last = {(step.topic, step.partition): batch.number for batch in batches for step in batch.steps}
     elected = [(name, batch.number) for batch in batches for name in batch.elect]
@@ -63,7 +63,7 @@ def test_a_partition_is_elected_once_and_when_its_list_is_final(
 
 
 def test_leaders_that_are_off_are_elected_evenly_and_not_reassigned() -> None:
-    """Their lists stay as they are, so Kafka must not be told to reassign them; and no batch elects all of them."""
+    """Partitions that only need an election aren't reassigned, and their elections are spread over the batches."""
     changes = [*(change(p, (1,), (2,)) for p in range(2)), *(change(p, (1, 2), (1, 2), leader=2) for p in range(6, 9))]
     batches = split(changes, BatchRules(moves_per_broker=1))
 
@@ -72,7 +72,7 @@ def test_leaders_that_are_off_are_elected_evenly_and_not_reassigned() -> None:
 
 
 def test_elections_alone_need_one_batch() -> None:
-    """Nothing is reassigned, and still somebody has to lead."""
+    """A plan with elections only has one batch."""
     batches = split([change(p, (1, 2), (1, 2), leader=2) for p in range(3)], BatchRules(bytes=1))
 
     assert [((), (("t", 0), ("t", 1), ("t", 2)))] == [(batch.steps, batch.elect) for batch in batches]

@@ -1,4 +1,4 @@
-"""Loads that change places between batches: shorter batches, and loads at risk brought forward."""
+"""Loads are exchanged between batches to shorten them, and loads at risk move to earlier batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.model.spec import BatchRules
 
 
 def test_loads_at_risk_are_brought_forward_however_many_there_are() -> None:
-    """With too many of them for pairs to be looked at, none has room in an earlier batch either."""
+    """1,000 loads at risk are too many to compare in pairs; still none of them fits into an earlier batch."""
     loads = many(1_000, 250, AT_RISK)
     rules = BatchRules(bytes=int(loads.sizes.sum()) // 7)
     filling = BatchFilling(loads, rules)
@@ -30,7 +30,7 @@ def test_loads_at_risk_are_brought_forward_however_many_there_are() -> None:
 
 
 def test_polishing_exchanges_what_makes_two_batches_long() -> None:
-    """A large and a small load of both lanes, packed crosswise: exchanged, 130 become 120."""
+    """Each batch has a large load on one lane and a small one on the other; an exchange shortens 130 in all to 120."""
     loads = loads_of([{0: 100}, {1: 10}, {0: 20}, {1: 30}], 2)
     filling = BatchFilling(loads, BatchRules(moves_per_broker=1))
     filling.open(2)
@@ -45,7 +45,7 @@ def test_polishing_exchanges_what_makes_two_batches_long() -> None:
 
 
 def test_polishing_moves_a_load_to_where_it_is_no_longer_in_the_way() -> None:
-    """Two loads of one lane beside each other took 120, and the other batch 60 more."""
+    """Two loads of 60 share a lane in one batch; one moves to the other batch, which has room on that lane."""
     loads = loads_of([{0: 60}, {0: 60}, {1: 60}], 2)
     filling = BatchFilling(loads, BatchRules(bytes=180))
     filling.open(2)
@@ -58,7 +58,7 @@ def test_polishing_moves_a_load_to_where_it_is_no_longer_in_the_way() -> None:
 
 
 def test_bringing_forward_takes_what_lengthens_least() -> None:
-    """The first batch has room for one of two; the one on its idle lane makes it no longer."""
+    """The first batch has room for one of two loads; it gets the one on its idle lane, which doesn't lengthen it."""
     loads = loads_of([{0: 50}, {0: 40}, {1: 40}], 2)
     filling = BatchFilling(loads, BatchRules(bytes=95))
     filling.open(2)

@@ -1,4 +1,4 @@
-"""Batches while they are being filled: what each holds, and for what it has room."""
+"""Batches while they are filled: what each of them holds, and whether a load fits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.model.spec import BatchRules
 
 
 def test_what_was_taken_out_leaves_nothing_behind() -> None:
-    """A batch that a load was put into and taken from is as empty as before, and has room for it again."""
+    """If a load is put into a batch and taken out, the batch is as before and has room for the load again."""
     loads = loads_of([{0: 50, 1: 50}], 2)
     filling = BatchFilling(loads, BatchRules(100, 1))
     filling.open(1)
@@ -34,7 +34,7 @@ rules = st.builds(BatchRules, limit, st.none() | st.integers(1, 3), seconds=limi
 def test_a_batch_holds_the_sums_of_its_loads(
     own: list[dict[int, int]], given_rules: BatchRules, data: st.DataObject
 ) -> None:
-    """Whatever was put in and taken out again; and room is the same for one batch as for all at once."""
+    """A batch's sums are those of the loads in it, and both ways to ask for room agree."""
     filling = BatchFilling(loads_of(own, LANES), given_rules)
     filling.open(2)
     for load in range(len(own)):
@@ -54,7 +54,7 @@ def test_a_batch_holds_the_sums_of_its_loads(
 
 
 def test_batches_are_appended_without_touching_those_there_are() -> None:
-    """However many; a copy is filled without the first one's seeing it."""
+    """Appending batches to a copy changes nothing in the original."""
     filling = BatchFilling(loads_of([{0: 5}, {0: 7}], 1), BatchRules())
     filling.open(1)
     filling.put(0, 0)
@@ -65,7 +65,7 @@ def test_batches_are_appended_without_touching_those_there_are() -> None:
 
 
 def test_a_load_comes_after_those_before_it() -> None:
-    """In the batch behind the last of them."""
+    """A load can't be in a batch before those of its predecessors: the first possible one follows the last of them."""
     loads = BatchLoads(1)
     for after in ((), (), (0, 1)):
         loads.add(([0], [1], [1]), 1, after=after)

@@ -1,4 +1,4 @@
-"""Batches in an order, and as fine, as disks have room for; as they are where that is no question or no help."""
+"""Batches are reordered or cut so that disks have room, and stay as they are if that isn't needed or doesn't help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALONE = BatchRules(bytes=50)
 
 
 def held_by(changes: Sequence[PartitionChange]) -> dict[int, int]:
-    """What each of nine brokers holds today."""
+    """The bytes that brokers 0 to 8 hold today."""
     held = dict.fromkeys(range(9), 0)
     for each in changes:
         for broker in each.before:
@@ -30,11 +30,11 @@ def held_by(changes: Sequence[PartitionChange]) -> dict[int, int]:
 
 
 def most_held(batches: Sequence[Batch], held: Mapping[int, int]) -> dict[int, int]:
-    """The most that each broker holds."""
+    """The most bytes that each broker holds at any time."""
     return {peak.broker: peak.size_bytes for peak in costs(batches, None, held, {}, sizes_known=True).peaks}
 
 
-# Broker 2 is full: what arrives there is the largest, and is copied first, where nothing else asks for another order.
+# Broker 2 is full. The replica that arrives there is the largest, so it is copied first unless disks need otherwise.
 FILLS, FREES, FREES_TOO = (
     change(0, (1,), (2,), size_bytes=50),
     change(1, (2,), (3,), size_bytes=40),
@@ -43,7 +43,7 @@ FILLS, FREES, FREES_TOO = (
 
 
 def test_what_frees_a_disk_goes_before_what_fills_it() -> None:
-    """In the packed order broker 2 would hold 120 bytes."""
+    """In the original order broker 2 would hold 120 bytes, so a batch that frees it goes first."""
     changes = [FILLS, FREES, FREES_TOO]
     batches = split(changes, ALONE)
     found = within_disks(batches, held_by(changes), {2: 100})
@@ -55,7 +55,7 @@ def test_what_frees_a_disk_goes_before_what_fills_it() -> None:
 
 
 def test_a_batch_is_cut_where_no_order_of_whole_ones_fits() -> None:
-    """With no limits all is one batch, which would fill broker 2; elections stay with their partitions."""
+    """The only batch would fill broker 2, so it is cut in two; each election stays with its partition."""
     elects = change(3, (1, 5), (5, 1), leader=1)
     changes = [FILLS, FREES, FREES_TOO, elects]
     batches = split(changes, BatchRules())
@@ -68,7 +68,7 @@ def test_a_batch_is_cut_where_no_order_of_whole_ones_fits() -> None:
 
 
 def test_where_no_order_fits_the_batches_stay_as_they_are() -> None:
-    """Two full disks that would have to swap."""
+    """Two full disks that have to swap replicas have no possible order, so the batches stay as they are."""
     swap = [change(0, (1,), (2,), size_bytes=50), change(1, (2,), (1,), size_bytes=50)]
     batches = split(swap, ALONE)
 
@@ -76,7 +76,7 @@ def test_where_no_order_fits_the_batches_stay_as_they_are() -> None:
 
 
 def test_partitions_of_a_topic_that_gets_other_replicas_stay_together() -> None:
-    """Terraform can't read a topic with two replication factors: so neither goes before broker 2 has room for both."""
+    """Both partitions of topic g get a replica in the same batch: Terraform can't read a topic with two factors."""
     grow = [change(number, (1,), (1, 2), topic="g", size_bytes=30) for number in range(2)]
     changes = [*grow, FREES, FREES_TOO]
     batches = split(changes, BatchRules())
@@ -86,7 +86,7 @@ def test_partitions_of_a_topic_that_gets_other_replicas_stay_together() -> None:
 
 
 def test_what_has_no_leader_stays_last() -> None:
-    """Its batch would free the disk, but waits for a replica that may never be back."""
+    """The batch of a partition without a leader stays last, although it frees the disk: it may never end."""
     changes = [FILLS, replace(FREES, leader_before=None)]
     batches = split(changes, ALONE)
 
@@ -107,7 +107,7 @@ def paths(batches: Sequence[Batch]) -> dict[tuple[str, int], list[Step]]:
 def test_whatever_the_order_it_is_the_same_plan_within_the_same_rules(
     changes: list[PartitionChange], given_rules: BatchRules, limits: dict[int, int]
 ) -> None:
-    """Every partition takes its steps in their order, with its election; a new order keeps within the limits."""
+    """Each partition keeps its steps, their order and its election; if the batches change, they fit the disks."""
     held, batches = held_by(changes), split(changes, given_rules)
     most = {broker: max(limit, held[broker]) for broker, limit in limits.items()}
     found = within_disks(batches, held, most)

@@ -1,4 +1,4 @@
-"""Loads in batches: few batches, none longer than it must be, risk first, and every load after those before it."""
+"""Loads are packed into few short batches: loads at risk first, and each load after its predecessors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.model.spec import BatchRules
 
 
 def test_lanes_that_have_nothing_in_common_run_side_by_side() -> None:
-    """Two batches of 30 and 20, each full on both lanes, not the 30 of one lane beside the 20 of the other."""
+    """Loads of different lanes run side by side, so that there is one batch of 30 and one of 20."""
     loads = loads_of([{0: 30}, {0: 20}, {1: 20}, {1: 30}], 2)
 
     batches = pack(loads, BatchRules(moves_per_broker=1))
@@ -20,7 +20,7 @@ def test_lanes_that_have_nothing_in_common_run_side_by_side() -> None:
 
 
 def test_without_limits_a_load_is_right_behind_those_before_it() -> None:
-    """Rounds make the batches; risk has nothing to wait for."""
+    """Without limits each load directly follows its predecessors; its risk has no effect."""
     loads = BatchLoads(1)
     first = loads.add(([0], [5], [1]), 5, CAN_WAIT, (), (0, 2))
     loads.add(([0], [5], [1]), 5, CAN_WAIT, (first,), (1, 2))
@@ -30,7 +30,7 @@ def test_without_limits_a_load_is_right_behind_those_before_it() -> None:
 
 
 def test_the_rounds_of_a_path_share_the_batches() -> None:
-    """First rounds don't take the last batch, in which no second round could follow."""
+    """First loads of a path aren't put into the last batch, because their second loads need a later one."""
     loads = BatchLoads(4)
     for lane in range(4):
         first = loads.add(([lane], [10], [1]), 10, CAN_WAIT, (), (0, 2))
@@ -42,7 +42,7 @@ def test_the_rounds_of_a_path_share_the_batches() -> None:
 
 
 def test_a_path_that_can_wait_begins_where_it_can_go_on() -> None:
-    """Not in the last batch of those at risk, which has the most room: its second load would need one more."""
+    """A path that can wait doesn't start in the last batch that has room, because it would need one more batch."""
     loads = BatchLoads(2)
     path: tuple[int, ...] = ()
     for round_, size in enumerate((10, 10, 20)):
@@ -54,7 +54,7 @@ def test_a_path_that_can_wait_begins_where_it_can_go_on() -> None:
 
 
 def test_a_load_larger_than_a_batch_is_alone_but_for_what_has_no_bytes() -> None:
-    """The others share a batch of their own."""
+    """A load larger than the limit shares its batch only with a load without bytes; the others share another batch."""
     loads = loads_of([{0: 500}, {1: 40}, {2: 60}, {3: 0}], 4)
 
     large, *others, empty = pack(loads, BatchRules(bytes=100))
@@ -67,7 +67,7 @@ def test_a_load_larger_than_a_batch_is_alone_but_for_what_has_no_bytes() -> None
 @pytest.mark.parametrize("rules", [BatchRules(bytes=60_000), BatchRules(moves_per_broker=6)])
 @pytest.mark.parametrize("risk", [AT_RISK, CAN_WAIT])
 def test_batches_are_packed_close_to_the_busiest_lane(rules: BatchRules, risk: int) -> None:
-    """One lane's bytes are the least that all batches can take, one after the other."""
+    """The sum of the batches' busiest lanes is at most 10 % above the bytes of the busiest lane."""
     loads = many(300, 10, risk)
 
     batches = pack(loads, rules)

@@ -1,4 +1,4 @@
-"""What `execution` means where the YAML leaves it out: the throttle from networks and producers, limits of a batch."""
+"""Defaults of `execution`: the throttle, derived from networks and producers, and the limits of a batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def spec(
     execution: Execution = UNSET,
     **rest: Any,
 ) -> Spec:
-    """Broker 3 replaces 2; networks in MB/s, and MB/s that are written to each partition and read from it."""
+    """Broker 3 replaces 2; `networks` in MB/s, and `rate` and `read` in MB/s of each partition."""
     made = spec_of(
         no_racks(1, 2),
         ROWS,
@@ -67,7 +67,7 @@ def _bytes(megabytes: int | None) -> int | None:
 
 
 def found(given: Spec) -> Execution:
-    """What the spec's execution becomes, for the plan that puts 3 in the place of 2."""
+    """The spec's execution with its defaults, for the plan that replaces broker 2 by 3."""
     problem = build(given)
     assignment: IntArray = problem.replicas.copy()
     assignment[assignment == 1] = 2
@@ -75,7 +75,7 @@ def found(given: Spec) -> Execution:
 
 
 def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[Any]:
-    """The plan's changes with what is written to each partition."""
+    """The plan's changes with their produce rates."""
     rate = given.cluster.topics[0].partitions[0].bytes_in_per_sec
     return [replace(change, bytes_in_per_sec=rate) for change in changes(problem, assignment)]
 
@@ -89,16 +89,16 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
             31,
             "a quarter of broker 1's network of 125 MB/s; what clients use is unknown (no",
         ),
-        # Two partitions of 1 MB/s: each broker is written 2, and sends 1 to a follower.
+        # Two partitions of 1 MB/s: each broker receives 2 MB/s and sends 1 MB/s to a follower.
         ({"networks": (125, 125, 125), "rate": 1}, 30, "a quarter of the 123 MB/s that clients and replication leave"),
         ({"networks": (125, 60, 125), "rate": 1}, 14, "a quarter of the 58.0 MB/s that clients and replication leave"),
-        # Each broker leads one, after the plan broker 3, too: 1 to a follower, 30 to consumers.
+        # Each broker leads one, after the plan also broker 3: 1 MB/s to a follower, 30 MB/s to consumers.
         ({"networks": (125, 125, 80), "rate": 1, "read": 30}, 12, "a quarter of the 49.0 MB/s that clients and repl"),
         ({"networks": (1250, 1250, None)}, 50, "the rate in Kafka's own documentation, because not every"),
         ({"networks": (100, 100, None)}, 25, "a quarter of broker 1's network of 100 MB/s"),
-        # 30 MB/s are written to a partition that moves: more than half of 50.
+        # Producers write 30 MB/s to a partition that moves, which is more than half of 50.
         ({"rate": 30}, 110, f"{KAFKAS}; and 60.0 MB/s on top, which producers write to partitions that move"),
-        # Nothing is left of the network: the least there is, above what producers write.
+        # Nothing is left of the network, so the throttle is the lowest default, above what producers write.
         (
             {"networks": (10, 10, 10), "rate": 6},
             13,
@@ -107,7 +107,7 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
     ],
 )
 def test_the_throttle_is_what_networks_and_producers_leave(given: Mapping[str, Any], rate: int, why: str) -> None:
-    """A share of the network with the least left, in whole MB/s, and always above what producers write."""
+    """The throttle is a quarter of the network that is left on the busiest broker, and more than producers write."""
     execution = found(spec(**given))
     (throttle,) = [each for each in execution.derived if each.key == "execution.throttle"]
 
@@ -117,7 +117,7 @@ def test_the_throttle_is_what_networks_and_producers_leave(given: Mapping[str, A
 
 
 def test_a_throttle_that_is_stated_or_ruled_out_stays() -> None:
-    """Batches are as long as they would be with the throttle that is derived."""
+    """A throttle of the YAML, or `none`, stays; with `none`, batches are as long as with the derived throttle."""
     slow = found(spec(execution=replace(UNSET, throttle_bytes_per_sec=7 * MB, unset=UNSET.unset[1:])))
     none = found(spec(execution=replace(UNSET, unset=UNSET.unset[1:])))
 
@@ -129,7 +129,7 @@ def test_a_throttle_that_is_stated_or_ruled_out_stays() -> None:
 
 
 def test_limits_have_their_defaults() -> None:
-    """An hour, one replica, 500 elections, as the YAML would have them; what is stated stays."""
+    """The defaults are an hour, one replica of a partition and 500 elections in a batch; the YAML's own limits stay."""
     unset = ("batches.duration", "batches.replicas_per_partition", "batches.elections")
     execution = found(spec(execution=Execution(5 * MB, BatchRules(bytes=9), unset=unset)))
 
@@ -145,14 +145,14 @@ def test_limits_have_their_defaults() -> None:
     ("cluster", "moves"), [({}, None), ({"sizes_known": False}, 10), ({"unsized": 1}, 10)], ids=str
 )
 def test_replicas_are_counted_where_sizes_are_unknown(cluster: Mapping[str, Any], moves: int | None) -> None:
-    """Some of them or all; and nothing is derived of what the YAML says otherwise."""
+    """If any size is unknown, a batch is limited to 10 moves per broker, unless the YAML says otherwise."""
     assert moves == found(spec(**cluster)).batches.moves_per_broker
     assert found(spec(execution=Execution(), **cluster)).batches == BatchRules()
 
 
 @pytest.mark.slow
 def test_a_derived_throttle_lets_every_batch_complete() -> None:
-    """All at once, 60 partitions of 10 MB/s are more than any share of the network: the throttle goes above them."""
+    """If 60 partitions of 10 MB/s move at once, the derived throttle is 650 MB/s, so that every batch ends."""
     rows = {"x": [(1, 2), (2, 1)] * 30}
     made = spec_of(no_racks(1, 2), rows, sizes=GB, changes=spec().changes, execution=Execution(unset=("throttle",)))
     (topic,) = made.cluster.topics

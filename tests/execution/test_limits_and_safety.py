@@ -1,4 +1,4 @@
-"""Gates: a plan beyond one is refused with exit code 3, nothing written, and the key to change."""
+"""A plan that exceeds a limit, or isn't safe, is refused with exit code 3 and the key to change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REPLACE = Changes(add_brokers=(Broker(4),), replace_brokers=((3, 4),), rebalance
 
 
 def plan_of(spec: Spec) -> dict[str, Any]:
-    """The plan of a spec, swept in this process."""
+    """The plan of a spec; the sweep runs in this process."""
     problem = build(spec)
     return plan_documents.planned(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=20))))
 
@@ -43,7 +43,7 @@ def plan_of(spec: Spec) -> dict[str, Any]:
 def replacement(
     *, disks: Mapping[int, int] | None = None, rates: int = 0, throttle: int | None = None, **rest: Any
 ) -> Spec:
-    """The replacement; `disks` are those of brokers 1 to 4, `rates` what is written to each partition of x."""
+    """Broker 4 replaces 3; `disks` are the sizes by broker, `rates` the produce rate of each partition of x."""
     spec = spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES, changes=REPLACE, execution=Execution(throttle), **rest)
     x, y = spec.cluster.topics
     x = replace(x, partitions=tuple(replace(each, bytes_in_per_sec=rates) for each in x.partitions))
@@ -54,7 +54,7 @@ def replacement(
 
 
 def in_racks(spec: Spec) -> Spec:
-    """The spec with brokers 1 and 3 in rack a, the others in rack b."""
+    """The spec with brokers 1 and 3 in rack a and the others in rack b."""
     brokers = tuple(replace(each, rack="ab"[each.id % 2 == 0]) for each in spec.cluster.brokers)
     added = tuple(replace(each, rack="b") for each in spec.changes.add_brokers)
     changes = replace(spec.changes, add_brokers=added)
@@ -62,7 +62,7 @@ def in_racks(spec: Spec) -> Spec:
 
 
 def test_a_plan_with_disks_rates_and_gates_fits_the_schema() -> None:
-    """Every key that format 1.1 added, with a value."""
+    """A plan with disks, rates and limits fits the schema, and has each limit."""
     limits = SpecLimits(bytes_moved=60, eta_seconds=99, disk_used_ppm=999_999)
     plan = plan_of(replacement(disks=dict.fromkeys((1, 2, 3, 4), 61), rates=1, throttle=9, limits=limits))
     schema = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def test_a_plan_with_disks_rates_and_gates_fits_the_schema() -> None:
 
 
 def refused(spec: Spec) -> list[str]:
-    """The lines of the refusal, which exits with 3, without its heading."""
+    """The lines of the refusal without its heading; the exit code is 3."""
     with pytest.raises(UnsafePlanError) as error:
         plan_of(spec)
     assert 3 == error.value.exit_code
@@ -82,13 +82,13 @@ def refused(spec: Spec) -> list[str]:
 
 
 def limits_of(spec: Spec) -> list[dict[str, Any]]:
-    """The `limits` of a spec's plan."""
+    """The limits of a spec's plan."""
     found: list[dict[str, Any]] = plan_of(spec)["limits"]
     return found
 
 
 def test_a_duration_at_its_limit_passes() -> None:
-    """60 bytes to broker 4 at 7 bytes/s take 9 seconds; 8 are too few."""
+    """60 bytes to broker 4 at 7 bytes/s take 9 seconds: a limit of 9 s passes, one of 8 s refuses the plan."""
     passed = plan_of(replacement(throttle=7, limits=SpecLimits(eta_seconds=9)))
 
     assert [{"key": "limits.eta", "limit": 9, "value": 9}] == passed["limits"]
@@ -102,14 +102,14 @@ def test_a_duration_at_its_limit_passes() -> None:
 
 
 def test_producers_make_a_plan_take_longer() -> None:
-    """Each of two partitions is written at 2 bytes/s: broker 4 catches up at 10 − 4 bytes/s."""
+    """Two partitions are written at 2 bytes/s each, so broker 4 catches up at 10 − 4 bytes/s and needs 10 seconds."""
     assert 10 == plan_of(replacement(throttle=10, rates=2))["execution"]["seconds_at_throttle"]
 
 
 def test_a_throttle_at_the_produce_rate_is_refused() -> None:
-    """Broker 4 copies both partitions, which are written at 10 bytes/s in sum; 11 bytes/s let it end, 10 never."""
+    """Broker 4 copies partitions written at 10 bytes/s in all: a throttle of 11 ends after 60 s, one of 10 never."""
     assert 60 == plan_of(replacement(throttle=11, rates=5))["execution"]["seconds_at_throttle"]
-    # The leaders 1 and 2 send each write to broker 3, which still follows, and to 4.
+    # The leaders 1 and 2 send each write to the old follower 3 and to the new one 4.
     assert [
         "execution.throttle: 10 B/s never lets batch 1 complete, nor 2 other pairs of a broker and a batch: in it, "
         "producers alone write 10 B/s to the partitions that broker 4 copies in; allowed: above 10 B/s (10 bytes/s), "
@@ -118,7 +118,7 @@ def test_a_throttle_at_the_produce_rate_is_refused() -> None:
 
 
 def test_a_throttle_is_refused_without_sizes_too() -> None:
-    """The rates are known, whatever there is to copy."""
+    """A throttle that is too low for the produce rates is refused without sizes too."""
     spec = replacement(throttle=10, rates=5)
 
     unsized = replace(spec, cluster=replace(spec.cluster, sizes_known=False))
@@ -126,7 +126,7 @@ def test_a_throttle_is_refused_without_sizes_too() -> None:
 
 
 def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
-    """Broker 1 leads what both followers and the new one read: 3 × 4 bytes/s."""
+    """Broker 1 sends 4 bytes/s to three followers, so a throttle of 12 bytes/s is refused, with the broker's name."""
     spec = spec_of(no_racks(1, 2, 3), {"x": [(1, 2, 3)]}, changes=REPLACE, execution=Execution(12))
     topic = spec.cluster.topics[0]
     fast = replace(topic, partitions=(replace(topic.partitions[0], bytes_in_per_sec=4),))
@@ -138,7 +138,7 @@ def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
 
 
 def test_without_a_throttle_rates_refuse_nothing() -> None:
-    """Nothing is held back."""
+    """Without a throttle no produce rate refuses a plan."""
     plan = plan_of(replacement(rates=10**15))
 
     assert (None, [None]) == (
@@ -162,7 +162,7 @@ def test_without_a_throttle_rates_refuse_nothing() -> None:
     [(0, False, "all partitions have"), (1, True, "1 partition has"), (2, True, "2 partitions have")],
 )
 def test_gates_on_bytes_need_sizes(limits: SpecLimits, named: str, unsized: int, known: bool, count: str) -> None:
-    """What can't be judged is refused, not passed: exit code 3."""
+    """A limit on bytes, time or disks is refused if any partition has no size, because it can't be judged."""
     spec = in_racks(replacement(throttle=7, disks=dict.fromkeys((1, 2, 3, 4), 10**6), limits=limits))
     with pytest.raises(UnsafePlanError) as error:
         plan_of(replace(spec, cluster=replace(spec.cluster, sizes_known=known, unsized=unsized)))
@@ -174,13 +174,13 @@ def test_gates_on_bytes_need_sizes(limits: SpecLimits, named: str, unsized: int,
 
 
 def test_a_duration_needs_a_throttle() -> None:
-    """As a spec read from a file, one made in Python is refused without it."""
+    """A limit on the duration needs a throttle, in specs made in Python as in those read from files."""
     with pytest.raises(UnsafePlanError, match=r"limits\.eta can't be judged with execution\.throttle: none; allowed"):
         plan_of(replacement(limits=SpecLimits(eta_seconds=9)))
 
 
 def test_disks_are_a_gate_wherever_they_are_stated() -> None:
-    """Broker 4 gets 60 bytes: a disk of 60 holds them, one of 59 doesn't, nor has another room for a replica more."""
+    """Stated disks are a limit by themselves: broker 4 gets 60 bytes, so 60 are enough and 59 are refused."""
     disks = {1: 100, 2: 100, 3: 100, 4: 60}
     passed = plan_of(replacement(disks=disks))
 
@@ -196,7 +196,7 @@ def test_disks_are_a_gate_wherever_they_are_stated() -> None:
 
 
 def test_broker_that_a_batch_fills_above_its_share_is_listed() -> None:
-    """The share is rounded down to whole bytes."""
+    """A broker that exceeds limits.disk_used is named with its bytes; the limit is rounded down to whole bytes."""
     spec = replacement(disks={1: 100, 2: 100, 3: 100, 4: 100}, limits=SpecLimits(disk_used_ppm=445_000))
 
     said = "limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 44 B (44.5 % of capacity.disk, 100 B)"
@@ -204,7 +204,7 @@ def test_broker_that_a_batch_fills_above_its_share_is_listed() -> None:
 
 
 def test_broker_above_its_share_today_is_no_reason_to_refuse_its_relief() -> None:
-    """A plan that makes nobody fuller than allowed passes, with a warning for each that is above it today."""
+    """Brokers above the limit today don't refuse a plan that makes none of them fuller; each gets a warning."""
     plan = plan_of(replacement(disks={1: 44, 2: 100, 3: 59, 4: 60}))
 
     assert [
@@ -215,13 +215,13 @@ def test_broker_above_its_share_today_is_no_reason_to_refuse_its_relief() -> Non
 
 
 def with_room(spec: Spec, disk_bytes: int) -> Spec:
-    """The spec with disks of that size on every broker."""
+    """The spec with disks of this size on every broker."""
     brokers = tuple(replace(each, disk_bytes=disk_bytes) for each in spec.cluster.brokers)
     return replace(spec, cluster=replace(spec.cluster, brokers=brokers))
 
 
 def test_both_copies_count() -> None:
-    """Two racks swap a replica of 50 bytes each: both ends are 50 bytes a broker, on the way two of them hold 100."""
+    """Two racks swap a replica of 50 bytes: each broker ends with 50 bytes, but two of them hold 100 meanwhile."""
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, {"x": [(1, 2), (3, 4)]}, sizes=50)
     brokers = plan_of(with_room(spec, 100))["brokers"]
 
@@ -239,27 +239,27 @@ def test_both_copies_count() -> None:
         (("/a", "/b"), "/a", "(cordoned.log.dirs=/a,/b), and the plan copies 1 replica to it"),
         (("/b",), "/b", "(cordoned.log.dirs=/b), and the plan copies 1 replica to its log dir /b"),
         (("/b",), "/a", ""),
-        (("/b",), "any", ""),  # Kafka puts it into the other one
+        (("/b",), "any", ""),  # Kafka chooses the other log dir
         ((), "/b", ""),
     ],
 )
 @pytest.mark.parametrize("before", [(1, 3), (1, 2)], ids=["from a broker", "from a log dir"])
 def test_nothing_is_copied_to_what_is_cordoned(before: Pair, cordoned: tuple[str, ...], to: str, expected: str) -> None:
-    """Neither from another broker nor from another log dir."""
+    """A plan that copies to a cordoned broker or log dir is refused, from another broker or from another log dir."""
     broker = Broker(2, log_dirs=(LogDir("/a"), LogDir("/b")), cordoned_log_dirs=cordoned)
     spec = spec_of(no_racks(1, 3), {"x": [(1, 3)]})
     spec = replace(spec, cluster=replace(spec.cluster, brokers=(*spec.cluster.brokers, broker)))
     moves = Step("x", 0, before, (1, 2), 7, 1, log_dirs_before=("any", "/c"), log_dirs=("any", to))
     found = [*limits_and_safety.unsafe(spec, costs([Batch(1, (moves,), ())], None, {1: 7, 2: 7, 3: 7}, {}, True))]
 
-    # Where nothing is said of its log dir, a replica that stays isn't copied.
+    # A replica that stays, without a named log dir, isn't copied.
     said = expected if to != "any" or 2 not in before else ""
     assert all("; allowed: changes.rebalance: leaders or none, placement on other" in each for each in found)
     assert [said] * bool(said) == [line.partition("cordoned ")[2].partition("; allowed")[0] for line in found]
 
 
 def test_all_crossed_gates_are_told_at_once() -> None:
-    """Bytes, replicas, the duration and the disk are mended in one go."""
+    """All exceeded limits are told at once."""
     limits = SpecLimits(bytes_moved=59, replicas_moved=1, leaders_changed=0, eta_seconds=1)
 
     assert ["limits.bytes_moved", "limits.replicas_moved", "limits.eta", "limits.disk_used"] == [
@@ -267,8 +267,8 @@ def test_all_crossed_gates_are_told_at_once() -> None:
     ]
 
 
-# What the replacement costs: both partitions of x are copied from 1 and 3, in rack a, to 4, in rack b. In the end they
-# are (1, 4), (2, 4), (1, 2): any broker's failure leaves a replica of each, rack b's takes x-1.
+# The replacement copies both partitions of x from 1 and 3, in rack a, to 4, in rack b. Afterwards the replicas are
+# (1, 4), (2, 4), (1, 2): each survives the failure of any broker, but x-1 is offline if rack b fails.
 SCORED = {
     "bytes_moved": (60, "60 B", "59 B"),
     "cross_rack_bytes": (60, "60 B", "59 B"),
@@ -281,7 +281,7 @@ SCORED = {
 
 
 def fragile(limits: SpecLimits) -> Spec:
-    """The replacement in racks, where writes need both replicas and broker 3, which leaves, leads x-1."""
+    """The replacement in racks; writes need both replicas, and broker 3, which leaves, leads x-1."""
     spec = in_racks(replacement(limits=limits))
     x, y = (replace(topic, config=(("min.insync.replicas", "2"),)) for topic in spec.cluster.topics)
     x = replace(x, partitions=(replace(x.partitions[0], leader=1), replace(x.partitions[1], leader=3)))
@@ -290,7 +290,7 @@ def fragile(limits: SpecLimits) -> Spec:
 
 @pytest.mark.parametrize("name", SCORED)
 def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str) -> None:
-    """The refusal says what the plan comes to and what is allowed in the unit that the YAML takes."""
+    """For each limit, a plan at the limit passes, and a plan above it is refused with both values in YAML's units."""
     needed, needs, allowed = SCORED[name]
     passed = plan_of(fragile(SpecLimits(**{name: needed})))
     term = next(term for term in passed["terms"] if term["name"] == name)
@@ -303,7 +303,7 @@ def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str
 
 
 def test_the_gap_is_a_gate() -> None:
-    """In millionths of what the plan copies, rounded up; none where the proof is tight."""
+    """limits.gap is in millionths of what the plan copies, rounded up; it is 0 if the plan is proven optimal."""
     winner = dict.fromkeys((*SCORED, "broker_offline", "hours_above_capacity"), 0) | {"replicas_moved": 3}
     spec, costs = replacement(limits=SpecLimits(gap_ppm=333_333)), Costs((), (), None, (), ())
 
@@ -321,12 +321,12 @@ def test_the_gap_is_a_gate() -> None:
 
 
 def test_a_gap_below_a_hundredth_of_a_percent_is_told_as_exactly_as_its_limit() -> None:
-    """`< 0.01 %` twice would say nothing."""
+    """Small gaps are shown with enough digits to differ from the limit."""
     assert ("0.0006 %", "0.0005 %") == gate_cells("limits.gap", 6, 5, None)
 
 
 def test_large_amounts_are_told_for_reading_too() -> None:
-    """The number to write, and the one to read."""
+    """A large amount is shown rounded and exactly."""
     found = [
         LimitRow("limits.bytes_moved", 10**9, 120_823_342),
         LimitRow("limits.cross_rack_bytes", 999, 88_100_000),
@@ -339,7 +339,7 @@ def test_large_amounts_are_told_for_reading_too() -> None:
 
 
 def test_gates_of_racks_need_racks() -> None:
-    """Without any, no rack fails and nothing crosses: that is no pass."""
+    """Limits on racks are refused if no broker has a rack, because they can't be judged."""
     limits = SpecLimits(cross_rack_bytes=1, rack_offline=0, rack_refused=0, broker_refused=9)
     with pytest.raises(UnsafePlanError) as error:
         plan_of(replacement(limits=limits))
@@ -351,7 +351,7 @@ def test_gates_of_racks_need_racks() -> None:
 
 
 def test_without_disks_there_is_no_gate() -> None:
-    """No gate nobody asked for; peaks are told all the same."""
+    """Without stated disks there is no limit on disks, but the peaks are in the plan."""
     plan = plan_of(replacement())
 
     assert [] == plan["limits"]
@@ -361,7 +361,7 @@ def test_without_disks_there_is_no_gate() -> None:
 
 
 def test_unlike_disks_and_unknown_sizes_are_warned_of() -> None:
-    """Shares aren't by capacity where some brokers state none; and a disk can't be checked without sizes."""
+    """A warning tells if only some brokers state a disk, or sizes are unknown; disks of different sizes give none."""
     even, unlike = replacement(disks=dict.fromkeys((1, 2, 4), 100)), replacement(disks={1: 100, 2: 200, 4: 100})
     partly = replacement(disks={1: 100, 2: 200})
     blind = replace(even, cluster=replace(even.cluster, sizes_known=False))
@@ -379,7 +379,7 @@ def test_unlike_disks_and_unknown_sizes_are_warned_of() -> None:
 
 
 def test_gates_are_in_their_own_units() -> None:
-    """Bytes, a duration, a count, a percentage; the disk's is that of a broker, which is named."""
+    """Each limit is shown in its own unit; a limit on disks also names the broker."""
     rows = {
         "limits.bytes_moved": GB,
         "limits.cross_rack_bytes": 500,

@@ -1,4 +1,4 @@
-"""One broker's replicas among its log dirs: nearest to the windows first, then the fewest bytes moved, with a bound."""
+"""A broker's replicas are packed into its log dirs: closest to the windows, then with the fewest bytes, and a bound."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from planner.execution.log_dir_packing import Dirs, pack
 def dirs_of(
     sizes: list[int], homes: list[int], window: tuple[int, int], count: int, settled: list[int] | None = None
 ) -> Dirs:
-    """Replicas with their homes (-1: new), and one window for all of `count` log dirs."""
+    """Replicas with their log dirs (-1: new), and one window for all `count` log dirs."""
     longs = [np.array(values, dtype=np.int64) for values in (sizes, homes, settled or [0] * count)]
     return Dirs(*longs, np.repeat(np.array(window, dtype=np.int64)[:, None], count, axis=1))
 
 
 @st.composite
 def small(draw: st.DrawFn) -> Dirs:
-    """Up to five replicas in up to three log dirs, some new, some empty, windows that hold or can't."""
+    """Up to five replicas in up to three log dirs, with windows that can or can't be met."""
     count = draw(st.integers(1, 3))
     sizes = draw(st.lists(st.sampled_from((0, 1, 2, 3, 7, 40)), max_size=5))
     homes = [draw(st.integers(-1, count - 1)) for _ in sizes]
@@ -42,7 +42,7 @@ def fewest(dirs: Dirs) -> tuple[int, int]:
 @given(small())
 @examples(60)
 def test_no_packing_is_nearer_or_moves_less(dirs: Dirs) -> None:
-    """Every packing tried: none is nearer to the windows, and none as near moves fewer bytes; the bound says so."""
+    """No packing is closer to the windows, and none that is as close moves fewer bytes; the bound is exact."""
     packed = pack(dirs)
     assert fewest(dirs) == (dirs.outside(packed.places), dirs.bytes_moved(packed.places))
     assert (packed.outside_bytes, packed.bytes_moved, packed.least_bytes_moved, packed.nearest) == (
@@ -55,30 +55,30 @@ def test_no_packing_is_nearer_or_moves_less(dirs: Dirs) -> None:
 @given(small())
 @examples(30)
 def test_the_same_packing_each_time(dirs: Dirs) -> None:
-    """Ties don't depend on chance."""
+    """The same input gives the same packing: ties aren't broken by chance."""
     assert pack(dirs).places.tolist() == pack(dirs).places.tolist()
 
 
 def test_what_is_even_stays() -> None:
-    """Nothing moves where each log dir is within its window."""
+    """If each log dir is within its window, nothing moves."""
     packed = pack(dirs_of([5, 5, 4, 4], [0, 1, 0, 1], (8, 10), 2))
     assert ([0, 1, 0, 1], 0, 0) == (packed.places.tolist(), packed.bytes_moved, packed.least_bytes_moved)
 
 
 def test_new_replicas_fill_what_is_empty_and_nothing_moves() -> None:
-    """What a broker adds goes where most is missing; that costs no byte."""
+    """New replicas go to the log dirs with the most room, and nothing else moves."""
     packed = pack(dirs_of([10, 6, 4], [0, -1, -1], (10, 10), 2))
     assert ([0, 1, 1], 0) == (packed.places.tolist(), packed.bytes_moved)
 
 
 def test_empty_new_replicas_are_dealt_by_number() -> None:
-    """Where bytes say nothing the log dirs get as many replicas."""
+    """Empty new replicas are dealt out evenly, because their bytes don't matter."""
     packed = pack(dirs_of([0] * 6, [-1] * 6, (0, 0), 3))
     assert [2, 2, 2] == np.bincount(packed.places, minlength=3).tolist()
 
 
 def test_a_replica_larger_than_any_window_stays() -> None:
-    """Moving it would bring nothing: what can't be met is told in bytes."""
+    """A replica larger than any window stays; the result has the bytes outside the windows."""
     packed = pack(dirs_of([100], [0], (45, 55), 2))
     assert ([0], 0, 90, True) == (packed.places.tolist(), packed.bytes_moved, packed.outside_bytes, packed.nearest)
 
@@ -86,7 +86,7 @@ def test_a_replica_larger_than_any_window_stays() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 12])
 def test_large_brokers_end_next_to_the_bound(count: int) -> None:
-    """Thousands of replicas go without CP-SAT: within the windows, and a hundredth of a per cent from the least."""
+    """4,000 replicas are packed within the windows without CP-SAT, at most 0.01 % above the bound."""
     random = np.random.default_rng(5)
     sizes = (random.lognormal(0, 1.5, 4000) * 1e9).astype(np.int64)
     homes = np.where(random.random(4000) < 0.5, 0, random.integers(0, count, 4000))
@@ -97,6 +97,6 @@ def test_large_brokers_end_next_to_the_bound(count: int) -> None:
 
 
 def test_more_bytes_than_can_be_weighed_are_refused() -> None:
-    """Sums stay within 64 bits."""
+    """Sizes whose sum could exceed 64 bits are refused."""
     with pytest.raises(OverflowError, match="too many"):
         pack(dirs_of([1 << 60, 1 << 60], [0, 0], (0, 1 << 61), 2))

@@ -1,4 +1,4 @@
-"""Log dirs from the cluster's state to the plan: every replica in one, within windows, and told in Kafka's form."""
+"""Log dirs from the state to the plan: each replica is in one, within its window, and in Kafka's format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 Plan = dict[str, Any]
 Where = dict[tuple[str, int, int], str]
 
-# Broker 1 has nearly all in /d1, broker 2 is even; another than the preferred leader leads a-1.
+# Broker 1 has nearly all bytes in /d1, broker 2 is even; a-1 isn't led by its preferred leader.
 TWO = """\
 version: 1
 cluster:
@@ -56,14 +56,14 @@ INSIDE = "changes: {rebalance: none}\nbalance: {log_dirs: 10%}\n"
 
 
 def spec_of(folder: Path, text: str) -> Spec:
-    """The spec that a text gives."""
+    """The spec of this YAML text."""
     path = folder / "spec.yaml"
     path.write_text(text, encoding="utf-8")
     return load(path)
 
 
 def plan_of(spec: Spec, count: int = 6) -> Plan:
-    """The plan of a spec, swept in this process."""
+    """The plan of a spec; the sweep runs in this process."""
     problem = build(spec)
     return plan_documents.planned(
         spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count)))
@@ -72,7 +72,7 @@ def plan_of(spec: Spec, count: int = 6) -> Plan:
 
 @st.composite
 def jbods(draw: st.DrawFn) -> Spec:
-    """Whole specs with up to three log dirs a broker, some of them broken, some replicas in none; brokers that join."""
+    """Random specs with up to three log dirs per broker, some broken; some replicas have none, and brokers may join."""
     spec = draw(specs(rebalance=("all", "leaders", "none")))
     brokers, replicas = {}, []
     for broker in spec.cluster.brokers:
@@ -98,12 +98,12 @@ def jbods(draw: st.DrawFn) -> Spec:
 
 
 def lies(spec: Spec) -> Where:
-    """The log dir of each replica today, those on their way where they go."""
+    """The log dir of each replica today; a replica that is being moved counts in its new log dir."""
     return {(each.topic, each.partition, each.broker): each.path for each in spec.cluster.log_dirs.replicas}
 
 
 def replayed(where: Mapping[tuple[str, int, int], str], steps: Iterable[Plan], back: bool = False) -> Where:
-    """Where replicas lie once Kafka has carried out reassignments: what names no log dir stays or is Kafka's choice."""
+    """The log dir of each replica after these steps; a replica without a named log dir stays, or is left out if new."""
     found = dict(where)
     old, new = ("replicas", "replicas_before") if back else ("replicas_before", "replicas")
     paths = "log_dirs_before" if back else "log_dirs"
@@ -120,9 +120,9 @@ def replayed(where: Mapping[tuple[str, int, int], str], steps: Iterable[Plan], b
 @examples(40)
 @given(jbods())
 def test_every_replica_lies_in_one_log_dir_of_its_broker(spec: Spec) -> None:
-    """Batch by batch: each replica is where the plan's tables say, in a log dir that its broker has and that works.
+    """After all batches each replica is in a usable log dir of its broker, as the plan's tables say.
 
-    Backwards every replica that was in a log dir is back in it. Windows hold, or the plan says which doesn't.
+    The rollback returns each replica to its log dir. Windows are met, or the plan says which one isn't.
     """
     plan = plan_of(spec)
     assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
@@ -150,7 +150,7 @@ def test_every_replica_lies_in_one_log_dir_of_its_broker(spec: Spec) -> None:
 @examples(15)
 @given(jbods())
 def test_only_what_must_comes_or_moves(spec: Spec) -> None:
-    """Log dirs don't change which brokers hold what; moves inside brokers are added up apart, and none is less."""
+    """Planning log dirs changes no replica lists, elections or bound; moves between log dirs are summed separately."""
     plan, without = plan_of(spec), plan_of(replace(spec, log_dirs=Tolerance("none")))
     assert without["bound"] == plan["bound"]
     lists = {
@@ -167,7 +167,7 @@ def test_only_what_must_comes_or_moves(spec: Spec) -> None:
 
 
 def test_moves_inside_brokers_alone(tmp_path: Path) -> None:
-    """`rebalance: none`: the same replicas with other log dirs, back to today's, and nobody is elected."""
+    """With `rebalance: none`, only log dirs change; the rollback restores them, and nothing is elected."""
     plan = plan_of(spec_of(tmp_path, TWO + INSIDE))
     files = templated_files.files(typed(plan))
 
@@ -188,7 +188,7 @@ def test_moves_inside_brokers_alone(tmp_path: Path) -> None:
 
 
 def test_without_being_asked_log_dirs_are_not_told(tmp_path: Path) -> None:
-    """Log dirs in the YAML alone change nothing in any file."""
+    """Without a target for log dirs, the plan and its files don't mention them."""
     plan = plan_of(spec_of(tmp_path, TWO))
     files = templated_files.files(typed(plan))
     assert "log_dirs" not in plan
@@ -197,7 +197,7 @@ def test_without_being_asked_log_dirs_are_not_told(tmp_path: Path) -> None:
 
 
 def test_batches_and_their_time_count_what_moves_inside(tmp_path: Path) -> None:
-    """At most 40 GB a batch inside brokers, and as long as a broker's own throttle leaves it."""
+    """Moves between log dirs keep the limit of 40 GB a batch, and their time follows the throttle."""
     even = "{replicas: [3], size: 30GB, log_dirs: [/d1]}"
     text = (
         "version: 1\ncluster:\n  name: x\n  brokers: [{id: 3, log_dirs: [/d1, /d2]}]\n"
@@ -210,7 +210,7 @@ def test_batches_and_their_time_count_what_moves_inside(tmp_path: Path) -> None:
 
 
 def test_a_throttle_that_producers_use_up_inside_a_broker_is_refused(tmp_path: Path) -> None:
-    """What is written to a replica on its way between log dirs goes through their throttle too."""
+    """A throttle is refused if producers write as fast to a replica that moves between log dirs."""
     text = TWO + INSIDE + "execution: {throttle: 10MB/s}\n"
     rates = text.replace("leader: 1}", "leader: 1, bytes_in: 10MB/s}")
     with pytest.raises(UnsafePlanError, match=r"10\.0 MB/s to the partitions that broker 1 moves between its log dirs"):
@@ -218,7 +218,7 @@ def test_a_throttle_that_producers_use_up_inside_a_broker_is_refused(tmp_path: P
 
 
 def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
-    """Both have the log dirs' table and the bytes that move inside, and no leader changes for that."""
+    """The report and the terminal show the log dirs and the bytes moved between them, and no change of leaders."""
     plan = plan_of(spec_of(tmp_path, TWO + INSIDE))
     told, shown = markdown.report(typed(plan)), io.StringIO()
     terminal.show_plan(typed(plan), Console(file=shown, width=200), detail="everything")
@@ -232,7 +232,7 @@ def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
 
 
 def test_full_and_unknown_log_dirs_are_named() -> None:
-    """Brokers that didn't answer are left out; a plan that fills a log dir above its room is refused."""
+    """A plan that fills a log dir above its room is refused; a broker that didn't answer is left out with a warning."""
     text = TWO + INSIDE
     cluster = LogDirs(
         ((1, (LogDir("/d1"), LogDir("/d2", None, 10), LogDir("/d3", None, None, STORAGE))),),
@@ -252,7 +252,7 @@ def test_full_and_unknown_log_dirs_are_named() -> None:
 
 @pytest.mark.parametrize(("limits", "most"), [("", 70_000_000_000), ("limits: {disk_used: 90%}\n", 63_000_000_000)])
 def test_a_log_dir_gets_no_more_than_it_may_hold(limits: str, most: int) -> None:
-    """Whatever the tolerance; without sizes of log dirs only that counts."""
+    """A window's upper end is at most the size of the log dir, or its share that limits.disk_used allows."""
     dirs = "log_dirs: [{path: /d1, size: 70GB}, {path: /d2, size: 70GB}], capacity: {disk: 140GB}}"
     sized = TWO.replace("log_dirs: [/d1, /d2]}", dirs, 1)
     sized = sized.replace("{id: 2, log_dirs: [/d1, /d2]}", "{id: 2, " + dirs)
@@ -265,7 +265,7 @@ def test_a_log_dir_gets_no_more_than_it_may_hold(limits: str, most: int) -> None
 
 
 def test_new_replicas_have_the_leaders_size() -> None:
-    """Replicas of one partition differ in size; a copy is as large as the leader's."""
+    """A new replica is as large as the leader's, if replicas of a partition differ in size."""
     spec = _parsed(TWO.replace("{id: 2, log_dirs: [/d1, /d2]}]", "{id: 2}, {id: 3, log_dirs: [/d1]}]")
         + "changes: {replace_brokers: {2: 3}}\nbalance: {log_dirs: 10%}\n")  # fmt: skip
     known = LogDirs(
@@ -278,14 +278,14 @@ def test_new_replicas_have_the_leaders_size() -> None:
 
 
 def test_names_too_long_to_move_stay() -> None:
-    """Kafka moves a replica by way of a folder with a longer name, and refuses those that the disk would refuse."""
+    """A replica with a very long name isn't moved: Kafka would rename its folder, and the disk refuses such a name."""
     name = "x" * 215
     spec = _parsed(TWO.replace("name: a", f"name: {name}") + INSIDE)
     assert [] == plan_of(spec)["log_dirs"]["moves"]
 
 
 def test_places_of_a_real_cluster() -> None:
-    """Each of six brokers with two log dirs; a broker that is down isn't there."""
+    """The log dirs and replicas of a real cluster's six brokers are read; a broker that is down is missing."""
     found = places((DATA / "kraft-4.1/kafka-log-dirs-describe.txt").read_text(), "l.txt")
     assert [1, 2, 3, 4, 5, 6] == [broker for broker, _ in found.brokers]
     assert len(found.replicas) == len({(each.topic, each.partition, each.broker) for each in found.replicas})
@@ -294,7 +294,7 @@ def test_places_of_a_real_cluster() -> None:
 
 
 def described(*brokers: tuple[int, Mapping[str, Any]]) -> str:
-    """What the tool prints of brokers with these log dirs."""
+    """The output of kafka-log-dirs for brokers with these log dirs."""
     rows = [
         {
             "broker": broker,
@@ -307,12 +307,12 @@ def described(*brokers: tuple[int, Mapping[str, Any]]) -> str:
 
 
 def replica(name: str, size: int, future: bool = False) -> Plan:
-    """One replica as the tool prints it."""
+    """One replica in that output."""
     return {"partition": name, "size": size, "offsetLag": 0, "isFuture": future}
 
 
 def test_futures_errors_and_room() -> None:
-    """A future replica counts where it goes with its present size; an error and the room are kept; -1 is unknown."""
+    """A future replica counts in its new log dir with its present size; errors and room are read, -1 is unknown."""
     text = described(
         (1, {"/b": {"partitions": [replica("a-b-1", 5), replica("c-0", 1)], "totalBytes": 9, "usableBytes": 4},
              "/a": {"partitions": [replica("a-b-1", 2, True)], "totalBytes": -1}, "/c": {"error": STORAGE}}),
@@ -337,14 +337,14 @@ def test_futures_errors_and_room() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(text: str, message: str) -> None:
-    """Each fault with its place in the JSON."""
+    """Impossible log dirs, brokers, errors and partitions are refused with their place in the JSON."""
     with pytest.raises(ImportStateError, match=r"^l\.txt:3:1: brokers") as caught:
         places(text, "l.txt")
     assert message in str(caught.value)
 
 
 def test_a_list_that_differs_from_the_brokers_own_is_refused(tmp_path: Path) -> None:
-    """What a broker says of itself is certain; a log dir that isn't there would fail after the reassignment began."""
+    """Log dirs in the YAML that differ from the broker's own are refused, because a reassignment to them would fail."""
     (tmp_path / "l.txt").write_text(described((1, {"/a": {"partitions": [replica("t-0", 5)]}})))
     (tmp_path / "a.txt").write_text(
         "Topic: t\tPartitionCount: 1\n\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
@@ -361,7 +361,7 @@ def test_a_list_that_differs_from_the_brokers_own_is_refused(tmp_path: Path) -> 
 
 
 def _parsed(text: str) -> Spec:
-    """The spec that a text gives, read from a file that is gone again."""
+    """The spec of this YAML text, read from a temporary file."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:

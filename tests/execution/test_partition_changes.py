@@ -1,4 +1,4 @@
-"""What a plan changes, with reasons; and replica lists on the way: a few replicas at a time, racks apart."""
+"""A plan's changes with their reasons, and the replica lists between: few replicas at a time, racks apart."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
 
 
 def reasons(problem: Problem, rows: list[tuple[int, ...]]) -> list[Reason]:
-    """The reasons of what an assignment changes."""
+    """The reasons of an assignment's changes."""
     return [change.reason for change in changes(problem, assignment_of(problem, rows))]
 
 
 def test_reason_of_each_kind() -> None:
-    """The first reason that applies: the broker leaves, racks, the factor, replicas, leaders."""
+    """A change has the first reason that applies: the broker leaves, racks, replication factor, replicas, leaders."""
     rows = {"a": [(4, 1), (1, 2), (1, 3), (1, 3), (3, 2)], "b": [(1, 3)]}
     requested = Changes(remove_brokers=(4,), set_replication_factor=(ReplicationFactorRow("b", 1),))
     problem = problem_of(RACKS, rows, changes=requested)
@@ -42,7 +42,7 @@ def test_reason_of_each_kind() -> None:
 
 
 def test_a_change_by_hand() -> None:
-    """Ids, lists, today's leader, the size, and what is added and removed."""
+    """One change, checked in full: ids, lists, leader, size, and the replicas added and removed."""
     problem = problem_of(no_racks(5, 7, 9), {"a": [(5, 7)]}, sizes=42, leaders={"a": [7]})
     expected = PartitionChange("a", 0, (5, 7), (9, 7), 7, 42, Reason.BALANCE_REPLICAS)
     assert (expected,) == changes(problem, assignment_of(problem, [(9, 7)]))
@@ -50,7 +50,7 @@ def test_a_change_by_hand() -> None:
 
 
 def test_elections_alone() -> None:
-    """A partition whose list stays but whose leader isn't the preferred one is a change; one without leader isn't."""
+    """A partition not led by its preferred leader is a change without a reassignment, unless it has no leader."""
     problem = problem_of(no_racks(1, 2), {"a": [(1, 2), (1, 2), (2, 1)]}, leaders={"a": [2, None, 2]})
     found = changes(problem, today(problem))
     assert [(0, False, True, 2)] == [
@@ -59,7 +59,7 @@ def test_elections_alone() -> None:
 
 
 def test_no_elections_where_nothing_may_change() -> None:
-    """Excluded topics, and rows that `none` keeps, aren't elected."""
+    """Partitions of excluded topics, and all partitions with `rebalance: none`, get no elections."""
     rows, led = {"a": [(1, 2)], "b": [(1, 2)]}, {"a": [2], "b": [2]}
     kept = problem_of(no_racks(1, 2), rows, leaders=led, topics=TopicFilter(exclude=("a",)))
     assert ["b"] == [change.topic for change in changes(kept, today(kept))]
@@ -68,7 +68,7 @@ def test_no_elections_where_nothing_may_change() -> None:
 
 
 def test_bytes_in_and_out_by_hand() -> None:
-    """Bytes arrive at the new replicas and leave today's leader, or the preferred one where there is none."""
+    """Bytes go from today's leader, or the preferred one if there is none, to the new replicas."""
     rows = {"a": [(1, 2), (2, 1)]}
     problem = problem_of(no_racks(1, 2, 3), rows, sizes={"a": [10, 7]}, leaders={"a": [2, None]})
     arriving, leaving = bytes_in_and_out(problem, assignment_of(problem, [(1, 3), (3, 1)]))
@@ -78,7 +78,7 @@ def test_bytes_in_and_out_by_hand() -> None:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_changes_applied_are_the_plan(problem: Problem) -> None:
-    """Today's lists with every change applied are the plan; all others stay; bytes in are bytes out are the score's."""
+    """Today's lists with all changes are the plan; the bytes in, the bytes out and the bytes copied are equal."""
     assignment = solve(problem, problem.balance).assignment
     ids = problem.broker_ids.tolist()
     lists = {
@@ -102,7 +102,7 @@ def test_changes_applied_are_the_plan(problem: Problem) -> None:
 def lists(
     before: tuple[int, ...], after: tuple[int, ...], at_most: int | None, racks: str = ""
 ) -> list[tuple[int, ...]]:
-    """The lists that are reached one after the other; broker n is in the n-th of the racks."""
+    """The lists after each step; broker n is in rack `racks[n]`."""
     change = PartitionChange("t", 0, before, after, before[0], 1, Reason.BALANCE_REPLICAS)
     pairs = list(replica_lists(change, at_most, dict(enumerate(racks))))
     assert [before, *(reached for _, reached in pairs)] == [*(start for start, _ in pairs), after]
@@ -110,18 +110,18 @@ def lists(
 
 
 def test_without_a_limit_there_is_one_step() -> None:
-    """However many replicas it adds."""
+    """Without a limit one step adds all replicas."""
     assert [(4, 5, 6)] == lists((1, 2, 3), (4, 5, 6), None)
 
 
 def test_a_list_that_shrinks_or_turns_takes_one_step() -> None:
-    """Nothing is copied, so nothing is limited."""
+    """A list that only shrinks or changes its order takes one step, because nothing is copied."""
     assert [(2,)] == lists((1, 2, 3), (2,), 1)
     assert [(3, 2, 1)] == lists((1, 2, 3), (3, 2, 1), 1)
 
 
 def test_the_last_step_adds_what_is_left() -> None:
-    """Three replicas, two at a time; the first broker stays until then."""
+    """With three replicas, two at a time, the second step adds the last one; the first broker stays until then."""
     assert [2, 1] == [
         len(set(b) - set(a)) for a, b in [((1, 2, 3), lists((1, 2, 3), (4, 5, 6), 2)[0]), ((4, 5), (4, 6))]
     ]
@@ -129,30 +129,30 @@ def test_the_last_step_adds_what_is_left() -> None:
 
 
 def test_a_list_that_grows_gets_the_rack_that_is_missing_first() -> None:
-    """Broker 2's rack is new, broker 1's is the first broker's."""
+    """A list that grows gets the replica in a new rack first: broker 2 before broker 1, which is in broker 0's rack."""
     assert [(0, 2), (0, 1, 2)] == lists((0,), (0, 1, 2), 1, "aab")
 
 
 def test_a_replica_takes_the_place_of_the_one_in_its_rack() -> None:
-    """Broker 3 comes for broker 1, both in rack b; broker 2, in the first broker's rack, only when that goes."""
+    """Broker 3 replaces broker 1 in rack b; broker 2 replaces broker 0 in rack a in the last step."""
     assert [(0, 3), (2, 3)] == lists((0, 1), (2, 3), 1, "abab")
 
 
 def test_the_leader_of_today_goes_last() -> None:
-    """Of two brokers that might leave first, the one that leads keeps its replica."""
+    """If two brokers could leave first, the one that doesn't lead leaves."""
     change = PartitionChange("t", 0, (1, 2, 3), (1, 4, 5), 3, 1, Reason.BALANCE_REPLICAS)
 
     assert [(1, 4, 3), (1, 4, 5)] == [reached for _, reached in replica_lists(change, 1, {})]
 
 
 def without_down(before: tuple[int, ...], after: tuple[int, ...], *down: int) -> list[tuple[int, ...]]:
-    """The lists that are reached one after the other, a replica at a time, where these brokers are down."""
+    """The lists after each step, one replica at a time, if these brokers are down."""
     change = PartitionChange("t", 0, before, after, None, 1, Reason.BROKER_LEAVES, down=frozenset(down))
     return [reached for _, reached in replica_lists(change, 1, {})]
 
 
 def test_a_broker_that_is_down_leaves_first() -> None:
-    """Kafka's tool refuses lists with it; the second of two is replaced at once, too, and a list may grow meanwhile."""
+    """Brokers that are down leave in the first step, because Kafka's tool refuses lists with them."""
     assert [(2, 3, 5), (2, 6, 5), (5, 6, 7)] == without_down((1, 2, 3), (5, 6, 7), 1)
     assert [(3, 5, 6), (5, 6, 7)] == without_down((1, 2, 3), (5, 6, 7), 1, 2)
     assert [(5, 6, 7)] == without_down((1, 2, 3), (5, 6, 7), 1, 2, 3)
@@ -161,7 +161,7 @@ def test_a_broker_that_is_down_leaves_first() -> None:
 
 
 def test_brokers_that_are_down_are_those_out_of_sync() -> None:
-    """Only those that a change takes the partition from."""
+    """`down` has the brokers out of sync from which a change takes the partition."""
     problem = problem_of(no_racks(1, 2, 3, 4), {"a": [(1, 3, 2), (3, 2, 1)]})
     problem = replace(problem, out_of_sync=problem.broker_ids == 2)
     found = changes(problem, assignment_of(problem, [(1, 3, 4), (3, 1, 2)]))
@@ -173,7 +173,7 @@ def test_brokers_that_are_down_are_those_out_of_sync() -> None:
 def test_no_list_to_come_has_a_broker_that_is_down(
     before: list[int], after: list[int], old: int, new: int, off: int
 ) -> None:
-    """Whatever goes and comes; every list has as many replicas as one of the ends, or a number between."""
+    """No list has a broker that is down, and the number of replicas stays between the old and the new one."""
     was, wanted = tuple(before[:old]), tuple(after[:new])
     down = frozenset(broker for at, broker in enumerate(was) if broker not in wanted and off >> at & 1)
     change = PartitionChange("t", 0, was, wanted, None, 1, Reason.BROKER_LEAVES, down=down)
