@@ -1,4 +1,4 @@
-"""What an assignment puts on each broker: replicas, leaders, bytes and network traffic; and what crosses racks.
+"""The load of an assignment on each broker: replicas, leaders, bytes and network traffic; and the traffic across racks.
 
 Every replica of a partition receives what producers write to it: the leader from the producers, a follower by its
 fetches. The leader sends that to each follower, and sends consumers what they read.
@@ -16,7 +16,7 @@ from planner.model.load_history import HOURS_OF_WEEK
 from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 
 MEASURES = ("replicas", "leaders", "size_bytes", "network_in", "network_out")
-# Measures that are there where no rate is known: traffic would be zeros that a sweep adds up millions of times.
+# Measures if no rate is known: traffic would be zeros that a sweep adds up millions of times.
 _WITHOUT_RATES = 3
 
 
@@ -29,9 +29,9 @@ def measured(problem: Problem) -> int:
 def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
     """(P,): the leaders once an assignment (P, W) is carried out, -1 for none.
 
-    Where the plan may choose the leader, that is the preferred one: an election is held if another broker leads today.
-    The other partitions keep today's leader, or none. A broker that is in no ISR isn't elected while today's leader
-    keeps its replica.
+    If the plan may choose the leader, it is the preferred one: an election is held if another broker leads today. The
+    other partitions keep today's leader, or none. A broker that is in no ISR isn't elected while today's leader keeps
+    its replica.
     """
     first, anew = assignment[:, 0], problem.may_lead_anew
     if problem.out_of_sync is not None and problem.out_of_sync.any():
@@ -43,7 +43,7 @@ def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
 def loads(problem: Problem, assignment: IntArray, leaders: IntArray | None = None) -> LongArray:
     """(3, Bt): bytes, bytes/s in and bytes/s out of each target broker under an assignment (P, W).
 
-    Led as by `leaders_after`, unless others are given (P,), -1 for none.
+    Leaders are those of `leaders_after`, unless others (P,) are given, -1 for none.
     """
     leading = leaders_after(problem, assignment) if leaders is None else leaders
     measures = by_group(problem, assignment, leading, np.zeros_like(problem.topic_of), 1, len(MEASURES))
@@ -51,7 +51,7 @@ def loads(problem: Problem, assignment: IntArray, leaders: IntArray | None = Non
 
 
 def on_all_brokers(problem: Problem, replicas: IntArray, leaders: IntArray) -> LongArray:
-    """(5, B): MEASURES of every broker of the problem, those that leave among them."""
+    """(5, B): MEASURES of every broker of the problem, including those that leave."""
     here = np.arange(len(problem.broker_ids), dtype=np.int32)
     return _sums(problem, replicas, leaders, np.zeros_like(problem.topic_of), (1, len(MEASURES), here))[0]
 
@@ -72,23 +72,23 @@ def counts_by_group(problem: Problem, replicas: IntArray, groups: IntArray, coun
 
 
 def target_numbers(problem: Problem) -> IntArray:
-    """(B,): the number of each broker among the target brokers, -1 where it isn't one."""
+    """(B,): the number of each broker among the target brokers, -1 if it isn't one."""
     return np.where(problem.targets, np.cumsum(problem.targets) - 1, -1).astype(np.int32)
 
 
-# Divides the hours of the week. With 18 brokers a sum over them takes 0.6 of the time of all hours at once.
+# A divisor of the hours of a week. With 18 brokers, sums over so many take 0.6 of the time of all hours at once.
 _HOURS_AT_ONCE = 42
-# What `Week.judged` says of an assignment. `worst_hour` is the higher one of the next two.
+# The values of `Week.judged`. `worst_hour` is the higher one of the next two.
 HOURS = ("worst_hour", "worst_hour_in", "worst_hour_out", "p99_hour_in", "p99_hour_out", "hours_above_capacity")
 
 
 @dataclass(frozen=True, eq=False)
 class Week:
-    """The hours of the week of a problem that has them, kept as assignments are replayed over them by the thousand.
+    """The hours of the week of a problem, kept because thousands of assignments are replayed over them.
 
-    hours (N, 2P, 168 / N): bytes/s that each replica of a partition receives, then those that its consumers read, some
-    hours after the other, so that the sums of some fit a core's first cache. They are whole numbers as floats, whose
-    sums are exact up to 2^53.
+    hours (N, 2P, 168 / N): bytes/s that each replica of a partition receives, then those that its consumers read, in N
+    runs of hours, so that the sums of a run fit a core's first cache. They are whole numbers as floats, whose sums are
+    exact up to 2^53.
     """
 
     problem: Problem
@@ -96,20 +96,20 @@ class Week:
 
     @classmethod
     def of(cls, problem: Problem) -> Self | None:
-        """None where the hours aren't known."""
+        """The hours of a problem; None if they aren't known."""
         if problem.week is None:
             return None
         parts = problem.week.reshape(2 * problem.rows, HOURS_OF_WEEK // _HOURS_AT_ONCE, _HOURS_AT_ONCE)
         return cls(problem, np.ascontiguousarray(parts.swapaxes(0, 1), dtype=np.float64))
 
     def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
-        """(2, B, 168): bytes/s in and out of every broker of the problem under an assignment (P, W), led so (P,)."""
+        """(2, B, 168): bytes/s in and out of every broker of the problem under an assignment (P, W) and its leaders."""
         carried = _Carried.of(self.problem, assignment, leaders)
         return np.concatenate([carried.loads(hours) for hours in self.hours], axis=2)
 
     def judged(self, assignment: IntArray, leaders: IntArray | None = None) -> tuple[int, ...]:
-        """HOURS of an assignment (P, W): bytes/s, and the number of hours of brokers above what they state, -1 where
-        none states it. A p99 is that of all hours of the target brokers, the lowest that 99 % of them don't exceed.
+        """HOURS of an assignment (P, W): bytes/s, and the number of brokers' hours above capacity, -1 if no broker
+        states one. A p99 is the lowest value that 99 % of all hours of the target brokers don't exceed.
         """
         problem = self.problem
         loads = self.loads(assignment, leaders_after(problem, assignment) if leaders is None else leaders)
@@ -120,7 +120,7 @@ class Week:
         return int(worst.max()), *worst.tolist(), *usual.tolist(), self.above_capacity(loads)
 
     def above_capacity(self, loads: LongArray) -> int:
-        """Hours of brokers with more traffic (2, B, 168), in or out, than they state; -1 where none states any."""
+        """Brokers' hours with more traffic (2, B, 168), in or out, than the stated capacity; -1 if none is stated."""
         limits = self.problem.network_limit
         if limits is None or not (limits >= 0).any():
             return -1
@@ -129,10 +129,10 @@ class Week:
     def in_months(
         self, growth: FloatArray, months: int, states: Sequence[tuple[IntArray, IntArray]]
     ) -> tuple[LongArray, LongArray]:
-        """(months + 1, states) each: bytes/s of the worst hour of any broker, and hours above capacity, -1 where no
-        broker states one; for assignments (P, W) with leaders (P,), if topics grow by these fractions (T,) each month.
+        """(months + 1, states) each: bytes/s of the worst hour of any broker, and hours above capacity, -1 if no broker
+        states one; for assignments (P, W) with leaders (P,), if topics grow by these fractions (T,) each month.
 
-        Month 0 is now. Rates end where all replicas together still are a number of 64 bits.
+        Month 0 is now. Rates are cut so that the sum over all replicas still fits 64 bits.
         """
         worst = np.zeros((months + 1, len(states)), dtype=np.int64)
         above = np.zeros_like(worst)
@@ -151,9 +151,9 @@ class Week:
 
 @dataclass(frozen=True, eq=False)
 class _Carried:
-    """What brokers carry of each partition: a row a broker for what it receives, then for what followers fetch from it,
-    then for what consumers do, in so many parts of a whole; a column a partition for what is written, then for what is
-    read (3B, 2P).
+    """The traffic of each partition on brokers, (3B, 2P): a row per broker for what it receives, then for what
+    followers fetch from it, then for what consumers fetch, in parts of `whole`; a column per partition for what is
+    written, then for what is read.
     """
 
     times: scipy.sparse.csc_array
@@ -161,7 +161,7 @@ class _Carried:
 
     @classmethod
     def of(cls, problem: Problem, assignment: IntArray, leaders: IntArray) -> Self:
-        """Of an assignment (P, W), led so (P,)."""
+        """The traffic of an assignment (P, W) with leaders (P,)."""
         count, replicas = len(problem.broker_ids), assignment.T
         sources, parts, whole = read_from(problem, assignment, leaders)
         followers = np.maximum((replicas >= 0).sum(axis=0) - 1, 0)
@@ -171,7 +171,7 @@ class _Carried:
         for rows, times in (written, (np.where(sources < 0, -1, 2 * count + sources), parts)):
             kept = (rows >= 0) & (times > 0)
             ends.append(kept.sum(axis=0))
-            # The rows of a column one after the other.
+            # All rows of a column together.
             by_column = np.ascontiguousarray(kept.T)
             cells.append((times.T[by_column], rows.T[by_column]))
         data, rows = (np.concatenate(each) for each in zip(*cells, strict=True))
@@ -186,11 +186,11 @@ class _Carried:
 
 
 def read_from(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[IntArray, LongArray, int]:
-    """Whom consumers read from, of replicas (P, W) and leaders (P,), -1: none: the leader, then the replicas
-    (W + 1, P), how many parts of what is read they fetch from each, and how many parts are all of it.
+    """The brokers that consumers read from, for replicas (P, W) and leaders (P,), -1: none: the leader, then the
+    replicas (W + 1, P); how many parts of the read bytes they fetch from each, and how many parts are all of them.
 
     Consumers of a rack fetch from the leader if it is there, else from the first replica there (with KIP-392 Kafka
-    takes the one that lags least), else from the leader, as do those whose rack has no broker.
+    takes the one that lags least), else from the leader. Consumers whose rack has no broker fetch from the leader, too.
     """
     sources = np.vstack([leaders, replicas.T])
     parts = np.zeros(sources.shape, dtype=np.int64)
@@ -198,7 +198,7 @@ def read_from(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[
         parts[0] = leaders >= 0
         return sources, parts, 1
     unit = int(np.gcd.reduce(problem.read_in_racks, initial=1_000_000))
-    # The last one is for what is on no broker, or in no rack.
+    # The last one is for replicas on no broker, or in no rack.
     racks, of_racks = np.append(problem.broker_racks, -1)[sources], np.append(problem.read_in_racks // unit, 0)
     for at in range(1, len(racks)):
         parts[at] = of_racks[racks[at]] * (racks[:at] != racks[at]).all(axis=0)
@@ -209,16 +209,16 @@ def read_from(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[
 
 
 def replicated_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray) -> int:
-    """Bytes/s that followers fetch from leaders in other racks, of replicas (P, W) and leaders (P,); -1 is none."""
+    """Bytes/s that followers fetch from leaders in other racks, for replicas (P, W) and leaders (P,); -1 is none."""
     racks = problem.broker_racks
     crossing = ((replicas >= 0) & (racks[replicas] != racks[leaders][:, None])).sum(axis=1)
     return int((np.where(leaders >= 0, crossing, 0) * problem.bytes_in_per_sec).sum())
 
 
 def read_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray, rack: str, *, nearest: bool) -> int:
-    """Bytes/s that come from other racks if all consumers are in this one, of replicas (P, W) and leaders (P,).
+    """Bytes/s that come from other racks if all consumers are in this one, for replicas (P, W) and leaders (P,).
 
-    They read from leaders; with `nearest` from a replica of their rack where there is one (KIP-392).
+    They read from leaders; with `nearest`, from a replica in their rack if there is one (KIP-392).
     """
     at = problem.rack_names.index(rack) if rack in problem.rack_names else -2
     there = problem.broker_racks[leaders] == at
@@ -240,7 +240,7 @@ def _sums(
         rows, cells = _cells(position, first, here)
         sums[0] += np.bincount(cells, minlength=count * columns)
         for total, values in zip(sums[2:4], of_replicas, strict=False):
-            # Exact, which a weighted count of floats isn't.
+            # Exact, unlike a weighted count of floats.
             np.add.at(total, cells, values[rows])
     if measures > 1:
         rows, cells = _cells(leaders, first, here)
@@ -253,7 +253,7 @@ def _sums(
 
 
 def _cells(brokers: IntArray, first: LongArray, here: IntArray) -> tuple[LongArray | slice, LongArray]:
-    """The partitions of one of these brokers (P,) each that are on one that counts, and its (group, column), flat."""
+    """The partitions whose broker (P,) has a column, and the flat (group, column) of each."""
     at = here[brokers]
     if brokers.min(initial=0) < 0:
         at[brokers < 0] = -1
@@ -264,7 +264,7 @@ def _cells(brokers: IntArray, first: LongArray, here: IntArray) -> tuple[LongArr
 
 
 def rack_leaders(problem: Problem, leaders: LongArray) -> LongArray:
-    """(C,): leaders of the rack that has most, of the leaders (C, Bt) on each target broker; 0 without racks."""
+    """(C,): leaders in the rack that has most, from the leaders (C, Bt) on each target broker; 0 without racks."""
     racks = problem.broker_racks[problem.targets]
     inside = (racks[:, None] == np.arange(len(problem.rack_names))).astype(np.int64)
     return (leaders @ inside).max(axis=1, initial=0)

@@ -1,7 +1,7 @@
-"""What the failure of one broker or one rack would cost an assignment, cheap enough to score every candidate.
+"""The cost to an assignment if one broker or one rack fails, quick enough to score every candidate.
 
 For each broker and rack that fails alone: how many partitions go offline (all replicas fail), and how many begin to
-refuse writes with acks=all (fewer than `min.insync.replicas` are left). All replicas are taken to be in sync.
+refuse writes with acks=all (fewer than `min.insync.replicas` are left). All replicas count as in sync.
 """
 
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ import numpy as np
 
 from planner.model.problem import IntArray, LongArray, Problem
 
-# What is lost is packed into one number, so that a sum takes one addition: partitions that go offline above the shift,
-# those that begin to refuse writes below it.
+# Losses are packed into one number, so that a sum takes one addition: partitions that go offline above the shift,
+# partitions that begin to refuse writes below it.
 _SHIFT = 32
 _LOW = (1 << _SHIFT) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Fragile:
-    """What `lost_by_group` needs to know of a problem: the partitions (n,) for which a single broker matters, and how
-    many numbers there are for each group: one a rack, and one a broker where any partition is fragile.
+    """The data that `lost_by_group` needs of a problem: the partitions (n,) for which a single broker matters, and how
+    many numbers each group has: one per rack, and one per broker if any partition is fragile.
     """
 
     rows: LongArray
@@ -29,11 +29,11 @@ class Fragile:
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """Those with one replica, or with no more than `min.insync.replicas`, today or after the change."""
+        """The partitions with one replica, or with exactly `min.insync.replicas`, today or after the change."""
         felt = np.zeros(problem.rows, dtype=bool)
         for factors in (problem.replication_factors, (problem.replicas >= 0).sum(axis=1)):
             felt |= (factors == 1) | (factors == problem.min_insync)
-        # A broker that leaves holds partitions today, and goes on to where a budget leaves some for a later step.
+        # A leaving broker holds partitions today, and still does if a budget leaves some for a later step.
         brokers = len(problem.broker_ids) if felt.any() else 0
         return cls(np.flatnonzero(felt), len(problem.rack_names) + brokers)
 
@@ -66,7 +66,7 @@ def worst_losses(problem: Problem, total: LongArray) -> dict[str, LongArray]:
 
 
 def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, found: LongArray) -> None:
-    """What each rack's failure costs each group; a rack counts once a partition, at its first replica there."""
+    """Add what each rack's failure costs each group; a rack counts once per partition, at its first replica there."""
     slots = np.ascontiguousarray(assignment.T)
     racks = np.append(problem.broker_racks, -1)[slots]
     inside, first = np.ones(slots.shape, dtype=np.int8), racks >= 0

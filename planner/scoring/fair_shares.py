@@ -35,7 +35,7 @@ class RackRule:
     """How many replicas of one partition each rack holds at the best possible spread, by replication factor.
 
     `least[f]`, `most[f]` (R,): a partition with f replicas has between least and most of them in each rack. Racks are
-    the target brokers' racks, densely numbered; `rack_of` (Bt,) numbers each target broker's. Where racks don't matter
+    the target brokers' racks, densely numbered; `rack_of` (Bt,) numbers each target broker's. If racks don't matter,
     there is one rack. `kinds` (P,): the row of `least` and `most` for each partition: its replication factor, or with
     rules of placement or cordons one row for each set of brokers and factor.
     """
@@ -65,14 +65,14 @@ def rack_rule(problem: Problem) -> RackRule:
 
 @dataclass(frozen=True)
 class TopicsBySet:
-    """The different sets of target brokers that topics may use, (S, Bt), and which of them each topic's is, (T,)."""
+    """The different sets of target brokers that topics may use, (S, Bt), and the number of each topic's set, (T,)."""
 
     brokers: BoolArray
     of_topic: IntArray
 
     @classmethod
     def of(cls, usable: BoolArray | None) -> Self | None:
-        """Topics by the target brokers (T, Bt) that they may use, or that are to lead them; None: all."""
+        """Topics by the target brokers (T, Bt) that they may use, or that should lead them; None: all."""
         if usable is None:
             return None
         brokers, of_topic = np.unique(usable, axis=0, return_inverse=True)
@@ -85,7 +85,7 @@ def per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
     for _ in range(factor + 1):
         level += np.minimum(sizes, level).sum(axis=-1, keepdims=True) < factor
     most = np.minimum(sizes, level)
-    # Where the last level is filled completely, least is most; else shares would come out as if there was a choice.
+    # If the last level is filled completely, least is most; otherwise shares would come out as if there was a choice.
     filled = most.sum(axis=-1, keepdims=True) == factor
     return np.where(filled, most, np.minimum(sizes, np.maximum(level - 1, 0))), most
 
@@ -113,7 +113,7 @@ class Shares:
 
 
 def weights(capacities: LongArray) -> LongArray:
-    """Capacities (Bt,) as small integer weights that add up to about a million at most; 1 each where all are equal."""
+    """Capacities (Bt,) as small integer weights that add up to about a million at most; 1 each if all are equal."""
     stated = [int(capacity) for capacity in capacities]
     divisor = gcd(*stated)
     total = sum(stated)
@@ -141,7 +141,7 @@ def _proportional(totals: ExactArray, weighing: ExactArray) -> Shares:
 
 @dataclass(frozen=True)
 class FairShares:
-    """The fair shares of all that may be asked to be even: counts (1, Bt), by topic (T, Bt); bytes, bytes/s (1, Bt)."""
+    """The fair shares of all that a balance can even out: counts (1, Bt), by topic (T, Bt); bytes, bytes/s (1, Bt)."""
 
     replicas: Shares
     leaders: Shares
@@ -175,7 +175,7 @@ class FairShares:
         )
 
 
-# A sweep asks for those of one problem, that of its variant, with every candidate.
+# Cached, because a sweep asks for the shares of its variant's problem with every candidate.
 @lru_cache(maxsize=2)
 def fair_shares(problem: Problem) -> FairShares:
     """The fair shares of all brokers: of replicas and bytes by disks, of leaders and traffic by networks.
@@ -203,7 +203,7 @@ def fair_shares(problem: Problem) -> FairShares:
 
 
 def _of_leaders(problem: Problem) -> dict[str, Shares]:
-    """The shares of `FairShares` that depend on who leads, each topic's among the brokers that are to lead it."""
+    """The shares of `FairShares` that depend on leaders, each topic's among the brokers that should lead it."""
     network = network_weights(problem)
     led = problem.is_led.astype(np.int64)
     leaders, sent = _topic_sums(problem, led[:, None]), sent_by_leader(problem) * led
@@ -212,7 +212,7 @@ def _of_leaders(problem: Problem) -> dict[str, Shares]:
     if (sets := TopicsBySet.of(problem.leading_targets)) is None:
         in_all = _proportional(leaders.sum(keepdims=True), network)
         if (most := most_led(problem)) is not None:
-            # One rack of all brokers, none above its cap; the others have what is left.
+            # One rack of all brokers: none is above its cap, and the others share the rest.
             total, count = leaders.sum(keepdims=True), np.array([len(network)], dtype=np.int32)
             rule = RackRule(np.zeros(count, np.int32), count, total, total, np.zeros(0, np.int32))
             in_all = water_filled(ShareFilling(total, np.zeros_like(total), total, most, network, rule))
@@ -250,11 +250,11 @@ def rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, B
 
 
 def _added(shares: list[Shares]) -> Shares:
-    """The sum of exact shares (1, Bt); where all brokers' are the same, as the total over the number of brokers."""
+    """The sum of exact shares (1, Bt); if all brokers' are equal, as the total over the number of brokers."""
     sums = [sum(of_broker, Fraction(0)) for of_broker in zip(*(each.fractions for each in shares), strict=True)]
     width = len(sums)
     if len(set(sums)) == 1:
-        # Of whole shares of replicas the total is whole; of others, the fraction stays.
+        # The total of replicas is whole; other totals stay fractions.
         sums_of_all = sums[0] * width
         return Shares(
             np.array([[sums_of_all.numerator] * width], dtype=object),
@@ -264,23 +264,22 @@ def _added(shares: list[Shares]) -> Shares:
 
 
 def _as_integers(shares: Shares) -> Shares:
-    """Shares of counts as 64-bit integers; to a millionth where exact fractions don't fit."""
+    """Shares of counts as 64-bit integers; to a millionth if exact fractions don't fit."""
     if max(*shares.count[0], *shares.parts[0]) >= _LARGEST_COUNT:
         return Shares.of([each.limit_denominator(_MOST_WEIGHT) for each in shares.fractions], np.int64)
     return Shares(shares.count.astype(np.int64), shares.parts.astype(np.int64))
 
 
 def sent_by_leader(problem: Problem) -> LongArray:
-    """Bytes/s (P,) that the leader of each partition sends: to each follower what is written, and to consumers."""
+    """Bytes/s (P,) that each partition's leader sends: written bytes to each follower, and read bytes to consumers."""
     followers = np.maximum(problem.replication_factors - 1, 0)
     return problem.bytes_in_per_sec * followers + problem.bytes_out_per_sec
 
 
 @dataclass(frozen=True)
 class ShareFilling:
-    """What is filled into racks and brokers: totals (K, 1), what a rack must and may hold (K, R), and what a broker
-    may hold (K, 1), or (K, Bt) where that differs; by weights (Bt,), or (K, Bt) where not all may hold it: those weigh
-    nothing.
+    """The input of water filling: totals (K, 1), the least and most of a rack (K, R), the cap of a broker (K, 1), or
+    (K, Bt) if caps differ; and weights (Bt,), or (K, Bt) if not all brokers may hold a total: the others weigh nothing.
     """
 
     totals: ExactArray
@@ -330,7 +329,7 @@ class _Level:
 
 
 def _level(filling: ShareFilling, pinned: ExactArray) -> _Level:
-    """The level where racks hold what `pinned` (K, R) says; -1: racks that share what is left."""
+    """The level if racks hold what `pinned` (K, R) says; -1: racks that share what is left."""
     full = np.zeros((len(pinned), filling.weights.shape[-1]), dtype=bool)
     while True:
         used, open_weight = _by_rack(filling, full, filling.cap), _by_rack(filling, ~full, filling.weights)
@@ -347,7 +346,7 @@ def _level(filling: ShareFilling, pinned: ExactArray) -> _Level:
 
 
 def _by_rack(filling: ShareFilling, mask: BoolArray, values: ExactArray) -> ExactArray:
-    """Sums over each rack's brokers of the values (K or 1, Bt or 1) where the mask (K, Bt) says so: (K, R)."""
+    """Sums over each rack's brokers of the values (K or 1, Bt or 1) in the mask (K, Bt): (K, R)."""
     order = np.argsort(filling.rule.rack_of, kind="stable")
     starts = np.concatenate([[0], np.cumsum(filling.rule.sizes)[:-1]]).astype(np.int64)
     return np.add.reduceat(np.where(mask, values, 0)[:, order], starts, axis=1)
@@ -360,7 +359,7 @@ def _filling(
     weighing: ExactArray,
     rule: RackRule,
 ) -> ShareFilling:
-    """What each replica of a partition has (P,), within what the rack rule makes each rack hold and lets it hold.
+    """The filling of each replica's amount (P,), between the least and most of each rack by the rack rule.
 
     `summed` adds up columns (P, K): all rows, or by topic.
     """

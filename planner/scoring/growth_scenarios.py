@@ -43,9 +43,9 @@ def scenarios(problem: Problem) -> tuple[Scenario, ...]:
 
 
 def under(problem: Problem, number: int) -> Problem:
-    """The problem with the sizes and rates of a scenario, and no scenarios of its own.
+    """The problem with the sizes and rates of a scenario, and without scenarios.
 
-    In an hour of the week only traffic differs, so that it has no windows of bytes on disk.
+    In an hour of the week only traffic differs, so such a scenario has no windows of bytes on disk.
     """
     of_growth = 0 if problem.scenario_ppm is None else len(problem.scenario_ppm)
     if number >= of_growth and problem.scenario_hours is not None:
@@ -74,7 +74,7 @@ def without(problem: Problem) -> Problem:
 
 
 def grown(values: LongArray, ppm: LongArray) -> LongArray:
-    """Values (P,) times millionths (P,), rounded down; in two steps, as their product is beyond 64 bits."""
+    """Values (P,) times millionths (P,), rounded down; in two steps, because their product exceeds 64 bits."""
     whole, rest = np.divmod(values.astype(np.int64), _MILLION)
     return whole * ppm + rest * ppm // _MILLION
 
@@ -99,7 +99,7 @@ def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
     brokers = problem.broker_ids[problem.targets].tolist()
     return [
         OutsideRow(
-            # `disk_used` where it is the disk's own limit that is crossed.
+            # `disk_used` if the disk's own limit is exceeded.
             window="disk_used" if name == "disk" and 0 <= limits[column] < held[at, column] else name,
             broker=brokers[column],
             value=int(held[at, column]),
@@ -115,7 +115,7 @@ def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
 def excess(scenarios: Sequence[Scenario], grown: LongArray) -> dict[str, LongArray]:
     """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt).
 
-    The busiest hours are no scenarios here: their excess is that of the balance asked for.
+    The busiest hours don't count here: their excess belongs to the balance asked for.
     """
     total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
     for at, scenario in enumerate(scenarios):
@@ -128,7 +128,7 @@ def excess(scenarios: Sequence[Scenario], grown: LongArray) -> dict[str, LongArr
 
 def held_ahead(problem: Problem, replicas: IntArray, groups: IntArray, count: int) -> LongArray:
     """(count, B, M + 1): bytes of each group of partitions (P,), of replicas (P, W), on every broker now and in each
-    coming month; no months where they aren't known.
+    coming month; no months if they aren't known.
     """
     brokers = len(problem.broker_ids)
     if problem.sizes_ahead is None:
@@ -140,7 +140,7 @@ def held_ahead(problem: Problem, replicas: IntArray, groups: IntArray, count: in
 
 
 def summed(values: LongArray, cells: LongArray, starts: LongArray, count: int) -> LongArray:
-    """(count, M): values (N, M), each row added to its cells: those from its start (N + 1,) to the next one's."""
+    """(count, M): sums of values (N, M): each row is added to the cells from its start (N + 1,) to the next start."""
     # Whole numbers, so that sums don't depend on their order.
     added = scipy.sparse.csc_array((np.ones(len(cells), dtype=np.int64), cells, starts), shape=(count, len(values)))
     sums: LongArray = added @ values

@@ -41,7 +41,7 @@ class Violation:
 def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Violation, ...]:
     """The violations of an assignment (P, W), the first `at_most` of each rule.
 
-    AssertionError where the array doesn't have one row for each partition: partitions were lost or invented.
+    AssertionError if the array doesn't have one row for each partition: partitions were lost or invented.
     """
     if assignment.shape != (problem.rows, problem.width):
         raise AssertionError(f"assignment of shape {assignment.shape} for {problem.rows} partitions x {problem.width}")
@@ -67,9 +67,9 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
 
 
 def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Violation]:
-    """The first partitions that share a broker or rack, or lead one, that `apart` keeps for the topics of another side.
+    """The first partitions that share a broker or rack, or its leaders, with topics of another side of `apart`.
 
-    What waits for a later step, or may not move, is where it is today.
+    Partitions that wait for a later step, or may not move, are where they are today.
     """
     found: list[Violation] = []
     due = ~problem.waits
@@ -77,7 +77,7 @@ def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Vio
         place = problem.not_shared(group)
         sides, keys = of_topic[problem.topic_of], problem.partition_keys
         of_leaders = problem.apart_by[group].endswith(LEADERS)
-        # Who is preferred to lead.
+        # The preferred leaders.
         assignment = placed[:, :1] if of_leaders else placed
         held = (assignment >= 0) & (assignment < len(problem.broker_ids)) & (due & (sides >= 0))[:, None]
         holds = np.zeros((int(place.max()) + 1, max(int(of_topic.max()) + 1, 1)), dtype=bool)
@@ -95,8 +95,8 @@ def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Vio
 def caps(problem: Problem) -> LongArray | None:
     """(2, Bt): the most replicas and leaders that a plan may leave on each target broker; None without any.
 
-    A first step within a budget may leave what a broker holds today. Where a broker is in no ISR, the others lead in
-    its place for as long as that lasts, however many that are.
+    A first step within a budget may leave as many as a broker holds today. If a broker is in no ISR, the others lead in
+    its place for that time, whatever their caps.
     """
     if problem.caps is None:
         return None
@@ -112,8 +112,8 @@ def caps(problem: Problem) -> LongArray | None:
 
 
 def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray]:
-    """For each rule, which partitions (P,) break it with these replicas (P, W)."""
-    # Column by column: numpy is ten times slower where what it goes along is short and innermost.
+    """For each rule, the mask of the partitions (P,) that break it with these replicas (P, W)."""
+    # In column order, because numpy is ten times slower along a short innermost axis.
     columns = np.asfortranarray(replicas)
     today = np.full(columns.shape, -1, dtype=np.int32, order="F")
     today[:, : problem.replicas.shape[1]] = problem.replicas
@@ -130,15 +130,15 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     for one, other in combinations(columns.T, 2):
         twice |= (one == other) & (one >= 0)
     target = problem.targets[columns.clip(0, len(problem.targets) - 1)] & (columns < len(problem.targets))
-    # What waits for a later step is held to today's replicas by another rule.
+    # Another rule keeps partitions that wait for a later step on today's replicas.
     due = ~problem.waits
     return {
         "no broker twice": twice,
         "replication factor": ((columns >= 0) != wanted).any(axis=1) | too_short,
         "live brokers": ((columns >= 0) & ~target).any(axis=1) & due,
-        # Outside of the brokers that the topic may use, or with none of them that may lead it.
+        # Outside of the brokers that the topic may use, or without any replica that may lead.
         "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,
-        # A reassignment would be carried out; the cordon asks for none.
+        # Kafka would carry out the reassignment, but a cordon asks for no new replicas.
         "cordoned broker": _comes_to_cordoned(problem, columns, today),
         "rack spread": uneven & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
@@ -147,13 +147,13 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "together": led_by_several(problem, columns) & problem.movable,
         "excluded topic": ~problem.movable & differs,
         "unforced move": _unforced(problem, columns, today, differs),
-        # Fewer replicas than that refuse every write with acks=all; only a changed replication factor is to blame.
+        # With fewer replicas, all writes with acks=all are refused. It only counts if the number of replicas changes.
         "min.insync.replicas": (count < problem.min_insync) & (count != (today >= 0).sum(axis=1)),
     }
 
 
 def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
-    """A replica on a broker that `placement` doesn't let the topic use; today's may stay where nothing may move."""
+    """(P,): True if a replica is on a broker that `placement` forbids to the topic, and the partition may move."""
     broken = np.zeros(len(replicas), dtype=bool)
     if problem.allowed is None:
         return broken
@@ -164,7 +164,7 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
 
 
 def _comes_to_cordoned(problem: Problem, replicas: IntArray, today: IntArray) -> BoolArray:
-    """A replica on a cordoned broker that has none of the partition today."""
+    """(P,): True if a replica is on a cordoned broker that has no replica of the partition today."""
     broken = np.zeros(len(replicas), dtype=bool)
     for broker in () if problem.cordoned is None else np.flatnonzero(problem.cordoned):
         broken |= (replicas == broker).any(axis=1) & ~(today == broker).any(axis=1)
@@ -172,7 +172,7 @@ def _comes_to_cordoned(problem: Problem, replicas: IntArray, today: IntArray) ->
 
 
 def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: BoolArray) -> BoolArray:
-    """Replicas that no change forces stay on their brokers, and with `rebalance: none` or `racks` in their order."""
+    """(P,): True if the brokers, or with `rebalance: none` or `racks` their order, change without being forced."""
     if problem.rebalance == "all":
         return np.zeros(problem.rows, dtype=bool)
     reordered = may_be_reordered(problem)

@@ -53,7 +53,7 @@ class RelaxedRow(Section, frozen=True):
 
 @dataclass(frozen=True)
 class _Judged:
-    """A window's name, what was wanted, its bounds (2, K, Bt), what is held (K, Bt), and the fair shares of that.
+    """A window's name, the wanted tolerance, its bounds (2, K, Bt), what is held (K, Bt), and the fair shares of that.
 
     `usable` (K, Bt): the brokers that may hold any of it; None: all of them.
     """
@@ -67,7 +67,7 @@ class _Judged:
 
     @property
     def outside(self) -> BoolArray:
-        """(K,): True where some broker is outside."""
+        """(K,): True if some broker is outside."""
         return ((self.held < self.bounds[0]) | (self.held > self.bounds[1])).any(axis=1)
 
     @property
@@ -87,7 +87,7 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]
         _Judged("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
     ]
     for each in _of_bytes(problem, windows, assignment):
-        # A disk's limit is a gate, not a window: alone it is left out, and where it ends a window earlier, so is that.
+        # A disk's limit isn't a window: alone it is left out, and a window that it cuts ends where it would without it.
         if (around := byte_window(each.fair, each.wanted)) is not None:
             low, high = each.bounds
             cluster.append(replace(each, bounds=np.stack([low, np.maximum(high, around[1])])))
@@ -136,13 +136,13 @@ def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[RelaxedRow]:
 
 def _named(problem: Problem, window: _Judged, names: tuple[str | None, ...]) -> Iterable[RelaxedRow]:
     """The entries for a window that is missed: at most one for each of its K names (topics, or None)."""
-    # Brokers of unlike capacity differ by more than any spread, and are as asked.
+    # Brokers of unlike capacity may differ by more than the spread, and are still as asked.
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
     by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
     broken = window.spread > window.wanted.value if by_spread else window.outside
     rules = (problem.allowed, problem.leader_ranks, problem.caps, problem.cordoned)
     if by_spread and any(each is not None for each in rules):
-        # Brokers with unlike shares, by such rules, are as asked within their own windows.
+        # With such rules shares may be unlike: brokers are then as asked within their own windows.
         broken = np.where(alike(window.bounds), broken, window.outside)
     if not broken.any():
         return
@@ -219,7 +219,7 @@ class SharesRow(Section, frozen=True):
 
 
 def unlike_shares(problem: Problem) -> Iterator[SharesRow]:
-    """Of the windows over brokers, those whose fair shares differ by more than one, and by more than a hundredth."""
+    """The windows over brokers whose fair shares differ by more than one, and by more than a hundredth."""
     fair = fair_shares(problem)
     shared: tuple[SharedWindow, ...] = ("replicas", "leaders", *BYTE_WINDOWS)
     for name in shared:
@@ -236,7 +236,7 @@ def missed(problem: Problem, assignment: IntArray) -> tuple[str, ...]:
 
 
 def reached(problem: Problem, assignment: IntArray) -> Balance:
-    """`problem.balance` with each window that an assignment (P, W) misses as narrow as the assignment keeps it.
+    """`problem.balance` with each window that an assignment (P, W) misses widened just enough for the assignment.
 
     A window that is missed at any width, because a broker's share is 0, becomes `none`.
     """
@@ -270,7 +270,7 @@ def _missed(problem: Problem, assignment: IntArray, names: tuple[str, ...]) -> I
 
 
 def _widened(problem: Problem, assignment: IntArray, name: str) -> Tolerance:
-    """The narrowest tolerance of a window, of its own kind, that the assignment keeps."""
+    """The narrowest tolerance of a window, of the same kind, that the assignment keeps."""
     asked = getattr(problem.balance, name)
     unit = _HUNDREDTHS if asked.kind == "percent" else 1
 

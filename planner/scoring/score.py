@@ -34,18 +34,18 @@ SUMS = (
 )
 
 
-# What brokers hold and what they lead, by their places in MEASURES.
+# The measures of what brokers hold, and of what they lead, by their places in MEASURES.
 _HELD, _LED = (0, 2, 3), (1, 4)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoringBasis:
-    """A problem with what its scores are measured against: the windows of its balance.
+    """A problem with the data that its scores are measured against, above all the windows of its balance.
 
     `measures` is how many of `broker_loads.MEASURES` the problem has, counted from the first. `totals` (measures,) is
-    what all brokers together are to hold, and `totals / parts` (measures, Bt) is each broker's share of it by capacity,
-    whatever the racks; `parts` is 0 where a broker has no share, as no topic may use it. `room_bytes` (Bt,) is a
-    broker's disk where all brokers state theirs, else its fair share of the bytes; `held_bytes` (Bt,) is what it holds
+    what all brokers together should hold, and `totals / parts` (measures, Bt) is each broker's share of it by capacity,
+    whatever the racks; `parts` is 0 if a broker has no share, because no topic may use it. `room_bytes` (Bt,) is a
+    broker's disk if all brokers state theirs, else its fair share of the bytes; `held_bytes` (Bt,) is what it holds
     today.
     """
 
@@ -61,16 +61,16 @@ class ScoringBasis:
 
     @staticmethod
     def of(problem: Problem) -> ScoringBasis:
-        """What scoring needs of a problem, worked out once."""
+        """The data that scoring needs of a problem, computed once."""
         measures = broker_loads.measured(problem)
-        # What each partition adds to MEASURES of all brokers together once everything is as asked, (measures, P).
+        # What each partition adds to MEASURES over all brokers once everything is as asked, (measures, P).
         led, factors, sent = problem.is_led, problem.replication_factors.astype(np.int64), sent_by_leader(problem)
         of_replicas = factors * problem.size_bytes, factors * problem.bytes_in_per_sec
         amounts = np.stack([factors, led, *of_replicas, led * sent][:measures])
         wanted = windows(problem, problem.balance)
         held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
         fragile = failure_costs.Fragile.of(problem)
-        # A broker's disk where all state theirs, else its fair share of the bytes.
+        # A broker's disk if all state theirs, else its fair share of the bytes.
         room = problem.disk_bytes[problem.targets]
         if wanted.byte_shares is not None and (problem.disk_limit_bytes[problem.targets] < 0).any():
             room = wanted.byte_shares[BYTE_WINDOWS.index("disk")]
@@ -102,11 +102,11 @@ class Scores:
     `imbalance_ppm` is the largest distance of a broker above its share, by capacity, of replicas, leaders, bytes or
     traffic, in parts per million; `imbalance_measure` is the index of that one in `broker_loads.MEASURES`.
     `busiest_bytes` is the most that any broker copies in, or sends as a leader that is copied from; at a throttle it
-    decides how long copying takes. `peak_disk_ppm` is how full the fullest broker is while everything is copied (the
-    bytes of today and those that arrive), in parts per million of its disk where all brokers state theirs, else of its
+    decides how long copying takes. `peak_disk_ppm` is how full the fullest broker is while everything is copied
+    (today's bytes and those that arrive), in parts per million of its disk if all brokers state theirs, else of its
     fair share. `scenario_excess` is the excess of the windows of bytes summed over the scenarios, `scenarios_missed`
-    the number of scenarios with any. `months_until_full` is as `growth_forecast` has it. `broker_offline` to
-    `rack_refused` are the costs of the worst single failure (see `broker_loads`), `rack_leaders` is the number of
+    the number of scenarios with any. `months_until_full` is defined in `growth_forecast`. `broker_offline` to
+    `rack_refused` are the costs of the worst single failure (see `failure_costs`), `rack_leaders` is the number of
     leaders in the rack that has most.
     """
 
@@ -158,7 +158,7 @@ def _tally(
     """The tally of groups (P,) of topics, by the first topic of each (G,). Partitions are sorted by topic."""
     problem, wanted, count = basis.problem, basis.windows, len(firsts)
     leading = broker_loads.leaders_after(problem, assignment) if leaders is None else leaders
-    # Column by column: numpy is ten times slower where what it goes along is short and innermost.
+    # In column order, because numpy is ten times slower along a short innermost axis.
     assignment = np.asfortranarray(assignment)
     added = adding(problem, assignment)
     first_rows = np.searchsorted(problem.topic_of, firsts)
@@ -187,7 +187,7 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
     replicas, leaders = held[:, 0], held[:, 1]
     if (caps := independent_check.caps(basis.problem)) is not None:
         columns["violations"] = columns["violations"] + np.maximum(held[:, :2] - caps, 0).sum(axis=(1, 2))
-    # Where no rates are known, there is no traffic.
+    # If no rates are known, there is no traffic.
     bytes_held = np.zeros((len(held), len(BYTE_WINDOWS), held.shape[2]), dtype=np.int64)
     bytes_held[:, : basis.measures - 2] = held[:, 2:]
     beyond = columns.pop("topic_excess")
@@ -223,7 +223,7 @@ def digest(assignment: IntArray) -> int:
 
 
 def adding(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P, W): True where the broker has to copy the partition; nobody copies a new one."""
+    """(P, W): True if the broker has to copy the partition; new partitions aren't copied."""
     here = np.zeros_like(replicas, dtype=bool)
     for column in problem.replicas.T:
         here |= replicas == column[:, None]
@@ -263,8 +263,8 @@ def _grown(basis: ScoringBasis, assignment: IntArray, leaders: IntArray, groups:
 
 
 def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
-    """The largest distance of a broker above its share, in parts per million, by measure: (C, measures, Bt) to
-    (C, measures). 0 where there is nothing to share, or no broker is above its share.
+    """The largest distance of a broker above its share, in parts per million, by measure: (C, measures, Bt) to (C,
+    measures). 0 if there is nothing to share, or if no broker is above its share.
     """
     share = (held * basis.parts).max(axis=2) / np.maximum(basis.totals, 1)
     above = np.rint((share - 1) * 1_000_000).astype(np.int64)
@@ -272,10 +272,10 @@ def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
 
 
 def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
-    """(measures, Bt): all amounts (measures, P) over each broker's share of them, by its capacity.
+    """(measures, Bt): the total of amounts (measures, P) over each broker's share of it, by its capacity.
 
-    With rules of placement a topic is shared by the brokers that it may use; with rules on who leads, its leaders and
-    what they send by the brokers that are to lead it.
+    With rules of placement, a topic is shared by the brokers that it may use. With rules on leaders, its leaders and
+    what they send are shared by the brokers that should lead it.
     """
     disk, network = fair_shares.disk_weights(problem), fair_shares.network_weights(problem)
     weights = np.stack([disk, network, disk, network, network][: len(amounts)])
@@ -296,7 +296,7 @@ def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
 def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:
     """The additive terms of each partition (P,), in the order of SUMS without the last; `added` as by `adding`."""
     broken = independent_check.broken_rules(problem, replicas)
-    # Replicas added on brokers of another rack than that of the leader that they are copied from.
+    # Replicas added in another rack than that of the leader that they are copied from.
     source = problem.broker_racks[problem.copied_from]
     crossing = np.zeros(len(replicas), dtype=np.int64)
     for brokers, copies in zip(replicas.T, added.T, strict=True):
@@ -313,18 +313,18 @@ def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: B
 
 
 def digest_keys(rows: LongArray, positions: LongArray) -> NDArray[np.uint64]:
-    """What a digest mixes with the broker of the replicas of these rows at these positions, broadcast."""
+    """The keys that a digest mixes with brokers, for replicas of these rows at these positions, broadcast."""
     return rows.astype(np.uint64) * np.uint64(1 << 32) + np.uint64(1) + (positions.astype(np.uint64) << np.uint64(24))
 
 
 def _digest(replicas: IntArray) -> LongArray:
-    """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, whatever their order."""
+    """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, so their order doesn't matter."""
     rows, width = replicas.shape
     keys = digest_keys(np.arange(rows), np.arange(width)[:, None])
     total = np.zeros(rows, dtype=np.uint64)
     for key, brokers in zip(keys, replicas.T, strict=True):
         mixed = mix(key + brokers.astype(np.uint64))
-        # What is absent, -1, counts for nothing.
+        # An absent replica, -1, adds nothing.
         mixed[brokers < 0] = 0
         total += mixed
     return total.view(np.int64)

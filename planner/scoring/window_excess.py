@@ -1,10 +1,10 @@
 """The excess: how far an assignment is outside the windows by weight, and how much excess a bound allows plans to have.
 
-Where the windows can't all hold, a bound is for all plans with no more excess than the plan at hand, on whichever
-brokers. `Allowed` describes that set: the windows, the weight of the excess of counts, the weighed sum of the excess of
-loads, and how far outside a single broker is. `Allowed.cost` is what it takes off a bound made of prices. For prices α
-of a window's edges and a price λ of a unit of excess that is `λ × excess + Σ most × max(0, α − λ)`, by the duality of
-linear programs.
+If the windows can't all hold, a bound is for all plans with no more excess than the plan at hand, on any brokers.
+`Allowed` describes that set: the windows, the weight of the excess of counts, the weighed sum of the excess of loads,
+and how far outside a single broker is. `Allowed.cost` is the amount that it takes off a bound made of prices. For
+prices α of a window's edges and a price λ of a unit of excess, that is `λ × excess + Σ most × max(0, α − λ)`, by the
+duality of linear programs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from planner.model.problem import BoolArray, LongArray
 
-# What a unit beyond a window weighs: the first unit the price, the next three 3 times, all others 10 times as much, so
-# that several windows are missed by one unit rather than one window by several. One unit beyond a broker's window
-# weighs more than the units beyond topics' windows that would avoid it.
+# The weight of a unit beyond a window: the first unit has the price, the next three 3 times, all others 10 times as
+# much, so that several windows are missed by one unit rather than one window by several. One unit beyond a broker's
+# window weighs more than the units beyond topics' windows that would avoid it.
 EXCESS_STEPS = ((1, 1), (3, 3), (1 << 30, 10))
 TOPIC_PRICE, BROKER_PRICE = 1, 100
-# Takes more off a bound than there is.
+# More than any bound, and than any price.
 _EVERYTHING, _NEVER = 1 << 400, 1 << 100
 
 
@@ -34,18 +34,18 @@ def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
 
 
 def beyond(bounds: LongArray, held: LongArray) -> LongArray:
-    """(2, …): by how much what is held (…) is below windows (2, …), and above them."""
+    """(2, …): how far `held` (…) is below windows (2, …), and how far it is above them."""
     return np.stack([np.maximum(bounds[0] - held, 0), np.maximum(held - bounds[1], 0)])
 
 
 def distance(bounds: LongArray, held: LongArray) -> LongArray:
-    """How far outside of windows (2, …) what is held (…) is."""
+    """How far outside of windows (2, …) `held` (…) is."""
     far: LongArray = beyond(bounds, held).sum(axis=0)
     return far
 
 
 def weight(units: LongArray, price: int) -> LongArray:
-    """The weights of numbers of units (…) beyond windows; `price` is that of the first unit."""
+    """The weights of numbers of units (…) beyond windows; `price` is the weight of the first unit."""
     left, total = units.copy(), np.zeros_like(units)
     for count, step in EXCESS_STEPS:
         taken = np.minimum(left, count)
@@ -60,7 +60,7 @@ class CountWindows:
 
     bounds (2, K, Bt) least and most · fixed (K, Bt) replicas there that may not move · movable (K,) those that may
     price of the first unit outside, see EXCESS_STEPS
-    open (K,) windows that may begin at each of first (K,) to last (K,) instead, and are `spread` wide then
+    open (K,) True if a window may begin at each of first (K,) to last (K,) instead, and is `spread` wide then
     """
 
     bounds: LongArray
@@ -88,12 +88,12 @@ class CountWindows:
             yield np.where(self.open[:, None], np.stack([low, low + self.spread]), self.bounds)
 
     def weigh(self, moved: LongArray) -> int:
-        """The weight of what is outside with movable replicas (K, Bt); open windows begin where that is least."""
+        """The weight of the excess with movable replicas (K, Bt); open windows begin where it is least."""
         held = self.fixed + moved
         return int(np.min([excess(bounds, held, self.price) for bounds in self.starts()], axis=0).sum())
 
     def bears(self, table: LongArray) -> bool:
-        """True where the edges in prices (window, broker, price, edge) prove no more than the windows at any start."""
+        """True if the edges in prices (window, broker, price, edge) prove no more than the windows at any start."""
         at, brokers, prices, stated = table
         total = np.zeros(len(self.movable), dtype=object)
         np.add.at(total, at, prices.astype(object) * stated)
@@ -107,7 +107,7 @@ class CountWindows:
         return True
 
     def certain(self) -> LongArray:
-        """(2, K, Bt): units below and above the windows, however movable replicas lie and wherever windows begin."""
+        """(2, K, Bt): units below and above the windows in any placement of movable replicas, at any start."""
         bounds = self.bounds
         if self.open.any():
             last_end = (self.last + self.spread)[:, None]
@@ -117,13 +117,13 @@ class CountWindows:
         return np.stack([np.maximum(low - self.movable.sum(), 0), np.maximum(-high, 0)])
 
     def cost(self, table: LongArray, price: int) -> int:
-        """What the parts of prices (window, broker, price, edge) above `price` per weighed unit take off a bound."""
+        """The amount that prices (window, broker, price, edge) above `price` per weighed unit take off a bound."""
         steep = np.abs(table[2]).astype(object)
         beyond_it = (room * np.maximum(steep - step * price, 0) for step, room in self.rooms(table))
         return sum(int(each.sum()) for each in beyond_it)
 
     def rooms(self, table: LongArray) -> Iterator[tuple[int, LongArray]]:
-        """Each step's weight, and how many units (N,) beyond the windows of this table's prices are of that weight."""
+        """Each step's weight, and how many units (N,) of it may be beyond the windows of this table's prices."""
         at, brokers, prices, edges = table
         under, certain = prices > 0, self.certain()[:, at, brokers]
         spent = np.where(under, certain[0], certain[1])
@@ -142,8 +142,8 @@ class Loads:
     scales: LongArray
 
     def cost(self, tables: Iterable[LongArray], price: int, furthest: NDArray[Any] | None) -> int:
-        """What prices (broker, price, edge) beyond that of a weighed unit take off a bound, where no broker is further
-        outside than `furthest` (D,), None: it may be any far.
+        """The amount that prices (broker, price, edge) above that of a weighed unit take off a bound, if no broker is
+        further outside than `furthest` (D,), None: without a limit.
         """
         total = 0
         for kind, (table, scale) in enumerate(zip(tables, self.scales.tolist(), strict=True)):
@@ -155,8 +155,8 @@ class Loads:
 
 @dataclass(frozen=True, eq=False)
 class Allowed:
-    """Windows, and what the plans that a bound is for may be outside of them: `replicas` is the weight of counts,
-    `loads` the weighed sum of loads over all brokers, `furthest` (D,) how far one broker may be outside of each.
+    """Windows, and how far outside of them the plans of a bound may be: `replicas` is the weight of counts, `loads` the
+    weighed sum of loads over all brokers, `furthest` (D,) how far one broker may be outside of each.
     """
 
     topics: CountWindows
@@ -171,7 +171,7 @@ class Allowed:
         return replace(self, brokers=self.brokers.beginning(lows))
 
     def covered(self, lows: Sequence[tuple[int, int] | None]) -> bool:
-        """True where these ranges contain every start that the window of all replicas may have."""
+        """True if these ranges contain every start that the window of all replicas may have."""
         if None in lows:
             return True
         told = {low for ends in lows if ends is not None for low in range(ends[0], ends[1] + 1)}
@@ -181,7 +181,7 @@ class Allowed:
         return bool(self.brokers.open[0]) and as_asked and every <= told
 
     def bears(self, tables: tuple[LongArray, ...]) -> bool:
-        """True where the edges of these tables prove no more than the windows do."""
+        """True if the edges of these tables prove no more than the windows do."""
         loads = zip(tables[2:], self.windows.bounds, strict=True)
         of_loads = all(
             bool((np.where(table[1] > 0, table[2] <= window[0][table[0]], table[2] >= window[1][table[0]])).all())
@@ -191,16 +191,16 @@ class Allowed:
 
     @property
     def none(self) -> bool:
-        """True where plans have to be within all windows."""
+        """True if plans have to be within all windows."""
         return not (self.replicas or self.loads)
 
     @property
     def certain(self) -> int:
-        """The weight of counts that are outside however movable replicas lie."""
+        """The weight of counts that are outside in any placement of movable replicas."""
         return sum(int(weight(each.certain(), each.price).sum()) for each in (self.topics, self.brokers))
 
     def reached(self, cells: LongArray, load: LongArray) -> Allowed:
-        """The excess of a plan with these movable replicas (T, Bt) and their loads (D, Bt)."""
+        """The same, allowing the excess of a plan with these movable replicas (T, Bt) and their loads (D, Bt)."""
         outside = distance(self.windows.bounds.transpose(1, 0, 2), load)
         return replace(
             self,
@@ -210,7 +210,7 @@ class Allowed:
         )
 
     def holds(self, other: Allowed) -> bool:
-        """True where plans that reach no more than the other are allowed."""
+        """True if plans with no more excess than the other allows are allowed."""
         if other.furthest is None or self.furthest is None:
             return False
         no_further = bool((other.furthest <= self.furthest).all())
@@ -231,7 +231,7 @@ class Allowed:
         return _cheapest(of_counts, self.replicas - self.certain), _cheapest(of_loads, self.loads)
 
     def cost(self, prices: tuple[LongArray, ...], of_replicas: int, of_loads: int) -> int:
-        """What the allowed excess takes off a bound of these tables of prices: by topic, in all, and of each load.
+        """The amount that the allowed excess takes off a bound of these prices: by topic, in all, and of each load.
 
         A weighed unit of counts costs `of_replicas`, one of loads `of_loads`.
         """
@@ -245,7 +245,7 @@ class Allowed:
 
 
 def numbered(table: LongArray) -> LongArray:
-    """A table of one window a broker as one of several windows."""
+    """A table of one window's prices as a table of several windows."""
     return np.concatenate([np.zeros_like(table[:1]), table])
 
 
@@ -255,7 +255,7 @@ def _cheapest(slopes: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
     order = np.argsort(-prices, kind="stable")
     beyond_it = np.cumsum(most[order]) - most[order]
     if allowed < 0:
-        # No plan is allowed: any price proves it, the higher the more.
+        # No plan is allowed: any price proves it, and a higher price proves more.
         return _NEVER
-    # At the last price above which no more can be outside than is allowed.
+    # The lowest price at which all units of higher prices weigh no more than is allowed.
     return int(np.ceil(prices[order][np.flatnonzero(beyond_it <= allowed)[-1]]))

@@ -18,11 +18,11 @@ from planner.scoring.broker_loads import by_group, counts_by_group, leaders_afte
 from planner.scoring.fair_shares import Shares, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond, distance, excess
 
-# Beyond a window of bytes a unit is this part of the broker's fair share.
+# A unit beyond a window of bytes is the broker's fair share divided by this.
 _BYTE_UNITS = 1000
 # No more units than this are counted, so that their weights can be summed over all brokers.
 _MOST_UNITS = 1 << 40
-# The upper end of a window of bytes that isn't asked for.
+# The upper end of a window of bytes that wasn't asked for.
 OPEN_BYTES = 1 << 62
 
 
@@ -30,10 +30,10 @@ OPEN_BYTES = 1 << 62
 class Windows:
     """Least and most that a target broker may hold; Bt target brokers, T topics.
 
-    Counts: replicas (2, Bt) · leaders (2, Bt) · topic_replicas (2, T, Bt) · topic_leaders the same, None where not
-    asked for. Bytes, and bytes/s: disk, network_in, network_out (2, Bt), None where not asked for; byte_shares (3, Bt)
-    are the fair shares of the three, rounded down. `caps` (2, Bt) are the most replicas and leaders that a broker may
-    have whatever windows say, None where there are none; windows end there.
+    Counts: replicas (2, Bt) · leaders (2, Bt) · topic_replicas (2, T, Bt) · topic_leaders the same, None if not asked
+    for. Bytes, and bytes/s: disk, network_in, network_out (2, Bt), None if not asked for; byte_shares (3, Bt) are the
+    fair shares of the three, rounded down. `caps` (2, Bt) are the most replicas and leaders that a broker may have
+    whatever windows say, None if there are none; windows end there.
     """
 
     replicas: LongArray
@@ -82,7 +82,7 @@ def windows(problem: Problem, balance: Balance) -> Windows:
 
 
 def _parts_of_the_way(problem: Problem, goals: Windows, parts: Mapping[str, Tolerance]) -> Windows:
-    """The windows, wider by what each broker doesn't go of its way from today; never beyond caps and disks."""
+    """The windows, widened by the part of each broker's way from today that isn't asked, within caps and disks."""
     held, limits = held_today(problem), problem.disk_limit_bytes[problem.targets]
     most = {"disk": np.where(limits < 0, OPEN_BYTES, limits)}
     if goals.caps is not None:
@@ -96,16 +96,16 @@ def _parts_of_the_way(problem: Problem, goals: Windows, parts: Mapping[str, Tole
 
 
 def held_today(problem: Problem) -> dict[str, LongArray]:
-    """(Bt,) each: what the target brokers hold of what has a window in all topics together, by the window's name."""
+    """(Bt,) each: all that the target brokers hold today of each measure with a window, by the window's name."""
     one = np.zeros_like(problem.topic_of)
     names = ("replicas", "leaders", *BYTE_WINDOWS)
     return dict(zip(names, by_group(problem, today(problem), problem.leaders, one, 1, len(names))[0], strict=True))
 
 
 def starts(problem: Problem, tolerance: Tolerance) -> range:
-    """Where the window of all brokers' replicas may begin so that it contains their shares.
+    """The starts at which the window of all replicas contains all brokers' shares.
 
-    Empty where the shares differ, where no spread is asked for, or where a cap would cut a window.
+    Empty if the shares differ, if no spread is asked for, or if a cap would cut a window.
     """
     fair = fair_shares(problem).replicas
     floor = fair.count // fair.parts
@@ -118,13 +118,13 @@ def starts(problem: Problem, tolerance: Tolerance) -> range:
 
 
 def starting(wanted: Windows, low: int, spread: int) -> Windows:
-    """The windows, with that of all brokers' replicas beginning at `low`."""
+    """The windows, with the window of all replicas beginning at `low`."""
     lows = np.full_like(wanted.replicas[0], low)
     return replace(wanted, replicas=np.stack([lows, lows + spread]))
 
 
 def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
-    """The windows, with those that may begin anywhere set to begin nearest to what an assignment (P, W) holds."""
+    """The windows, with those that may begin anywhere set to begin nearest to the counts of an assignment (P, W)."""
     if balance.replicas.kind == "part":
         return wanted
     held = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
@@ -133,22 +133,22 @@ def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArr
 
 
 def _of_replicas(problem: Problem, balance: Balance, held: LongArray) -> tuple[LongArray, LongArray]:
-    """The windows of all replicas (2, Bt) and of topics (2, T, Bt), where brokers hold so many of a topic (T, Bt)."""
+    """The windows of all replicas (2, Bt) and of topics (2, T, Bt), if brokers hold so many of a topic (T, Bt)."""
     fair, allowed = fair_shares(problem), problem.allowed_targets
     in_all = _around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0]
     of_topics = _around(fair.topic_replicas, balance.topic_replicas, held)
-    # Nothing where a topic may not be; so the windows of such topics have no other start.
+    # 0 on brokers where a topic may not be; so the windows of such topics have no other start.
     of_topics = of_topics if allowed is None else np.where(allowed, of_topics, 0)
     return _capped(problem, in_all, 0), of_topics
 
 
 def _capped(problem: Problem, window: LongArray, at: int) -> LongArray:
-    """A window (2, Bt) that ends where the caps on replicas (0) or leaders (1) do."""
+    """The window (2, Bt), cut at the caps on replicas (0) or leaders (1)."""
     return window if problem.caps is None else np.minimum(window, problem.caps[at, problem.targets])
 
 
 def alike(window: LongArray) -> BoolArray:
-    """(K,): True where a window (2, K, Bt) is the same for all brokers."""
+    """(K,): True if a window (2, K, Bt) is the same for all brokers."""
     same: BoolArray = (window == window[..., :1]).all(axis=(0, -1))
     return same
 
@@ -167,7 +167,7 @@ def opened(window: LongArray) -> LongArray:
 
 
 def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance: Tolerance) -> LongArray:
-    """As `excess`, but 0 where all brokers have the same window and are within its spread, wherever it would begin."""
+    """As `excess`, but 0 if all brokers have the same window and differ by no more than its spread."""
     outside = excess(bounds, counts, price)
     if tolerance.kind != "spread":
         return outside
@@ -190,7 +190,7 @@ def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
 
 
 def excess_of_topics(wanted: Windows, balance: Balance, held: LongArray) -> LongArray:
-    """(T,): the weight of what is outside topics' windows, of the replicas, and leaders, that they have (T, 2, Bt)."""
+    """(T,): the weight of the topics' replicas, and leaders, (T, 2, Bt) that are outside of their windows."""
     found = excess_anywhere(wanted.topic_replicas, held[:, 0], TOPIC_PRICE, balance.topic_replicas)
     if wanted.topic_leaders is not None:
         found = found + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, balance.topic_leaders)
@@ -198,7 +198,7 @@ def excess_of_topics(wanted: Windows, balance: Balance, held: LongArray) -> Long
 
 
 def excess_of_brokers(wanted: Windows, balance: Balance, counts: LongArray, held: LongArray) -> LongArray:
-    """The weight of what is outside brokers' windows, of replicas and leaders (…, 2, Bt), and loads (…, 3, Bt)."""
+    """The weight outside brokers' windows of replicas and leaders (…, 2, Bt), and of loads (…, 3, Bt)."""
     replicas = excess_anywhere(wanted.replicas, counts[..., 0, :], BROKER_PRICE, balance.replicas)
     leaders = excess_anywhere(wanted.leaders, counts[..., 1, :], BROKER_PRICE, balance.leaders)
     return replicas + leaders + byte_excess(wanted, held)
@@ -207,8 +207,9 @@ def excess_of_brokers(wanted: Windows, balance: Balance, counts: LongArray, held
 def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
     """The window (2, K, Bt) that a tolerance makes of fair shares; `today` (K, Bt) is what the brokers hold.
 
-    A spread of two and more leaves open where the window begins: where the fewest replicas have to move, see `_begin`;
-    in the middle where shares are unlike. The optimum looks for starts with fewer bytes (see `window_positions`).
+    A spread of two and more leaves the window's start open. The fewest replicas have to move at this start (see
+    `_begin`); if shares are unlike, each is in the middle. The optimum looks for starts with fewer bytes (see
+    `window_positions`).
     """
     count, brokers = fair.count, fair.parts
     floor, ceil = count // brokers, -(-count // brokers)
@@ -216,24 +217,24 @@ def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
         case "none":
             return opened(np.stack([floor, ceil]))
         case "percent":
-            # 115 % of 100 is 114.99999999999999 in floating point: rounded before it is cut off.
+            # Rounded first, because 115 % of 100 is 114.99999999999999 in floating point.
             low = np.ceil(np.round(count / brokers * (1 - tolerance.value / 100), 6)).astype(np.int64)
             high = np.floor(np.round(count / brokers * (1 + tolerance.value / 100), 6)).astype(np.int64)
             return np.stack([np.minimum(low, floor).clip(min=0), np.maximum(high, ceil)])
         case _:
             spread = int(tolerance.value)
-            # The window's middle is the share's; doubled remainders, not doubled counts, stay within 64 bits.
+            # The share is in the window's middle; doubled remainders, unlike doubled counts, stay within 64 bits.
             up = 2 * (count % brokers) >= brokers if spread % 2 == 0 else np.zeros_like(floor)
             low = floor + up - spread // 2
             if spread > 1:
-                # Of the same share: with rules of placement, floors may be the same where shares aren't.
+                # Only if shares are equal: with rules of placement, floors may be equal although shares differ.
                 alike = ((floor == floor[:, :1]) & (brokers == brokers[:, :1])).all(axis=1, keepdims=True)
                 low = np.where(alike, _begin(fair, today, spread), low)
             return np.stack([low.clip(min=0), np.maximum(low + spread, spread)])
 
 
 def _begin(fair: Shares, today: LongArray, spread: int) -> LongArray:
-    """(K, 1): where a window around equal shares begins so that the fewest replicas move; the lowest of several.
+    """(K, 1): the start of a window around equal shares at which the fewest replicas move; the lowest of several.
 
     The higher it begins, the fewer replicas have to leave brokers above it, and the more have to arrive on brokers
     below it. Both numbers are monotonic, so the point where they meet is found by bisection.
@@ -256,7 +257,7 @@ def _begin(fair: Shares, today: LongArray, spread: int) -> LongArray:
 
 
 def byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
-    """The window (2, Bt) of a percentage around shares of bytes, None where none is asked for."""
+    """The window (2, Bt) of a percentage around shares of bytes, None if none is asked for."""
     if tolerance.kind == "none":
         return None
     width = Fraction(str(tolerance.value)) / 100
@@ -269,7 +270,7 @@ def byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
 
 
 def _disk_window(problem: Problem, fair: Shares, tolerance: Tolerance) -> LongArray | None:
-    """The window (2, Bt) of bytes, cut to what each broker's disk may hold where that is stated."""
+    """The window (2, Bt) of bytes, cut to the limit of each broker's disk if that is stated."""
     asked = byte_window(fair, tolerance)
     limits = problem.disk_limit_bytes[problem.targets]
     if (limits < 0).all():
