@@ -1,4 +1,4 @@
-"""Rules of placement in the optimum: never broken, and the least proven, against every plan of tiny clusters."""
+"""Rules of placement in the optimum, against every plan of tiny clusters: never broken, and the fewest bytes proven."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from planner.strategies.optimum import solve
 @examples(150)
 @given(placed_problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_least_excess_then_least_bytes(problem: Problem) -> None:
-    """Of all plans that keep the rules, factors and racks, it has the least excess, and of those the fewest bytes."""
+    """Of all plans that keep rules, factors and racks, the optimum has the least excess, and then the fewest bytes."""
     solution = solve(problem, problem.balance)
     best = best_by_brute_force(problem)
     assert best == of_assignment(problem, solution.assignment)
@@ -39,7 +39,7 @@ def test_least_excess_then_least_bytes(problem: Problem) -> None:
 @examples(80)
 @given(placed_problems(brokers=5, topics=2, partitions=3, rebalance=("leaders", "none")).filter(countable))
 def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
-    """Where only what must move may, partitions outside their set move, and no plan moves fewer bytes."""
+    """If only forced moves are allowed, no plan that brings partitions into their sets moves fewer bytes."""
     solution = solve(problem, problem.balance)
     assert best_by_brute_force(problem)[1] == of_assignment(problem, solution.assignment)[1] == solution.least_bytes
 
@@ -47,7 +47,7 @@ def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
 @examples(120)
 @given(placed_problems(rebalance=("all", "all", "leaders", "none")), st.integers(0, 2))
 def test_no_rule_is_broken(problem: Problem, seed: int) -> None:
-    """Every partition that may move is on brokers that its topic may use, on racks as even as those let it be."""
+    """Every partition that may move is on brokers that its topic may use, as evenly over racks as those allow."""
     assignment = solve(problem, problem.balance, seed).assignment
     for row, brokers in enumerate(assignment.tolist()):
         if problem.movable[row] and (problem.forced[row] or problem.rebalance == "all"):
@@ -58,7 +58,7 @@ def test_no_rule_is_broken(problem: Problem, seed: int) -> None:
 @examples(80)
 @given(placed_problems(brokers=5, topics=2, partitions=3).filter(countable), st.sampled_from(("0%", "20%", "60%")))
 def test_bound_with_windows_of_bytes(problem: Problem, width: str) -> None:
-    """With a window of bytes, no plan within all windows moves less than the bound; also as read back from its file."""
+    """No plan within all windows, also of bytes, moves less than the bound, which is the same from its file."""
     problem = replace(problem, balance=replace(problem.balance, disk=Tolerance.parse(width)))
     assume(all(each.kind != "spread" or each.value < 2 for each in (problem.balance.topic_replicas,)))
     solution = solve(problem, problem.balance, certify=True)
@@ -75,7 +75,7 @@ def test_bound_with_windows_of_bytes(problem: Problem, width: str) -> None:
 @examples(100)
 @given(placed_problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_certificate_proves_the_least(problem: Problem) -> None:
-    """The certificate of a plan with the least excess of nothing comes to the fewest bytes there are, or fewer."""
+    """The certificate's bound is at most the fewest bytes of all plans whose excess is no larger than the plan's."""
     solution = solve(problem, problem.balance, certify=True)
     every = product(*options(problem))
     assume(solution.certificate is not None and problem.size_bytes.all())
@@ -85,7 +85,7 @@ def test_certificate_proves_the_least(problem: Problem) -> None:
 
 
 def of_assignment_like(problem: Problem, plan: tuple[tuple[int, ...], ...]) -> int:
-    """The excess of a plan."""
+    """The excess of a plan given as tuples of brokers."""
     matrix = np.full((problem.rows, problem.width), -1, dtype=np.int32)
     for row, brokers in enumerate(plan):
         matrix[row, : len(brokers)] = brokers
@@ -93,7 +93,7 @@ def of_assignment_like(problem: Problem, plan: tuple[tuple[int, ...], ...]) -> i
 
 
 def test_a_topic_moves_to_its_set() -> None:
-    """Replicas outside of the set move there, and nothing else does where nothing else may."""
+    """With `rebalance: none`, replicas outside their set move into it, and nothing else moves."""
     problem = problem_of(
         no_racks(1, 2, 3, 4),
         {"clicks": [(1, 2), (3, 4)], "orders": [(1, 3), (2, 4)]},
@@ -107,7 +107,7 @@ def test_a_topic_moves_to_its_set() -> None:
 
 
 def test_exclusive_brokers_are_emptied_of_other_topics() -> None:
-    """Other topics leave the brokers of an exclusive set; each set is even within itself."""
+    """Other topics leave the brokers of an exclusive set; each set is balanced by itself."""
     lists = [(1, 2), (2, 3), (3, 4), (4, 1)]
     problem = problem_of(
         no_racks(1, 2, 3, 4),
@@ -122,7 +122,7 @@ def test_exclusive_brokers_are_emptied_of_other_topics() -> None:
 
 
 def test_a_shared_set_has_its_topics_beside_its_share_of_the_others() -> None:
-    """A broker of a shared set is to hold its share of the set's topics and its share of all others."""
+    """A broker of a shared set should hold its share of the set's topics plus its share of all other topics."""
     rows = [(1, 2), (2, 3), (3, 4), (4, 1)]
     problem = problem_of(
         no_racks(1, 2, 3, 4),
@@ -134,7 +134,7 @@ def test_a_shared_set_has_its_topics_beside_its_share_of_the_others() -> None:
 
 @pytest.mark.parametrize("rebalance", ["all", "none"])
 def test_new_brokers_in_a_set(rebalance: str) -> None:
-    """A set may name brokers that join; a broker that is replaced hands its replicas over only where they may be."""
+    """A set may name brokers that join; a replacement takes only the replicas that it may have."""
     problem = problem_of(
         no_racks(1, 2, 3),
         {"clicks": [(1, 2)], "orders": [(2, 3)]},
@@ -147,7 +147,7 @@ def test_new_brokers_in_a_set(rebalance: str) -> None:
 
 
 def test_the_check_names_what_is_allowed() -> None:
-    """The independent check judges by the rule, whoever made the plan."""
+    """The independent check names the rule and the allowed brokers, for any plan."""
     problem = problem_of(
         no_racks(1, 2, 3), {"clicks": [(1, 2)]}, placement=(PlacementRuleRow("clicks", "hot", (2, 3), exclusive=False),)
     )

@@ -1,4 +1,4 @@
-"""`max_replicas` and `max_leaders` in the optimum: never exceeded, the least proven, by all plans of tiny clusters."""
+"""`max_replicas` and `max_leaders` in the optimum, against all plans of tiny clusters: never exceeded, least proven."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MODES = ("all", "all", "all", "leaders", "racks", "none")
 
 @st.composite
 def capped(draw: st.DrawFn, problem: Problem) -> Problem:
-    """The problem with caps of replicas on some of its brokers, most of them near what a broker would hold."""
+    """The problem with caps of replicas on some of its brokers, most of them near a broker's share."""
     share = int(problem.replication_factors.sum()) // max(int(problem.targets.sum()), 1)
     cap = st.sampled_from((UNCAPPED, share, share, share + 1, share + 2, max(share - 1, 0), 2 * share))
     caps = np.full((2, len(problem.broker_ids)), UNCAPPED, dtype=np.int64)
@@ -44,7 +44,7 @@ def capped(draw: st.DrawFn, problem: Problem) -> Problem:
 
 
 def within(problem: Problem, plan: tuple[tuple[int, ...], ...]) -> bool:
-    """True where no broker has more replicas than its cap."""
+    """True if no broker has more replicas than its cap."""
     assert problem.caps is not None
     held = Counter(broker for brokers in plan for broker in brokers)
     return all(held[broker] <= cap for broker, cap in enumerate(problem.caps[0].tolist()) if problem.targets[broker])
@@ -56,11 +56,11 @@ CAPPED = problems(brokers=5, topics=2, partitions=3, rebalance=MODES).filter(cou
 @examples(250)
 @given(CAPPED)
 def test_the_best_of_all_plans_within_the_caps(problem: Problem) -> None:
-    """Least excess, then fewest bytes, or bytes first where only what must move may; or nothing where no plan fits."""
+    """Least excess, then fewest bytes; bytes come first if only forced moves are allowed; an error if no plan fits."""
     wanted = windows(problem, problem.balance)
     plans = [plan for plan in product(*options(problem)) if within(problem, plan)]
     if not plans:
-        # What may not move can be over a cap alone: nothing that is placed is to blame then.
+        # Replicas that may not move can exceed a cap alone; then no placed replica is at fault.
         with suppress(InfeasibleError):
             over = solve(problem, problem.balance)
             assert "max_replicas" in {each.rule for each in independent_check.check(problem, over.assignment)}
@@ -71,13 +71,13 @@ def test_the_best_of_all_plans_within_the_caps(problem: Problem) -> None:
     found = of_assignment(problem, solution.assignment)
     assert () == independent_check.check(problem, solution.assignment)
     assert best == found if problem.rebalance == "all" else best[1] == found[1]
-    # Windows of topics that may begin anywhere have a bound of their own, which isn't always met, with caps or without.
+    # Windows of topics that may begin anywhere have a bound of their own, which isn't always met, with or without caps.
     several = problem.balance.topic_replicas == Tolerance("spread", 2)
     assert solution.least_bytes <= best[1] if several else solution.least_bytes == best[1]
 
 
 def test_open_windows_end_at_the_caps() -> None:
-    """Where a topic's window may begin is looked for with the others open: not beyond a cap."""
+    """A topic's window may begin anywhere, but not so that a broker exceeds its cap."""
     factor = ReplicationFactorRow("moves", 2)
     problem = problem_of(
         no_racks(0, 1, 2),
@@ -94,7 +94,7 @@ def test_open_windows_end_at_the_caps() -> None:
 @examples(120)
 @given(CAPPED, st.sampled_from(("none", "0%", "20%", "60%")))
 def test_the_bound_holds_for_every_plan_within_the_caps(problem: Problem, width: str) -> None:
-    """As read back from its file, with windows of bytes too; where only what must move may, it is met."""
+    """The bound is true, also after reading it from its file; it is met if only forced moves are allowed."""
     problem = replace(problem, balance=replace(problem.balance, disk=Tolerance.parse(width)))
     plans = [plan for plan in product(*options(problem)) if within(problem, plan)]
     assume(plans)
@@ -116,7 +116,7 @@ def test_the_bound_holds_for_every_plan_within_the_caps(problem: Problem, width:
 
 
 def with_caps(problem: Problem, *rows: dict[int, int]) -> Problem:
-    """The problem with caps by broker's id, of replicas and of leaders."""
+    """The problem with caps of replicas and of leaders, each by broker id."""
     caps: LongArray = np.full((2, len(problem.broker_ids)), UNCAPPED, dtype=np.int64)
     for side, stated in zip(caps, rows, strict=False):
         for broker, cap in stated.items():
@@ -125,7 +125,7 @@ def with_caps(problem: Problem, *rows: dict[int, int]) -> Problem:
 
 
 def test_what_a_cap_leaves_over_is_shared_by_the_others() -> None:
-    """Broker 1 holds and leads its caps; the others hold equally many, of each topic too, and lead equally many."""
+    """Broker 1 holds and leads as much as its caps allow; the others share the rest evenly, each topic too."""
     rows = {"t": [(1 + at % 4, 1 + (at + 1) % 4) for at in range(12)], "u": [(1 + at % 4,) for at in range(12)]}
     problem = with_caps(problem_of(no_racks(1, 2, 3, 4), rows), {1: 3}, {1: 3})
     assignment = solve(problem, problem.balance).assignment
@@ -138,7 +138,7 @@ def test_what_a_cap_leaves_over_is_shared_by_the_others() -> None:
 @examples(100)
 @given(problems(brokers=5, topics=2, partitions=4, rebalance=("all", "leaders")), st.data())
 def test_leaders_keep_to_their_caps(problem: Problem, data: st.DataObject) -> None:
-    """Whoever leads, and however few that leaves to others; where no choice of leaders fits, that is said."""
+    """No broker leads more than its cap, except for partitions that may not change; an error if no choice fits."""
     led = int(problem.may_lead_anew.sum())
     most = [data.draw(st.integers(0, led)) for _ in problem.broker_ids]
     problem = with_caps(problem, {}, dict(zip(problem.broker_ids.tolist(), most, strict=True)))
@@ -151,7 +151,7 @@ def test_leaders_keep_to_their_caps(problem: Problem, data: st.DataObject) -> No
 
 
 def test_new_partitions_keep_to_the_caps() -> None:
-    """They fill other brokers, however few those hold."""
+    """New partitions don't exceed the caps; they go to other brokers instead."""
     changes = Changes(new_partitions=(NewPartitions("n", 0, 9, 1),), rebalance="none")
     problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3), (3, 2)]}, changes=changes), {1: 2}, {3: 5})
     assignment = solve(problem, problem.balance).assignment
@@ -160,7 +160,7 @@ def test_new_partitions_keep_to_the_caps() -> None:
 
 
 def test_the_check_names_the_broker() -> None:
-    """At the last partition that comes to it, or that it holds; the score counts what is too much."""
+    """A violation names the last partition that exceeds a cap, and the broker; the score counts all violations."""
     problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3), (3, 1)]}), {1: 2}, {2: 1})
     assignment = assignment_of(problem, [(1, 2), (2, 1), (2, 1)])
     found = [str(violation) for violation in independent_check.check(problem, assignment)]
@@ -173,7 +173,7 @@ def test_the_check_names_the_broker() -> None:
 
 
 def test_a_first_step_may_leave_what_is_there() -> None:
-    """What waits for the budget may be over a cap, by no more than today."""
+    """Partitions that wait for the budget may exceed a cap, if no more than today."""
     problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": [(1, 2), (1, 3), (1, 2)]}), {1: 1})
     waits = replace(problem, deferred=np.array([True, True, True]), movable=np.zeros(3, dtype=bool))
     assert () == independent_check.check(waits, problem.replicas)
@@ -181,7 +181,7 @@ def test_a_first_step_may_leave_what_is_there() -> None:
 
 
 def test_no_window_is_cut_apart() -> None:
-    """A spread of two begins in one place where a cap cuts it, so that the cap is its end."""
+    """If a cap cuts a spread of two, its window ends at the cap, and nothing moves."""
     rows = [(1 + at % 3, 1 + (at + 1) % 3) for at in range(6)]
     problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": rows}, balance=balance_of(2, 1, 2)), {1: 4, 2: 4, 3: 4})
     assert 4 == windows(problem, problem.balance).replicas[1].max()
@@ -189,7 +189,7 @@ def test_no_window_is_cut_apart() -> None:
 
 
 def test_partitions_change_places_where_too_few_can_be_led_elsewhere() -> None:
-    """The fewest bytes put six partitions on capped brokers alone; two others take one of their replicas each."""
+    """The fewest bytes put six partitions on capped brokers alone; two exchange a replica with other partitions."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     rows = {"t": [(1, 2), (3, 4)] * 12}
     sizes = {"t": [1] * 6 + [100] * 18}

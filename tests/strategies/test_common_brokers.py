@@ -1,4 +1,4 @@
-"""Replicas placed around leaders that are decided, against every plan of tiny clusters."""
+"""Replicas placed around leaders that are fixed, against every plan of tiny clusters."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from planner.strategies.optimum import outside_and_copied, placed_around
 
 
 def drawn(rng: np.random.Generator) -> tuple[Problem, IntArray, IntArray]:
-    """Three or four partitions on four to six brokers in three racks, of which one may leave; any allowed replicas
-    (P, W), and for most partitions one of those as the leader (P,).
+    """Three or four partitions on four to six brokers in three racks, one of which may leave; allowed replicas (P, W);
+    and the leaders (P,), each one of those replicas, or -1 for some partitions.
     """
     racks = {broker: "abc"[broker % 3] for broker in range(1, int(rng.integers(5, 7)))}
     factor = int(rng.integers(1, 4))
@@ -42,7 +42,7 @@ def drawn(rng: np.random.Generator) -> tuple[Problem, IntArray, IntArray]:
 
 
 def outside(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]]) -> int:
-    """How far the replicas of a plan are outside of their windows by weight."""
+    """How far the replicas of a plan are outside their windows, priced by weight."""
     cells = counts(problem, plan, problem.size_bytes)[0]
     topics = excess(wanted.topic_replicas, cells, TOPIC_PRICE).sum()
     return int(topics + excess(wanted.replicas, cells.sum(axis=0), BROKER_PRICE))
@@ -50,7 +50,7 @@ def outside(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]]) ->
 
 @pytest.mark.parametrize("cases", [12, pytest.param(300, marks=pytest.mark.slow)])
 def test_none_is_better_with_these_leaders(cases: int) -> None:
-    """Of all plans with the same leaders those that are least outside of windows, and of these the cheapest."""
+    """Of all plans with the same leaders, the one found is least outside its windows, and then the cheapest."""
     rng, better = np.random.default_rng(41), 0
     for _ in range(cases):
         problem, placed, led = drawn(rng)
@@ -68,7 +68,7 @@ def test_none_is_better_with_these_leaders(cases: int) -> None:
 
 
 def test_replicas_stay_where_a_rack_may_hold_two_of_a_partition() -> None:
-    """Without racks the flow doesn't know which of a partition's replicas is settled, and what is placed is kept."""
+    """Without racks, the flow can't tell which of a partition's replicas is fixed: the placement stays as it is."""
     problem = problem_of(no_racks(1, 2, 3), {"orders": [(1, 2), (2, 3)], "clicks": [(1, 3)]})
     placed = np.array([[0, 2], [1, 2], [0, 1]], dtype=np.int32)
     around = placed_around(problem, lay_out(problem, 0), windows(problem, problem.balance), placed, placed[:, 0])

@@ -1,4 +1,4 @@
-"""Cordoned brokers in the optimum: nothing is copied there, and the least is proven, by all plans of tiny clusters."""
+"""Cordoned brokers in the optimum, against all plans of tiny clusters: no copies to them, and fewest bytes proven."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def require_best(problem: Problem) -> None:
 
 
 def require_bound(problem: Problem, width: str) -> None:
-    """With a window of bytes, no plan within all windows moves less than the bound, as read back from its file too."""
+    """Asserts that no plan within all windows, also of bytes, moves less than the bound, also from its file."""
     problem = replace(problem, balance=replace(problem.balance, disk=Tolerance.parse(width)))
     assume(all(options(problem)))
     solution = solve(problem, problem.balance, certify=True)
@@ -58,7 +58,7 @@ def require_bound(problem: Problem, width: str) -> None:
 @examples(250)
 @given(SMALL)
 def test_the_best_of_all_plans_that_copy_nothing_there(problem: Problem) -> None:
-    """Least excess, then fewest bytes, or bytes first where only what must move may; or nothing where no plan fits."""
+    """Least excess, then fewest bytes; bytes come first if only forced moves are allowed; nothing if no plan fits."""
     if not all(options(problem)):
         with pytest.raises(InfeasibleError, match="replication factor"):
             solve(problem, problem.balance)
@@ -69,7 +69,7 @@ def test_the_best_of_all_plans_that_copy_nothing_there(problem: Problem) -> None
 @examples(120)
 @given(SMALL, st.sampled_from(("0%", "20%", "60%")))
 def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> None:
-    """No plan within all windows moves less than the bound; also as read back from its file."""
+    """No plan within all windows moves less than the bound, also after reading it from its file."""
     require_bound(problem, width)
 
 
@@ -77,7 +77,7 @@ def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> 
 @examples(150)
 @given(cordoned(placed_specs(rebalance=MODES)), st.integers(0, 2))
 def test_no_rule_is_broken_beside_placement(problem: Problem, seed: int) -> None:
-    """Every partition that may move is where it may be, on racks as even as that lets it be."""
+    """Every partition that may move is on brokers that it may use, as evenly over racks as those allow."""
     assume(all(options(problem)))
     assignment = solve(problem, problem.balance, seed).assignment
     for row, brokers in enumerate(assignment.tolist()):
@@ -87,7 +87,7 @@ def test_no_rule_is_broken_beside_placement(problem: Problem, seed: int) -> None
 
 
 def test_every_plan_that_copies_there_is_a_violation() -> None:
-    """And no other, as the independent check sees it: what is there may stay, or leave."""
+    """The independent check objects to copies to a cordoned broker only; its replicas may stay or leave."""
     problem = build(with_cordons(spec_of(no_racks(1, 2, 3, 4), {"x": [(1, 2), (3, 1)]}), 3))
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     for first, second in product(product((1, 2, 3, 4), repeat=2), repeat=2):
@@ -99,7 +99,7 @@ def test_every_plan_that_copies_there_is_a_violation() -> None:
 
 
 def test_new_replicas_and_partitions_go_elsewhere() -> None:
-    """A broker that leaves or joins, a higher factor, more partitions: none of it copies to 3, which gives some up."""
+    """Nothing is copied to cordoned broker 3, whatever brokers, factors and partitions change; it gives replicas up."""
     spec = spec_of(
         no_racks(1, 2, 3, 4, 5),
         {"x": [(3, 2), (4, 3), (3, 1)], "y": [(3,), (5,), (3,)], "z": [(1,), (2,)]},
@@ -120,7 +120,7 @@ def test_new_replicas_and_partitions_go_elsewhere() -> None:
 
 
 def test_a_broker_that_joins_though_it_is_cordoned_is_copied_to() -> None:
-    """Such a plan is refused; one that left the broker empty would not be as asked."""
+    """A broker that joins gets replicas even if it is cordoned, because the change asks for it."""
     changes = Changes(add_brokers=(Broker(3, cordoned_log_dirs=("*",)),))
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (1,), (2,), (2,)]}, changes=changes)
     assert problem.cordoned is None

@@ -1,4 +1,4 @@
-"""Every strategy's plan respects its windows or says which it relaxed, on clusters uneven in every way."""
+"""Every strategy's plan keeps its windows or says which it relaxed, on clusters that are uneven in every way."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Held = tuple[str, str | None, Sequence[Sequence[int]], list[int]]
 
 
 def plan_of(problem: Problem, strategy: str, seed: int = 0) -> IntArray:
-    """What a strategy proposes at the balance asked for."""
+    """A strategy's plan for the problem's balance."""
     return STRATEGIES[strategy](problem, Candidate(strategy, seed, balance=problem.balance)).assignment
 
 
 def held(problem: Problem, plan: IntArray) -> Iterator[Held]:
-    """Every window asked for with its topic, its bounds, and what each target broker holds; all by counting."""
+    """Every window asked for, with its topic, its bounds, and the amount on each target broker, counted one by one."""
     wanted, of = windows(problem, problem.balance), Counter[tuple[str, str | None, int]]()
     for row, replicas in enumerate(plan.tolist()):
         brokers, topic = [broker for broker in replicas if broker >= 0], problem.topic_names[problem.topic_of[row]]
@@ -55,7 +55,7 @@ def held(problem: Problem, plan: IntArray) -> Iterator[Held]:
 
 
 def broken(problem: Problem, plan: IntArray) -> set[tuple[str, str | None]]:
-    """The windows that some broker is outside of."""
+    """The windows that at least one broker is outside."""
     return {
         (name, topic)
         for name, topic, (low, high), on in held(problem, plan)
@@ -64,7 +64,7 @@ def broken(problem: Problem, plan: IntArray) -> set[tuple[str, str | None]]:
 
 
 def wide(problem: Problem, plan: IntArray) -> set[tuple[str, str | None]]:
-    """The windows that are spreads, of brokers of one size, and wider than asked for."""
+    """The spreads that are wider than asked for, if all brokers are of one size."""
     return {
         (name, topic)
         for name, topic, _, on in held(problem, plan)
@@ -78,7 +78,7 @@ def wide(problem: Problem, plan: IntArray) -> set[tuple[str, str | None]]:
 @examples(10)
 @given(problem=uneven_problems(), seed=st.integers(0, 3))
 def test_every_window_left_is_named_and_no_other(strategy: str, problem: Problem, seed: int) -> None:
-    """A plan is inside every window but those that it says it relaxed, each with a reason that is true."""
+    """A plan names every window that it doesn't keep and no other one, each with a true reason."""
     plan = plan_of(problem, strategy, seed)
     named = relaxed(ScoringBasis.of(problem), plan)
     outside, spread = broken(problem, plan), wide(problem, plan)
@@ -90,7 +90,7 @@ def test_every_window_left_is_named_and_no_other(strategy: str, problem: Problem
 
 
 def reason_holds(problem: Problem, each: RelaxedRow, outside: bool) -> bool:
-    """True where the reason given is one that this problem has."""
+    """True if the reason applies to this problem."""
     racks = Counter(problem.broker_racks[problem.targets].tolist())
     if each.why.startswith("brokers in smaller racks hold more"):
         return not outside and problem.racks_matter and len(set(racks.values())) > 1
@@ -105,7 +105,7 @@ def reason_holds(problem: Problem, each: RelaxedRow, outside: bool) -> bool:
 @examples(6)
 @given(uneven_problems(rebalance=("all",)))
 def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> None:
-    """Where any strategy's valid plan keeps all windows of replicas, so does the optimum."""
+    """If any strategy's valid plan keeps all windows of replicas, the optimum keeps them too."""
     counts = {"replicas", "topic_replicas"}
     mine = {name for name, _ in broken(problem, plan_of(problem, "optimum"))} & counts
     for name in STRATEGIES:
@@ -117,7 +117,7 @@ def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> No
 @examples(6)
 @given(uneven_problems())
 def test_the_score_sees_what_is_named(problem: Problem) -> None:
-    """A plan has excess exactly where it names a window that a broker is outside of; disks that are full aside."""
+    """A plan has excess exactly if a broker is outside a window, apart from full disks."""
     problem = replace(problem, disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1))
     basis = ScoringBasis.of(problem)
     for name in STRATEGIES:
@@ -126,7 +126,7 @@ def test_the_score_sees_what_is_named(problem: Problem) -> None:
 
 
 def test_one_huge_partition_is_the_reason() -> None:
-    """A partition that no broker's window has room for is said to be why the disks can't be even."""
+    """If a partition is larger than every broker's window, it is named as the reason why disks aren't even."""
     rows = {"huge": [(1,)], "small": [(1,), (2,), (3,)]}
     problem = problem_of(
         {1: "a", 2: "b", 3: "c"},

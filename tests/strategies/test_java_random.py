@@ -1,4 +1,4 @@
-"""java.util.Random's draws; the expected numbers were printed by a Java 17."""
+"""Draws of java.util.Random; Java 17 printed the expected numbers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from planner.strategies.java_random import JavaHashMap, JavaRandom, hash_map_ord
     ],
 )
 def test_next_int_without_bound(seed: int, expected: list[int]) -> None:
-    """Any int may come, negative ones too, from any long as seed."""
+    """Any int can be drawn, also negative ones, and any long is a seed."""
     random = JavaRandom(seed)
     assert expected == [random.next_int() for _ in expected]
 
 
 def test_next_int_with_bounds() -> None:
-    """Powers of two take the high bits, other bounds the remainder, large ones refuse some draws."""
+    """Bounds that are powers of two take the high bits, others the remainder; large bounds reject some draws."""
     random = JavaRandom(42)
     for _ in range(3):
         random.next_int()
@@ -35,13 +35,13 @@ def test_next_int_with_bounds() -> None:
 
 @pytest.mark.parametrize("bound", [0, -1])
 def test_bound_must_be_positive(bound: int) -> None:
-    """A bound below 1 is refused and named."""
+    """A bound below 1 is refused with its value."""
     with pytest.raises(ValueError, match=f"not {bound}$"):
         JavaRandom(1).next_int(bound)
 
 
 def test_shuffle() -> None:
-    """The permutation of Collections.shuffle."""
+    """A shuffle gives the permutation of Collections.shuffle."""
     items = list(range(10))
     JavaRandom(7).shuffle(items)
     assert [0, 1, 9, 3, 7, 4, 8, 5, 2, 6] == items
@@ -54,31 +54,31 @@ def test_next_int_stays_below_its_bound(seed: int, bound: int) -> None:
 
 
 def test_string_hash() -> None:
-    """String.hashCode, over UTF-16 units, also where Java's would be negative."""
+    """Java's String.hashCode over UTF-16 units, but without a sign."""
     assert [0, 97, 2112, 2112, 2**31] == [string_hash(s) for s in ("", "a", "Aa", "BB", "polygenelubricants")]
 
 
 def test_hash_map_order() -> None:
-    """HashMap's order of Optionals: the empty one first, then by hash, not by name."""
+    """The order of Optionals in Java's HashMap: the empty one first, then by hash, not by name."""
     names = [None, "a", "rack-1", "rack-10", "eu-west-1a", "eu-west-1b", "eu-west-1c", "Zürich", "架", "😀"]
     expected = [None, "a", "rack-10", "rack-1", "Zürich", "架", "😀", "eu-west-1b", "eu-west-1c", "eu-west-1a"]
     assert expected == hash_map_order(names)
 
 
 def test_hash_map_order_of_a_grown_map() -> None:
-    """Past three quarters full the map doubles, which changes the order."""
+    """A map that is more than three quarters full doubles, which changes its order."""
     expected = ["rack3", "rack4", "rack5", "rack6", "rack0", "rack1", "rack2", "rack28"]
     assert expected == hash_map_order([f"rack{i}" for i in range(40)])[:8]
 
 
 def test_hash_map_order_of_equal_hashes() -> None:
-    """Keys in one bucket come in the order in which they were put."""
+    """Keys in one bucket keep the order in which they were added."""
     assert ["BBBB", "AaAa"] == hash_map_order(["BBBB", "AaAa"])
     assert ["AaAa", "BBBB"] == hash_map_order(["AaAa", "BBBB"])
 
 
 def test_a_hash_map_doubles_when_it_or_a_bucket_is_full() -> None:
-    """Past three quarters, or with a ninth key in a bucket of fewer than 64; what goes leaves its place to none."""
+    """A map doubles at three quarters full, or at a ninth key in one bucket if it has fewer than 64 buckets."""
     assert [16, 0, 1, 3] == [*JavaHashMap.of([3, 16, 1, 0], int)]
     assert [*range(13)] == [*JavaHashMap.of(reversed(range(13)), int)]
     strided = JavaHashMap.of(range(0, 160, 16), int)
@@ -88,7 +88,7 @@ def test_a_hash_map_doubles_when_it_or_a_bucket_is_full() -> None:
 
 
 def test_compute_if_absent_puts_in_front() -> None:
-    """As HashMap.computeIfAbsent does; a key that is there keeps its value and its place."""
+    """HashMap.computeIfAbsent puts a new key in front of its bucket; an existing key keeps its value and place."""
     made = JavaHashMap[int, str](int)
     assert ["a", "b", "a"] == [made.compute_if_absent(key, value) for key, value in ((0, "a"), (16, "b"), (0, "c"))]
     assert [16, 0] == [*made]

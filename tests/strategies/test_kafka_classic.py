@@ -1,4 +1,4 @@
-"""Kafka's classic placement: against Kafka's own answers, against itself at scale, and on problems."""
+"""Kafka's classic placement, compared with Kafka's own answers, with itself for many candidates, and on problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unracked(count: int) -> list[tuple[int, str | None]]:
 
 
 def small_problem(changes: Changes = NO_CHANGES, topics: TopicFilter = ALL_TOPICS, rack_aware: bool = True) -> Problem:
-    """Brokers 1-6 over racks a, b, c; topic "one" with factor 3 and 5 partitions, "two" with factors 1 and 2."""
+    """Brokers 1-6 in racks a, b, c; topic "one" with factor 3 and 5 partitions, "two" with factors 1 and 2."""
     brokers = tuple(Broker(i, "abc"[i % 3]) for i in range(1, 7))
     one = Topic("one", tuple(Partition(i, (1, 2, 3), 1) for i in range(5)))
     two = Topic("two", (Partition(0, (1,), 1), Partition(1, (1, 2), 1), Partition(2, (2, 3), 2)))
@@ -39,13 +39,13 @@ def small_problem(changes: Changes = NO_CHANGES, topics: TopicFilter = ALL_TOPIC
 
 
 def ids(problem: Problem, assignment: np.ndarray[Any, Any]) -> list[tuple[int, ...]]:
-    """An assignment's rows as broker ids, without the padding."""
+    """The rows of an assignment as broker ids, without the padding."""
     return [tuple(int(problem.broker_ids[at]) for at in row if at >= 0) for row in assignment]
 
 
 @pytest.mark.parametrize("vector", VECTORS)
 def test_answers_of_kafka(vector: dict[str, Any]) -> None:
-    """What AdminUtils of Kafka 3.9.1 answered, to the last replica."""
+    """Every replica is the same as in the answers of Kafka 3.9.1's AdminUtils."""
     got = kafka_classic.place(
         [(broker["id"], broker["rack"]) for broker in vector["brokers"]],
         vector["partitions"],
@@ -79,13 +79,13 @@ def test_published_examples(brokers: int, start: int, shift: int, expected: list
 
 
 def test_published_example_with_racks() -> None:
-    """Two racks of three: 4, 2, 5 and 2, 5, 0 follow each other."""
+    """Two racks of three brokers: 4, 2, 5 is followed by 2, 5, 0."""
     brokers = [(broker, "a" if broker < 3 else "b") for broker in range(6)]
     assert [(4, 2, 5), (2, 5, 0)] == kafka_classic.place(brokers, 2, 3, start_index=3, next_replica_shift=0)
 
 
 def test_rack_alternated() -> None:
-    """One broker of each rack in turn, racks by name as Java sorts them, brokers by id."""
+    """One broker of each rack in turn; racks sorted by name as in Java, brokers by id."""
     nine = [(broker, f"rack{broker // 3}") for broker in reversed(range(9))]
     assert [0, 3, 6, 1, 4, 7, 2, 5, 8] == kafka_classic.rack_alternated(nine)
     assert [0, 2, 1, 3] == kafka_classic.rack_alternated([(0, "a"), (1, "a"), (2, "b"), (3, "b")])
@@ -94,7 +94,7 @@ def test_rack_alternated() -> None:
 
 
 def test_broker_ids_need_not_be_contiguous() -> None:
-    """Positions count, not ids; without racks the order given counts."""
+    """Positions count, not ids; without racks, brokers stay in the order given."""
     brokers = [(8, None), (2, None), (5, None)]
     assert [(5, 8, 2), (8, 2, 5)] == kafka_classic.place(brokers, 2, 3, start_index=2, next_replica_shift=0)
 
@@ -104,13 +104,13 @@ def test_broker_ids_need_not_be_contiguous() -> None:
     [(0, 1, "partitions is 0"), (1, 0, "replication factor is 0"), (1, 4, "factor is 4: .* from 1 to 3")],
 )
 def test_refuses_what_kafka_refuses(partitions: int, factor: int, message: str) -> None:
-    """The refusal names the value and what is allowed."""
+    """The error names the value and what is allowed."""
     with pytest.raises(InfeasibleError, match=message):
         kafka_classic.place(unracked(3), partitions, factor, start_index=0, next_replica_shift=0)
 
 
 def test_racks_on_some_brokers_only() -> None:
-    """Refused with the brokers named, unless racks are to be disregarded."""
+    """If only some brokers have racks, the error names the others, unless racks are ignored."""
     brokers = [(1, "a"), (2, None), (4, None), (3, "b")]
     with pytest.raises(InfeasibleError, match=r"broker 2, 4 .*rack_aware: disabled"):
         kafka_classic.place(brokers, 1, 2, start_index=0, next_replica_shift=0)
@@ -120,14 +120,14 @@ def test_racks_on_some_brokers_only() -> None:
 
 @pytest.mark.parametrize(("start", "shift"), [(-1, 0), (0, -1)])
 def test_negative_start_or_shift(start: int, shift: int) -> None:
-    """Nothing is drawn here: a negative start index or shift is refused and named."""
+    """A negative start index or shift is refused with its value, because nothing is drawn here."""
     with pytest.raises(InfeasibleError, match=f"start index {start}, next replica shift {shift}"):
         kafka_classic.place(unracked(3), 1, 1, start_index=start, next_replica_shift=shift)
 
 
 @given(st.data())
 def test_place_rows_is_place(data: st.DataObject) -> None:
-    """Many candidates at once give what each alone gives, with and without racks, from any first partition."""
+    """Many candidates at once give the same as each candidate alone, with and without racks, from any partition on."""
     racks = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=9))
     aware = data.draw(st.booleans())
     n = len(racks)
@@ -138,7 +138,7 @@ def test_place_rows_is_place(data: st.DataObject) -> None:
     first = data.draw(st.integers(0, 20))
     pairs = data.draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=4))
     starts, shifts = np.array(pairs, dtype=np.int32).T
-    # place_rows counts the rounds of shifts from partition 0: those before the first partition are taken off again.
+    # place_rows counts the rounds of shifts from partition 0, so the rounds before the first partition are subtracted.
     before = max(first - 1, 0) // n
     ids = np.arange(first, first + partitions, dtype=np.int32)
     arrays = (np.array(each, dtype=np.int32) for each in (order, numbers))
@@ -154,7 +154,7 @@ def test_place_rows_is_place(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("rack_aware", [True, False])
 def test_assign_places_each_topic_as_place_does(rack_aware: bool) -> None:
-    """Given start index and shift, every topic has the lists of `place`, each row at its own replication factor."""
+    """With a given start index and shift, every topic has the lists of `place`, each row with its own factor."""
     problem = small_problem(rack_aware=rack_aware)
     brokers = [(i, "abc"[i % 3]) for i in range(1, 7)]
 
@@ -167,7 +167,7 @@ def test_assign_places_each_topic_as_place_does(rack_aware: bool) -> None:
 
 
 def test_assign_draws_for_each_topic() -> None:
-    """With -1 the topics begin on brokers of their own, and other seeds begin elsewhere."""
+    """With -1, each topic begins on a broker of its own, and another seed begins elsewhere."""
     problem = small_problem()
     drawn = [kafka_classic.assign(problem, seed) for seed in range(50)]
     begins = {(int(rows[0, 0]), int(rows[5, 0])) for rows in drawn}
@@ -176,14 +176,14 @@ def test_assign_draws_for_each_topic() -> None:
 
 
 def test_assign_uses_target_brokers_only() -> None:
-    """A broker that leaves gets nothing; a broker that is added is used."""
+    """A broker that leaves gets no replicas; a broker that is added gets some."""
     problem = small_problem(Changes(add_brokers=(Broker(9, "a"),), remove_brokers=(1,)))
     used = {broker for row in ids(problem, kafka_classic.assign(problem, SEED)) for broker in row}
     assert {9} == used & {1, 9}
 
 
 def test_assign_keeps_what_may_not_move() -> None:
-    """Topics outside of the filter keep today's replicas, in today's order."""
+    """Topics outside the filter keep their replicas in today's order."""
     problem = small_problem(topics=TopicFilter(exclude=("two",)))
     got = ids(problem, kafka_classic.assign(problem, SEED))
     assert [(1,), (1, 2), (2, 3)] == got[5:]
@@ -192,7 +192,7 @@ def test_assign_keeps_what_may_not_move() -> None:
 
 @pytest.mark.parametrize("rebalance", ["leaders", "none"])
 def test_assign_places_only_forced_partitions_unless_all_may_move(rebalance: Any) -> None:
-    """Without `rebalance: all` only partitions that a change forces are placed anew."""
+    """Without `rebalance: all`, only partitions that a change forces are placed again."""
     problem = small_problem(Changes(remove_brokers=(3,), rebalance=rebalance), TopicFilter(include=("two",)))
     got = ids(problem, kafka_classic.assign(problem, SEED))
     assert [(1, 2, 3)] * 5 + [(1,), (1, 2)] == got[:7]
@@ -200,7 +200,7 @@ def test_assign_places_only_forced_partitions_unless_all_may_move(rebalance: Any
 
 
 def test_assign_with_too_few_brokers() -> None:
-    """A replication factor that the target can't hold is refused."""
+    """A replication factor above the number of target brokers is refused."""
     problem = small_problem(Changes(remove_brokers=(1, 2, 3, 4)))
     with pytest.raises(InfeasibleError, match="factor is 3: it must be from 1 to 2"):
         kafka_classic.assign(problem, SEED)

@@ -30,7 +30,7 @@ def test_draws_are_the_documented_hash() -> None:
 
 
 def test_draws_of_a_topic_do_not_depend_on_the_others() -> None:
-    """Asking for more topics, or for other seeds beside, leaves a draw as it is."""
+    """A topic's draw stays the same if more topics, or other seeds too, are asked for."""
     few = draws(np.array([9]), 2, 7)
     many = draws(np.array([3, 9]), 50, 7)
     assert few[0].tolist() == many[0][1:, :2].tolist()
@@ -38,7 +38,7 @@ def test_draws_of_a_topic_do_not_depend_on_the_others() -> None:
 
 
 def test_draws_reach_every_broker_evenly() -> None:
-    """Over many seeds each of 6 brokers begins about a sixth of the time, in starts and shifts alike."""
+    """Over many seeds, each of 6 brokers begins about a sixth of the time; starts and shifts alike."""
     for numbers in draws(np.arange(1000), 60, 6):
         counts = np.bincount(numbers.ravel(), minlength=6)
         assert 6 == len(counts)
@@ -46,7 +46,7 @@ def test_draws_reach_every_broker_evenly() -> None:
 
 
 def test_a_start_or_a_shift_that_is_given_is_not_drawn() -> None:
-    """It holds for every topic, each of the two independently of the other."""
+    """A given start or shift is used for every topic; the other of the two is still drawn."""
     problem = problem_of(no_racks(*range(9)), {name: [(1,)] for name in "abcde"})
     starts, shifts = starts_and_shifts(problem, 4, 2, -1)
     assert [2] * 5 == starts.tolist()

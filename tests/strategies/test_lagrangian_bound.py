@@ -1,4 +1,4 @@
-"""The bound is never above what any plan moves, whatever the prices; and it is the same from its file."""
+"""The bound is never above what any plan moves, at any prices, and it stays the same when read from its file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TWO_RACKS = BoundFacts(
 
 
 def choices(facts: BoundFacts, row: int) -> list[tuple[int, ...]]:
-    """Every set of brokers that the racks let a row have."""
+    """Every set of brokers that the racks allow for a row."""
     factor = int(facts.factors[row])
     found = []
     for brokers in combinations(range(len(facts.racks)), factor):
@@ -54,7 +54,7 @@ def choices(facts: BoundFacts, row: int) -> list[tuple[int, ...]]:
 
 
 def cost(facts: BoundFacts, plan: tuple[tuple[int, ...], ...]) -> int:
-    """What a plan moves."""
+    """The cost of a plan: what it moves."""
     homes = [set(row[row >= 0].tolist()) for row in facts.home]
     return sum(
         int(facts.costs[row]) for row, brokers in enumerate(plan) for broker in brokers if broker not in homes[row]
@@ -62,7 +62,7 @@ def cost(facts: BoundFacts, plan: tuple[tuple[int, ...], ...]) -> int:
 
 
 def cheapest(facts: BoundFacts, fits: dict[str, np.ndarray]) -> int | None:
-    """The least that any plan within the windows moves, by trying all of them."""
+    """The lowest cost of all plans within the windows, by trying all of them; None if no plan is within them."""
     best = None
     for plan in product(*(choices(facts, row) for row in range(len(facts.factors)))):
         cells = np.zeros((2, len(facts.racks)), dtype=np.int64)
@@ -92,7 +92,7 @@ def windows(shape: tuple[int, ...], most: int) -> st.SearchStrategy[np.ndarray]:
 
 
 def certificate(facts: BoundFacts, priced: list[np.ndarray], fits: dict[str, np.ndarray]) -> Certificate:
-    """Prices of cells, brokers and bytes on those windows."""
+    """A certificate with prices of cells, brokers and bytes for those windows."""
     tables = [at_edges(each, fits[name]) for each, name in zip(priced, ("cells", "brokers", "disk"), strict=True)]
     return Certificate(facts, Prices(tables[0], tables[1], (tables[2],)))
 
@@ -107,7 +107,7 @@ def test_never_above_any_plan(
     of_all: np.ndarray,
     of_bytes: np.ndarray,
 ) -> None:
-    """Whatever the prices and the windows, no plan within them moves less than the bound."""
+    """At any prices, for any windows, no plan within the windows moves less than the bound."""
     fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
     best = cheapest(TWO_RACKS, fits)
     if best is not None:
@@ -115,18 +115,18 @@ def test_never_above_any_plan(
 
 
 def test_without_prices_it_is_what_is_forced() -> None:
-    """The second partition lacks a replica in the other rack: its 7 bytes must be copied, nothing else."""
+    """Without prices the bound is what is forced: the second partition's 7 bytes, because it lacks the other rack."""
     assert 7 == least(Certificate(TWO_RACKS, none_priced(TWO_RACKS)))
 
 
 def test_a_replacement_costs_its_copy() -> None:
-    """A replica that a new broker takes over is at home there, but has to be copied."""
+    """A replica that a replacement takes over stays at home, but its copy costs."""
     facts = replace(TWO_RACKS, home_costs=np.array([[10, 0], [0, 0], [0, 0]]))
     assert 17 == least(Certificate(facts, none_priced(facts)))
 
 
 def test_a_price_on_a_window_raises_the_bound() -> None:
-    """Broker 4 must hold 12 bytes: at the price of a byte that is 12 bytes less the 5 that are there already."""
+    """Broker 4 must hold 12 bytes: at a byte a byte, the bound is 12 minus the 5 bytes that it holds already."""
     fits = {"cells": np.full((2, 2, 4), 9), "brokers": np.full((2, 4), 9), "disk": np.array([[0, 0, 0, 12], [99] * 4])}
     nothing = np.zeros((2, 4), dtype=np.int64), np.zeros(4, dtype=np.int64)
     priced = certificate(TWO_RACKS, [*nothing, np.array([0, 0, 0, GRAIN])], fits)
@@ -148,7 +148,7 @@ def test_a_price_on_a_window_raises_the_bound() -> None:
 
 
 def test_the_same_from_its_document() -> None:
-    """Plain data and back is the same bound."""
+    """A certificate has the same bound after it is written as plain data and read again."""
     fits = {
         "cells": np.array([[[0] * 4] * 2, [[1] * 4] * 2]),
         "brokers": np.array([[1] * 4, [2] * 4]),
@@ -159,7 +159,7 @@ def test_the_same_from_its_document() -> None:
 
 
 def any_case(draw: st.DrawFn, fits: dict[str, np.ndarray], racks: tuple[int, ...], deep: int) -> Case:
-    """Decisions about brokers of these racks, and any prices at their end."""
+    """Branches on brokers of these racks, with any prices at their ends."""
     if deep and draw(st.booleans()):
         brokers = np.flatnonzero(np.isin(TWO_RACKS.racks, racks)).tolist()
         row, broker = draw(st.integers(0, 2)), draw(st.sampled_from(brokers))
@@ -169,7 +169,7 @@ def any_case(draw: st.DrawFn, fits: dict[str, np.ndarray], racks: tuple[int, ...
 
 
 def any_parts(draw: st.DrawFn, fits: dict[str, np.ndarray]) -> tuple[Part, ...]:
-    """Both racks at once, each by itself, or one of them."""
+    """Parts for both racks at once, for each rack by itself, or for one of them."""
     apart = draw(st.sampled_from([((0, 1),), ((0,), (1,)), ((1,),)]))
     return tuple(Part(racks, any_case(draw, fits, racks, 3)) for racks in apart)
 
@@ -179,7 +179,7 @@ def any_parts(draw: st.DrawFn, fits: dict[str, np.ndarray]) -> tuple[Part, ...]:
 def test_never_above_any_plan_by_cases(
     data: st.DataObject, of_cells: np.ndarray, of_all: np.ndarray, of_bytes: np.ndarray
 ) -> None:
-    """Whatever is decided in which order, and whatever the prices of the cases are."""
+    """With any branches and any prices of their cases, no plan moves less than the bound."""
     fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
     best = cheapest(TWO_RACKS, fits)
     made = Certificate(TWO_RACKS, none_priced(TWO_RACKS), any_parts(data.draw, fits))
@@ -196,20 +196,20 @@ def full(broker: int) -> Prices:
 
 
 def by_cases(off: Prices, on: Prices) -> Certificate:
-    """The second partition, which must enter the second rack, isn't on its first broker or it is."""
+    """Branches on the second partition, which must enter the second rack: with and without that rack's first broker."""
     none = none_priced(TWO_RACKS)
     return Certificate(TWO_RACKS, none, (Part((1,), Branch(1, 2, off, on)),))
 
 
 def test_the_least_of_the_cases() -> None:
-    """Entering costs 7; a full broker 7 more, and 10 for the first partition, which can't stay or can't enter."""
+    """Entering costs 7; a full broker costs 7 more, and 10 for the first partition, which can't stay or can't enter."""
     none = none_priced(TWO_RACKS)
     made = [by_cases(off, on) for off, on in ((none, none), (full(3), none), (none, full(2)), (full(3), full(2)))]
     assert [7, 7, 7, 14] == [least(each) for each in made]
 
 
 def test_cases_that_nothing_fits_do_not_count() -> None:
-    """A partition with one replica in a rack can't be on both of its brokers: only the other cases are left."""
+    """A partition with one replica in a rack can't be on both of its brokers: such cases don't lower the bound."""
     none = none_priced(TWO_RACKS)
     both = Branch(0, 3, none, Branch(0, 2, none, none))
     made = Certificate(TWO_RACKS, none, (Part((1,), both),))
@@ -223,7 +223,7 @@ def test_cases_that_nothing_fits_do_not_count() -> None:
     [("racks", [0]), ("racks", [1, 1]), ("racks", [2]), ("row", 3), ("broker", 0), ("broker", 4), ("broker", -1)],
 )
 def test_cases_about_something_else_are_refused(key: str, value: object) -> None:
-    """Racks that there aren't or that count twice, and rows or brokers beyond those of the part."""
+    """A document is refused if it has unknown or repeated racks, or rows or brokers outside the part."""
     document = bound_json.to_document(by_cases(full(3), full(2)))
     (document["parts"][0] if key == "racks" else document["parts"][0]["case"])[key] = value
     with pytest.raises(ValueError, match=r"racks|row"):
@@ -232,7 +232,7 @@ def test_cases_about_something_else_are_refused(key: str, value: object) -> None
 
 @pytest.mark.parametrize("missing", ["off", "on"])
 def test_every_case_has_to_be_there(missing: str) -> None:
-    """A decision with one of its two cases left out proves nothing."""
+    """A document is refused if a branch lacks one of its two cases."""
     document = bound_json.to_document(by_cases(full(3), full(2)))
     del document["parts"][0]["case"][missing]
     with pytest.raises(KeyError, match=missing):

@@ -1,4 +1,4 @@
-"""Preferred leaders: evenest first, then the fewest changes; traffic out within its window; none that is in no ISR."""
+"""Preferred leaders: most even first, then fewest changes; traffic out within its window; never a broker in no ISR."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from planner.strategies.optimum import solve
 
 
 def price(problem: Problem, leaders: tuple[int, ...]) -> tuple[int, int]:
-    """Excess over the leaders' windows, and the cost of the changes, of one leader a partition.
+    """The excess over the leaders' windows, and the cost of the changes; `leaders` has one leader a partition.
 
-    Who replaces a broker, and hasn't the partition yet, is taken for that broker.
+    A replacement that doesn't have the partition yet counts as the broker that it replaces.
     """
     number = {broker: at for at, broker in enumerate(np.flatnonzero(problem.targets).tolist())}
     wanted = windows(problem, problem.balance)
@@ -50,13 +50,13 @@ def price(problem: Problem, leaders: tuple[int, ...]) -> tuple[int, int]:
 
 
 def now(problem: Problem, row: int, broker: int) -> int:
-    """The broker, or who takes over its replica of a partition."""
+    """The broker, or its replacement if that takes over the replica."""
     successor = int(problem.replacements[broker]) if broker >= 0 else -1
     return int(broker) if successor < 0 or successor in problem.replicas[row] else successor
 
 
 def best(problem: Problem, assignment: IntArray) -> tuple[int, int]:
-    """The best price of all ways to lead the given replicas."""
+    """The best price of all choices of leaders for the given replicas."""
     free = problem.movable & (problem.forced | (problem.rebalance != "none") | badly_led(problem, problem.replicas))
     choices = [
         least_ranked(problem, at, [broker for broker in row if broker >= 0]) if free[at] else [int(problem.leaders[at])]
@@ -67,7 +67,7 @@ def best(problem: Problem, assignment: IntArray) -> tuple[int, int]:
 
 
 def least_ranked(problem: Problem, row: int, brokers: list[int]) -> list[int]:
-    """Those of a partition's brokers that rules on leaders prefer."""
+    """The brokers of a partition that the rules on leaders prefer."""
     if problem.leader_ranks is None:
         return brokers
     ranks = problem.leader_ranks[problem.topic_of[row]]
@@ -77,7 +77,7 @@ def least_ranked(problem: Problem, row: int, brokers: list[int]) -> list[int]:
 @examples(120)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("all", "leaders", "none")), st.data())
 def test_with_rules_on_who_leads_the_same_of_those_preferred(problem: Problem, data: st.DataObject) -> None:
-    """The least excess, then the fewest changes, of all ways to be led as the rules say; and the check agrees."""
+    """Of all choices that the rules on leaders allow: the least excess, then the fewest changes; the check agrees."""
     shape = (len(problem.topic_names), len(problem.broker_ids))
     drawn = data.draw(st.lists(st.integers(0, 2), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
     ruled = replace(problem, leader_ranks=np.array(drawn).reshape(shape))
@@ -88,7 +88,7 @@ def test_with_rules_on_who_leads_the_same_of_those_preferred(problem: Problem, d
 
 
 def test_a_demoted_broker_leads_nothing_and_keeps_its_replicas() -> None:
-    """Only what it leads changes, for the most even leaders that come of that."""
+    """Only partitions that the demoted broker leads change, and the leaders are as even as that allows."""
     rows = [(1, 2, 3), (1, 3, 2), (2, 1, 3), (3, 2, 1), (2, 3, 1)]
     problem = problem_of(no_racks(1, 2, 3), {"a": rows}, changes=Changes(demote_brokers=(1,), rebalance="none"))
     found = ids_of(problem, solve(problem, problem.balance).assignment)
@@ -99,7 +99,7 @@ def test_a_demoted_broker_leads_nothing_and_keeps_its_replicas() -> None:
 
 
 def test_a_broker_that_does_not_exist_breaks_the_rules_and_nothing_else() -> None:
-    """The check says so where rules on leaders and brokers in no ISR meet."""
+    """An unknown broker breaks the rule on live brokers only, also with rules on leaders and brokers in no ISR."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 2)]}, changes=Changes(demote_brokers=(1,)))
     problem = replace(problem, out_of_sync=np.array([False, False, True]))
     broken = broken_rules(problem, np.array([[0, 9]]))
@@ -108,7 +108,7 @@ def test_a_broker_that_does_not_exist_breaks_the_rules_and_nothing_else() -> Non
 
 
 def test_leaders_are_in_the_first_rack_with_a_replica() -> None:
-    """Evenly over its brokers; without a replica there, in the next; where none is named, in any."""
+    """Leaders are spread over the first rack named; without a replica there, the next; if none is named, any rack."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
     spec = spec_of(racks, {"x": [(3, 1, 5), (3, 1, 5), (4, 2, 5), (4, 2, 5)], "y": [(5, 3)], "z": [(5,)]})
     rules = (LeaderRacksRow("y", ("a", "b")), LeaderRacksRow("*", ("a",)))
@@ -120,7 +120,7 @@ def test_leaders_are_in_the_first_rack_with_a_replica() -> None:
 @examples(120)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("all", "leaders", "none")))
 def test_least_excess_then_fewest_changes(problem: Problem) -> None:
-    """Given the replicas, no choice of leaders is more even, nor as even with fewer changes; changes first for none."""
+    """For given replicas, no choice of leaders is better: excess first, then changes; with `none`, changes first."""
     assignment = solve(problem, problem.balance).assignment
     assert best(problem, assignment) == price(problem, tuple(leaders_after(problem, assignment).tolist()))
 
@@ -128,7 +128,7 @@ def test_least_excess_then_fewest_changes(problem: Problem) -> None:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_keeps_the_replicas(problem: Problem) -> None:
-    """Choosing leaders never changes which brokers a partition is on, and what may not change keeps its order."""
+    """Choosing leaders never moves replicas, and partitions that may not change keep their order."""
     placed = solve(problem, problem.balance).assignment
     ordered = order(problem, placed, windows(problem, Balance()))
     assert np.sort(placed, axis=1).tolist() == np.sort(ordered, axis=1).tolist()
@@ -138,7 +138,7 @@ def test_keeps_the_replicas(problem: Problem) -> None:
 
 
 def test_followers_keep_todays_order_and_new_ones_come_last() -> None:
-    """Behind the leader: today's replicas in their order, then new ones by broker."""
+    """Behind the leader come today's replicas in their order, then new ones by broker."""
     problem = problem_of(no_racks(1, 2, 3, 4, 5), {"a": [(3, 2, 1)]})
     placed = assignment_of(problem, [(1, 2, 3)])
     assert [[3, 2, 1]] == ids_of(problem, order(problem, placed, windows(problem, Balance())))
@@ -147,7 +147,7 @@ def test_followers_keep_todays_order_and_new_ones_come_last() -> None:
 
 
 def test_leaders_only_by_hand() -> None:
-    """Broker 1 leads all three partitions; two of them change their order, no replica moves."""
+    """Broker 1 leads all three partitions; two of them change their order, and no replica moves."""
     rows = [(1, 2, 3), (1, 3, 2), (1, 2, 3)]
     problem = problem_of(no_racks(1, 2, 3), {"a": rows}, changes=Changes(rebalance="leaders"))
     found = ids_of(problem, solve(problem, problem.balance).assignment)
@@ -156,7 +156,7 @@ def test_leaders_only_by_hand() -> None:
 
 
 def test_an_election_is_cheaper_than_a_new_order() -> None:
-    """Where another than the preferred leader leads, the preferred one stays preferred: an election restores it."""
+    """If a follower leads now, the preferred leader stays preferred: an election costs less than a new order."""
     problem = problem_of(
         no_racks(1, 2), {"a": [(1, 2), (2, 1)]}, leaders={"a": [2, 2]}, changes=Changes(rebalance="leaders")
     )
@@ -164,7 +164,7 @@ def test_an_election_is_cheaper_than_a_new_order() -> None:
 
 
 def test_leaders_that_no_election_changes_count_where_they_are() -> None:
-    """Broker 2 leads what 1 should of an excluded topic: broker 1 leads the other one, and nobody nobody's."""
+    """An excluded partition counts for its current leader, broker 2, not for its preferred one; one has no leader."""
     rows, led = {"a": [(2, 1), (2, 1)], "kept": [(1, 2), (1, 2)]}, {"kept": [2, None]}
     problem = problem_of(no_racks(1, 2), rows, leaders=led, topics=TopicFilter(exclude=("kept",)))
     found = solve(problem, problem.balance).assignment
@@ -173,7 +173,7 @@ def test_leaders_that_no_election_changes_count_where_they_are() -> None:
 
 
 def test_topic_leaders() -> None:
-    """Leaders that are even over all topics, but not within each, change where topic_leaders asks for it."""
+    """Leaders that are even over all topics but not within each topic change only if topic_leaders asks for it."""
     rows = {"a": [(1, 2), (1, 2)], "b": [(2, 1), (2, 1)]}
     plain = problem_of(no_racks(1, 2), rows)
     assert [[1, 2], [1, 2], [2, 1], [2, 1]] == ids_of(plain, solve(plain, plain.balance).assignment)
@@ -193,14 +193,14 @@ def out_within(problem: Problem, share: int, **rest: Any) -> Problem:
 
 
 def led_by(problem: Problem, placed: IntArray, leaders: IntArray, free: IntArray | None = None) -> list[int]:
-    """The leaders that come of these, as Kafka's ids; all rows are free where nothing else is said."""
+    """The leaders after evening out, as Kafka's ids; all rows are free unless `free` says otherwise."""
     mask = np.ones(problem.rows, dtype=bool) if free is None else free
     found = even_out(problem, placed, leaders, mask, windows(problem, problem.balance))
     return problem.broker_ids[found].tolist()
 
 
 def two_brokers(*reads: int, leaders: object = 1, topic_leaders: object = "none") -> Problem:
-    """Partitions on both of two brokers, that broker 1 leads but for the last half; consumers read so much of each."""
+    """Partitions on two brokers: broker 1 leads the first half, broker 2 the second; `reads` is each one's traffic."""
     half = len(reads) // 2
     rows = [(1, 2)] * half + [(2, 1)] * (len(reads) - half)
     balance = balance_of("none", leaders, "none", topic_leaders)
@@ -208,7 +208,7 @@ def two_brokers(*reads: int, leaders: object = 1, topic_leaders: object = "none"
 
 
 def test_nothing_asked_nothing_changed() -> None:
-    """Without a window on traffic out leaders stay, however unlike their traffic is; also where no row is free."""
+    """Leaders stay if traffic out has no window, however uneven it is, or if no row is free."""
     problem = two_brokers(90, 90, 10, 10)
     plain = replace(problem, balance=replace(problem.balance, network_out=Tolerance("none")))
     assert [1, 1, 2, 2] == led_by(plain, today(plain), plain.leaders)
@@ -216,20 +216,20 @@ def test_nothing_asked_nothing_changed() -> None:
 
 
 def test_two_leaders_change_places() -> None:
-    """90 and 90 against 10 and 10: one of each changes, and both brokers send 100."""
+    """Leaders of 90 and 90 against 10 and 10: one of each changes, so that both brokers send 100."""
     problem = two_brokers(90, 90, 10, 10)
     found = led_by(problem, today(problem), problem.leaders)
     assert [[100, 100], 2] == [sent(problem, found), sum(a != b for a, b in zip(found, [1, 1, 2, 2], strict=True))]
 
 
 def test_followers_fetches_count() -> None:
-    """A leader sends what is written to each of its followers, too: 90 of writes are as much as 90 of reads."""
+    """A leader also sends writes to each follower: 90 of writes count like 90 of reads."""
     problem = replace(two_brokers(0, 0, 0, 0), bytes_in_per_sec=np.array([90, 90, 10, 10]))
     assert [100, 100] == sent(problem, led_by(problem, today(problem), problem.leaders))
 
 
 def test_counts_stay_in_their_windows() -> None:
-    """One leader of 100 against 50 and 50: three leaders are two and one, or, where not asked for, as traffic wants."""
+    """Three leaders stay split as two and one for any traffic; without a window of counts, only traffic decides."""
     even = two_brokers(100, 50, 50)
     assert [1, 2, 2] == led_by(even, today(even), even.leaders)
     spread = [100, 60, 20, 20]
@@ -239,7 +239,7 @@ def test_counts_stay_in_their_windows() -> None:
 
 
 def test_leaders_within_topics_stay_even() -> None:
-    """With a window on each topic's leaders a leader only changes for another of its topic."""
+    """If each topic's leaders have a window, leaders change places only within their topic."""
     rows = {"a": [(1, 2), (2, 1)], "b": [(1, 2), (2, 1)]}
     problem = problem_of(no_racks(1, 2), rows, balance=balance_of("none", 1, "none", 0))
     asked = out_within(problem, 10, bytes_out_per_sec=np.array([90, 60, 90, 60]))
@@ -248,7 +248,7 @@ def test_leaders_within_topics_stay_even() -> None:
 
 
 def test_no_exchange_across_topics_where_both_are_to_stay_even() -> None:
-    """180 against 120: a leader of 80 for one of 40 in the other topic would do, but leaves both topics uneven."""
+    """180 against 120: exchanging leaders of 80 and 40 would help, but would leave both topics uneven."""
     rows, reads = {"a": [(1, 2), (2, 1)], "b": [(1, 2), (2, 1)]}, np.array([80, 80, 100, 40])
     free, tied = (
         out_within(problem_of(no_racks(1, 2), rows, balance=balance_of("none", 1, "none", within)), 10)
@@ -260,14 +260,14 @@ def test_no_exchange_across_topics_where_both_are_to_stay_even() -> None:
 
 
 def test_rows_that_may_not_change_count() -> None:
-    """What a broker sends for good is in its window: the free rows make up for it."""
+    """The traffic of rows that may not change counts in the window: the free rows even it out."""
     problem = two_brokers(80, 80, 20, 20)
     found = led_by(problem, today(problem), problem.leaders, np.array([False, True, True, True]))
     assert [1, [100, 100]] == [found[0], sent(problem, found)]
 
 
 def test_what_nobody_leads_is_sent_by_nobody() -> None:
-    """The last broker is as free as it is where a partition that may not change has no leader."""
+    """A partition that has no leader, and may not change, adds to no broker's traffic."""
     problem = two_brokers(80, 20, 100, 0)
     leaders = np.array([0, 0, -1, 1])
     found = led_by(replace(problem, leaders=leaders), today(problem), leaders, np.array([True, True, False, True]))
@@ -275,7 +275,7 @@ def test_what_nobody_leads_is_sent_by_nobody() -> None:
 
 
 def test_only_replicas_lead() -> None:
-    """Broker 3 sends nothing and may lead nothing, as no partition is on it."""
+    """Broker 3 sends nothing, but no partition is on it, so it leads nothing."""
     problem = out_within(
         problem_of(no_racks(1, 2, 3), {"a": [(1, 2)] * 4}, balance=balance_of("none", "none", "none")),
         10,
@@ -286,7 +286,7 @@ def test_only_replicas_lead() -> None:
 
 
 def test_todays_preferred_leader_is_taken_where_it_fits() -> None:
-    """Of two rows that could change, the one whose preferred leader is on the other broker does."""
+    """Of two rows that could change, the one whose preferred leader is the other broker changes."""
     problem = out_within(
         problem_of(no_racks(1, 2), {"a": [(1, 2), (2, 1), (1, 2), (1, 2)]}, balance=balance_of("none", "none", "none")),
         10,
@@ -298,7 +298,7 @@ def test_todays_preferred_leader_is_taken_where_it_fits() -> None:
 
 
 def sent(problem: Problem, leaders: list[int]) -> list[int]:
-    """Bytes/s that each broker sends under these leaders."""
+    """Bytes/s that each broker sends with these leaders."""
     numbers = np.searchsorted(problem.broker_ids, leaders)
     return loads(problem, today(problem), numbers)[NETWORK_OUT].tolist()
 
@@ -306,8 +306,8 @@ def sent(problem: Problem, leaders: list[int]) -> list[int]:
 @examples(60)
 @given(st.integers(0, 10**6))
 def test_exchanges_of_leaders_keep_their_promises(seed: int) -> None:
-    """Leaders are replicas; fixed ones stay; no broker's count leaves the wider of its window and what it had; and
-    traffic out is nearer to its windows, or as it was.
+    """Leaders are replicas; fixed leaders stay; no broker's count leaves its window, or the count before if wider;
+    traffic out is as near to its windows as before, or nearer.
     """
     rng = np.random.default_rng(seed)
     rows = [rng.permutation(np.arange(1, 6))[: rng.integers(1, 4)].tolist() for _ in range(rng.integers(2, 20))]
@@ -326,7 +326,7 @@ def test_exchanges_of_leaders_keep_their_promises(seed: int) -> None:
 
 
 def beyond(problem: Problem, leaders: IntArray) -> int:
-    """Bytes/s out outside the windows, of all brokers."""
+    """Bytes/s of traffic out outside the windows, of all brokers."""
     window, held = windows(problem, problem.balance).network_out, loads(problem, today(problem), leaders)[NETWORK_OUT]
     assert window is not None
     return int((np.maximum(window[0] - held, 0) + np.maximum(held - window[1], 0)).sum())
@@ -350,7 +350,7 @@ def down(rebalance: Rebalance = "none", **requested: Any) -> Problem:
 
 
 def test_brokers_in_no_isr_are_known() -> None:
-    """Where sources tell who is in sync; a broker that holds nothing may be elected once it does."""
+    """A broker is out of sync if its partitions' ISRs are known and it is in none; one that holds nothing isn't."""
     assert [4] == ids_of(down(), down().out_of_sync.nonzero()[0][None].astype(int))[0]  # type: ignore[union-attr]
     unknown = build(spec_of(RACKS, {"t": [(4, 1)]}, leaders={"t": [1]}))
     assert unknown.out_of_sync is not None
@@ -358,7 +358,7 @@ def test_brokers_in_no_isr_are_known() -> None:
 
 
 def test_a_change_puts_somebody_in_front_who_can_lead() -> None:
-    """`set_racks` moves t-0 off a rack: whoever is planned beside broker 4 leads it, and is elected."""
+    """`set_racks` moves t-0 out of a rack: the other broker of the new list leads it, because broker 4 can't."""
     problem = down(set_racks=((4, "a"),))
     lists = ids_of(problem, solve(problem, problem.balance).assignment)
     assert 4 != lists[0][0]
@@ -366,14 +366,14 @@ def test_a_change_puts_somebody_in_front_who_can_lead() -> None:
 
 
 def test_todays_leader_stays_in_front_where_it_stays() -> None:
-    """Before others that can lead too."""
+    """Today's leader comes before other brokers that can lead."""
     problem = down("all", set_replication_factor=(ReplicationFactorRow("t", 3),))
     plan = assignment_of(problem, [(4, 2, 1), (4, 2)])
     assert [[1, 4, 2], [2, 4]] == ids_of(problem, led_in_sync(problem, plan))
 
 
 def test_nothing_else_to_change_is_nothing_to_elect() -> None:
-    """The preferred leader is down: its partitions keep their order and their leaders, until it is back."""
+    """If nothing else changes, partitions with a preferred leader that is down keep their order and leaders."""
     problem = down("all")
     still = today(problem)
     assert still.tolist() == led_in_sync(problem, still).tolist()
@@ -382,7 +382,7 @@ def test_nothing_else_to_change_is_nothing_to_elect() -> None:
 
 
 def test_a_spread_that_is_the_best_possible_is_not_forced() -> None:
-    """Three racks become two by `set_racks`: two replicas in one rack are as few as can be then."""
+    """`set_racks` turns three racks into two: two replicas in one rack are then the best spread, and not forced."""
     requested = Changes(set_racks=((3, "b"),), rebalance="none")
     problem = build(spec_of({1: "a", 2: "b", 3: "c"}, {"t": [(1, 2, 3)]}, changes=requested))
     assert not problem.forced.any()

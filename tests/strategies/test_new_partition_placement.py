@@ -1,4 +1,4 @@
-"""Where partitions to be made go: most evenly, with everything that exists where it is."""
+"""Where new partitions go: as evenly as possible, while everything that exists stays where it is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIX = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 
 
 def created(partitions: int, factor: int, name: str = "new", **rest: int) -> NewPartitions:
-    """A topic to create."""
+    """A new topic with so many partitions."""
     return NewPartitions(name, 0, partitions, factor, **rest)
 
 
@@ -45,7 +45,7 @@ def solved(problem: Problem) -> IntArray:
 
 
 def held(problem: Problem, assignment: IntArray, rows: Sequence[bool] | None = None) -> list[list[int]]:
-    """Replicas and preferred leaders of each broker, of all partitions or of some."""
+    """Replicas and preferred leaders of each broker, for all partitions or for those in `rows`."""
     chosen = np.ones(problem.rows, dtype=bool) if rows is None else np.asarray(rows)
     replicas = np.where(chosen[:, None], assignment, -1)
     return on_all_brokers(problem, replicas, replicas[:, 0])[:2].tolist()
@@ -53,7 +53,7 @@ def held(problem: Problem, assignment: IntArray, rows: Sequence[bool] | None = N
 
 @st.composite
 def growing(draw: st.DrawFn, rebalance: Sequence[Rebalance] = ("all", "leaders", "racks", "none")) -> Spec:
-    """A spec that creates topics and adds partitions, beside any other change."""
+    """A spec that creates topics and adds partitions, besides any other change."""
     spec = draw(specs(rebalance=rebalance))
     leaving = {*spec.changes.remove_brokers, *dict(spec.changes.replace_brokers)}
     targets = {broker.id for broker in spec.cluster.brokers + spec.changes.add_brokers} - leaving
@@ -73,14 +73,14 @@ def growing(draw: st.DrawFn, rebalance: Sequence[Rebalance] = ("all", "leaders",
 
 @given(growing())
 def test_every_plan_with_new_partitions_is_valid(spec: Spec) -> None:
-    """The judge finds every new partition with its factor, on brokers that stay, spread over racks."""
+    """The independent check accepts every new partition: its factor, brokers that stay, and its spread over racks."""
     problem = build(spec)
     assert () == independent_check.check(problem, solved(problem))
 
 
 @given(growing(rebalance=("none",)))
 def test_nothing_that_exists_moves_for_them(spec: Spec) -> None:
-    """Without a rebalance, what exists goes exactly where it would go without the new partitions."""
+    """Without a rebalance, existing partitions that no change forces stay where they are."""
     problem, without = build(spec), build(replace(spec, changes=replace(spec.changes, new_partitions=())))
     unforced = ~without.forced
     after = solved(problem)[~problem.is_new][:, : without.width]
@@ -89,7 +89,7 @@ def test_nothing_that_exists_moves_for_them(spec: Spec) -> None:
 
 @given(growing())
 def test_they_cost_nothing(spec: Spec) -> None:
-    """No byte, move, election or change is theirs, and the bound counts none either."""
+    """New partitions cost no bytes, moves or changes, and the bound counts none for them either."""
     problem = build(spec)
     solution = solve(problem, problem.balance)
     scores = score(ScoringBasis.of(problem), solution.assignment)
@@ -112,7 +112,7 @@ def _new(problem: Problem) -> list[int]:
 
 @given(growing())
 def test_no_other_strategy_is_more_even_for_as_little(spec: Spec) -> None:
-    """Kafka's placements of the same rows are never better by the ranking's first terms, where they move as little."""
+    """If only new partitions are placed, no placement of Kafka's or round robin has less excess."""
     problem = build(spec)
     basis = ScoringBasis.of(problem)
     ours = score(basis, solved(problem))
@@ -123,28 +123,28 @@ def test_no_other_strategy_is_more_even_for_as_little(spec: Spec) -> None:
 
 
 def test_empty_brokers_are_filled_alike() -> None:
-    """Three brokers that are far below their share each get a third: windows alone wouldn't tell one from another."""
+    """Three brokers far below their share get a third each, although windows alone would rank them the same."""
     full = {"old": [[1], [2], [3]] * 20}
     problem = problem_of(no_racks(*range(1, 7)), full, changes=requested(created(6, 1)))
     assert [0, 0, 0, 2, 2, 2] == held(problem, solved(problem), problem.is_new)[0]
 
 
 def test_replicas_go_where_the_fewest_are() -> None:
-    """Like water: brokers with 5, 2 and 0 replicas come out with 5, 4 and 4."""
+    """Brokers with 5, 2 and 0 replicas end with 5, 4 and 4: new replicas go where the fewest are."""
     rows = {"old": [[1]] * 5 + [[2]] * 2}
     problem = problem_of(no_racks(1, 2, 3), rows, changes=requested(created(6, 1)))
     assert [5, 4, 4] == held(problem, solved(problem))[0]
 
 
 def test_leaders_go_where_the_fewest_lead() -> None:
-    """Brokers that hold alike but lead unlike: the new partitions' leaders make that up."""
+    """New partitions' leaders go to the brokers that lead the fewest, so that all lead equally many."""
     rows = {"old": [[1, 2], [1, 2], [1, 3], [2, 3]]}
     problem = problem_of(no_racks(1, 2, 3), rows, changes=requested(created(5, 3)))
     assert [[8, 8, 7], [3, 3, 3]] == held(problem, solved(problem))
 
 
 def test_leaders_go_where_the_fewest_really_lead() -> None:
-    """Broker 1 leads what 2 and 3 should, and no election is held: the new partitions are led by the others."""
+    """Broker 1 leads what 2 and 3 should, and nothing is elected: brokers 2 and 3 lead the new partitions."""
     rows = {"old": [[1, 2, 3], [2, 3, 1], [3, 1, 2]]}
     problem = problem_of(no_racks(1, 2, 3), rows, changes=requested(created(6, 3)), leaders={"old": [1, 1, 1]})
     after = solved(problem)
@@ -152,7 +152,7 @@ def test_leaders_go_where_the_fewest_really_lead() -> None:
 
 
 def test_more_partitions_are_even_within_their_topic() -> None:
-    """The topic's own partitions count: those of today are on brokers 1 and 2, the new ones go to 3 and 4."""
+    """A topic's existing partitions count: they are on brokers 1 and 2, but its new ones go to all four evenly."""
     rows = {"t": [[1], [2], [1], [2]], "u": [[3], [4], [3], [4]]}
     problem = problem_of(no_racks(1, 2, 3, 4), rows, changes=requested(NewPartitions("t", 4, 8, 1)), balance=Balance())
     after = solved(problem)
@@ -161,7 +161,7 @@ def test_more_partitions_are_even_within_their_topic() -> None:
 
 
 def test_racks_hold_one_replica_each() -> None:
-    """With three racks no new partition has two replicas in one, however uneven the cluster is."""
+    """With three racks, no new partition has two replicas in one rack, however uneven the cluster is."""
     rows = {"old": [[1, 2, 3]] * 4}
     problem = problem_of(SIX, rows, changes=requested(created(8, 3)))
     after = solved(problem)
@@ -171,7 +171,7 @@ def test_racks_hold_one_replica_each() -> None:
 
 
 def test_new_partitions_fill_new_brokers() -> None:
-    """Where everything may move, new partitions take the place of moves: no byte is copied."""
+    """If everything may move, new partitions even out the brokers, so that no byte is copied."""
     rows = {"old": [[1], [2]] * 4}
     change = requested(created(4, 1), rebalance="all", add_brokers=(Broker(3),))
     problem = problem_of(no_racks(1, 2), rows, changes=change, balance=balance_of(1, 1, "none", "none"))
@@ -180,7 +180,7 @@ def test_new_partitions_fill_new_brokers() -> None:
 
 
 def test_expected_sizes_count_for_disks_and_not_as_bytes_moved() -> None:
-    """Two large new partitions go to the brokers with the fewest bytes; none of theirs is copied."""
+    """Two large new partitions go to the brokers with the fewest bytes, and none of their bytes counts as copied."""
     rows = {"old": [[1], [2], [3], [4]]}
     sizes = {"old": [50, 50, 1, 1]}
     balance = Balance(disk=balance_of("10%").replicas)
@@ -192,7 +192,7 @@ def test_expected_sizes_count_for_disks_and_not_as_bytes_moved() -> None:
 
 
 def test_excluded_topics_get_more_partitions() -> None:
-    """The topic filter says what may move; what is new doesn't."""
+    """The topic filter doesn't apply to new partitions: an excluded topic gets them too."""
     spec = replace(
         _spec({"t": [[1], [1]]}, requested(NewPartitions("t", 2, 4, 1))),
         topics=replace(_spec({"t": [[1]]}, Changes()).topics, exclude=("t",)),
@@ -209,7 +209,7 @@ def _spec(rows: dict[str, list[list[int]]], change: Changes) -> Spec:
 
 @st.composite
 def fillings(draw: st.DrawFn) -> Filling:
-    """Up to three rows of one topic on up to four brokers that hold something, without racks."""
+    """Up to three rows of one topic without racks, on up to four brokers that may have replicas already."""
     rows, brokers = draw(st.integers(1, 3)), draw(st.integers(2, 4))
     factor, low = draw(st.integers(1, min(2, brokers))), draw(st.integers(0, 4))
     counts = np.array(draw(st.lists(st.integers(0, 6), min_size=brokers, max_size=brokers)), dtype=np.int64)
@@ -232,7 +232,7 @@ def fillings(draw: st.DrawFn) -> Filling:
 
 
 def _far(filling: Filling, added: LongArray) -> tuple[int, int]:
-    """How far brokers are outside their windows, and how uneven they are within, as sums of squares."""
+    """How far brokers are outside their windows, and how uneven they are, as sums of squares."""
     low, high = filling.windows
     counts = filling.held + added
     outside = np.maximum(low - counts, 0) + np.maximum(counts - high, 0)
@@ -241,7 +241,7 @@ def _far(filling: Filling, added: LongArray) -> tuple[int, int]:
 
 @given(fillings())
 def test_as_even_as_any_placement(filling: Filling) -> None:
-    """Tried one by one, no placement is less outside the windows, or as little and more even within."""
+    """Against every placement: none is less outside the windows, or equally far outside and more even."""
     brokers = filling.allowed.shape[1]
     every = combinations(range(brokers), int(filling.factors[0]))
     rows = [np.isin(np.arange(brokers), each) for each in every]

@@ -1,4 +1,4 @@
-"""The optimum against brute force on tiny clusters, and what it promises on any."""
+"""The optimum against brute force on tiny clusters, and its guarantees on any cluster."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def replica_excess(problem: Problem, wanted: Windows, plan: Sequence[Sequence[in
 
 
 def bytes_moved(problem: Problem, plan: Sequence[Sequence[int]]) -> int:
-    """Bytes that a plan copies, by sets."""
+    """Bytes that a plan copies, computed with sets."""
     new = [len(set(brokers) - set(held(problem, row))) for row, brokers in enumerate(plan)]
     return sum(count * size for count, size in zip(new, problem.size_bytes.tolist(), strict=True))
 
 
 def best_by_brute_force(problem: Problem) -> tuple[int, int]:
-    """Excess and bytes of the best of all plans: excess first, or bytes first where only what must move may."""
+    """Excess and bytes of the best of all plans; bytes come first if only forced moves are allowed."""
     wanted = windows(problem, problem.balance)
     costs = ((replica_excess(problem, wanted, plan), bytes_moved(problem, plan)) for plan in product(*options(problem)))
     return min(costs, key=lambda cost: cost if problem.rebalance == "all" else cost[::-1])
@@ -63,14 +63,14 @@ def of_assignment(problem: Problem, assignment: IntArray) -> tuple[int, int]:
 
 
 def countable(problem: Problem) -> bool:
-    """True where trying every plan takes a moment."""
+    """True if there are few enough plans to try them all."""
     return float(np.prod([len(sets) for sets in options(problem)], dtype=float)) <= MOST_PLANS / 20
 
 
 @examples(120)
 @given(problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_least_excess_then_least_bytes(problem: Problem) -> None:
-    """Of all plans that keep factors and racks, it has the least excess, and of those the fewest bytes."""
+    """Of all plans that keep factors and racks, the optimum has the least excess, and then the fewest bytes."""
     solution = solve(problem, problem.balance)
     best = best_by_brute_force(problem)
     assert best == of_assignment(problem, solution.assignment)
@@ -80,8 +80,8 @@ def test_least_excess_then_least_bytes(problem: Problem) -> None:
 @examples(80)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("leaders", "none")).filter(countable))
 def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
-    """Where only what must move may, no plan moves fewer bytes, and of those that move as few, none is more even; but
-    with `none` leaders come before that.
+    """If only forced moves are allowed, no plan moves fewer bytes. With `leaders`, none that moves as few bytes is more
+    even; with `none`, the leaders come before that.
     """
     solution = solve(problem, problem.balance)
     best = best_by_brute_force(problem)
@@ -94,8 +94,8 @@ def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
 @examples(100)
 @given(problems(rebalance=("all", "all", "leaders", "none")))
 def test_promises_row_by_row(problem: Problem) -> None:
-    """No partition lost, no broker twice, the factor asked for, on brokers that stay, on the most even racks, excluded
-    topics untouched; and so the independent check has nothing against it.
+    """The optimum keeps every partition and factor, uses distinct brokers that stay and the most even racks, and leaves
+    excluded topics alone; the independent check accepts it.
     """
     assignment = solve(problem, problem.balance).assignment
     rows = [[broker for broker in row if broker >= 0] for row in assignment.tolist()]
@@ -113,7 +113,7 @@ def test_promises_row_by_row(problem: Problem) -> None:
 @examples(60)
 @given(problems(), st.integers(0, 5))
 def test_moves_no_more_than_any_other_strategy(problem: Problem, seed: int) -> None:
-    """Of valid plans with no more excess over the replicas' windows, none moves fewer bytes."""
+    """No other strategy's valid plan has less excess of replicas, or fewer bytes at the same excess."""
     mine = of_assignment(problem, solve(problem, problem.balance).assignment)
     for name, strategy in STRATEGIES.items():
         other = strategy(problem, Candidate(name, seed, balance=problem.balance)).assignment
@@ -124,7 +124,7 @@ def test_moves_no_more_than_any_other_strategy(problem: Problem, seed: int) -> N
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(1, 2**40))
 def test_seeds_change_the_plan_not_its_price(problem: Problem, seed: int) -> None:
-    """Tie-break seeds give other plans of the same excess and the same bytes."""
+    """With another tie-break seed the plan has the same bytes and, if everything may move, the same excess."""
     first, second = (solve(problem, problem.balance, each) for each in (0, seed))
     assert of_assignment(problem, first.assignment)[1] == of_assignment(problem, second.assignment)[1]
     assert (first.least_bytes, first.least_replicas) == (second.least_bytes, second.least_replicas)
@@ -135,7 +135,7 @@ def test_seeds_change_the_plan_not_its_price(problem: Problem, seed: int) -> Non
 @examples(40)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 3))
 def test_deterministic(problem: Problem, seed: int) -> None:
-    """The same problem, balance and seed give the same plan, also from equal arrays that are others."""
+    """The same problem, balance and seed give the same plan, also from copies of the arrays."""
     again = replace(problem, replicas=problem.replicas.copy(), size_bytes=problem.size_bytes.copy())
     first, second = solve(problem, problem.balance, seed), solve(again, problem.balance, seed)
     assert first.assignment.tolist() == second.assignment.tolist()
@@ -144,9 +144,9 @@ def test_deterministic(problem: Problem, seed: int) -> None:
 @examples(40)
 @given(problems(brokers=6, topics=2, partitions=6), st.data())
 def test_bound_is_below_and_close(problem: Problem, data: st.DataObject) -> None:
-    """No plan moves less than the bound, and the optimum moves at most 0.001 % more.
+    """The optimum never moves less than the bound, and at most 0.001 % more.
 
-    Where topics' windows may begin anywhere, the bound holds for all starts at once, and may be further below.
+    If topics' windows may begin anywhere, the bound holds for all starts at once, and may be lower.
     """
     sizes = data.draw(st.lists(st.integers(10**9, 3 * 10**9), min_size=problem.rows, max_size=problem.rows))
     sized = replace(problem, size_bytes=np.array(sizes, dtype=np.int64))
@@ -159,7 +159,7 @@ def test_bound_is_below_and_close(problem: Problem, data: st.DataObject) -> None
 
 
 def test_bound_is_close_where_only_small_partitions_move() -> None:
-    """One partition of a terabyte doesn't blur the bound of a plan that moves a few kilobytes."""
+    """One partition of a terabyte doesn't make the bound imprecise for a plan that moves a few kilobytes."""
     rows = [(1, 2)] + [(3, 4)] * 20
     sizes = {"a": [10**12] + [19_999] * 20}
     problem = problem_of(no_racks(1, 2, 3, 4, 5), {"a": rows}, sizes=sizes, changes=Changes(remove_brokers=(4,)))
@@ -171,7 +171,7 @@ def test_bound_is_close_where_only_small_partitions_move() -> None:
 
 @pytest.mark.parametrize("rebalance", ["all", "none"])
 def test_one_giant_among_many_empty_partitions(rebalance: Rebalance) -> None:
-    """Sizes that lie far apart, with windows that can't all hold, are no reason to find no plan."""
+    """With sizes that are far apart, and windows that can't all hold, there is still a valid plan."""
     empty = [(1 + at % 9, 1 + (at + 1) % 9, 1 + (at + 2) % 9) for at in range(4000)]
     sizes = {"empty": [0] * len(empty), "fixed": [0] * 400, "giant": [10**13]}
     problem = problem_of(
@@ -187,7 +187,7 @@ def test_one_giant_among_many_empty_partitions(rebalance: Rebalance) -> None:
 
 @pytest.mark.slow
 def test_newcomers_go_to_brokers_that_the_partition_is_not_on() -> None:
-    """With more replicas than racks, a partition's new replica in a rack isn't dealt the broker that it keeps there."""
+    """With more replicas than racks, a new replica never goes to a broker that already has one of its partition."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     raised = Changes(set_replication_factor=(ReplicationFactorRow("t", 3),))
     for rows in product([(1,), (3,), (1, 4), (2, 3)], repeat=3):
@@ -197,7 +197,7 @@ def test_newcomers_go_to_brokers_that_the_partition_is_not_on() -> None:
 
 @pytest.mark.slow
 def test_dealing_by_own_arcs() -> None:
-    """Pools whose brokers can't be dealt to different partitions are solved again, and the answer stays the best."""
+    """A pool whose brokers can't be given to different partitions is solved again, and the result is still the best."""
     for rows in product([(1,), (2,), (3, 1), (1, 2)], repeat=3):
         problem = problem_of(
             no_racks(1, 2, 3, 4),
@@ -211,7 +211,7 @@ def test_dealing_by_own_arcs() -> None:
 
 
 def test_excess_counts_what_excluded_topics_hold() -> None:
-    """A broker that excluded topics overfill is dearer to fill further than one that is just full."""
+    """An extra replica on a broker that excluded topics overfill costs more than on one that is just full."""
     rows = {"fixed": [(1,)] * 5 + [(2,)] * 2, "free": [(1,)] * 2}
     problem = problem_of(
         no_racks(1, 2, 3),
@@ -224,7 +224,7 @@ def test_excess_counts_what_excluded_topics_hold() -> None:
 
 
 def test_replacement_takes_over_one_to_one() -> None:
-    """The broker that replaces another gets its replicas, where windows let it."""
+    """A replacement takes over exactly the replicas of the broker that it replaces."""
     racks = no_racks(1, 2, 3)
     change = Changes(add_brokers=(Broker(9), Broker(8)), replace_brokers=((3, 9),), rebalance="none")
     problem = problem_of(racks, {"a": [(1, 3), (3, 2), (2, 1)]}, changes=change)
@@ -232,7 +232,7 @@ def test_replacement_takes_over_one_to_one() -> None:
 
 
 def test_expansion_by_hand() -> None:
-    """Two brokers become three: a third of the replicas moves, the smallest ones, and leaders come out even."""
+    """Two brokers become three: the smallest third of the replicas moves, and leaders come out even."""
     problem = problem_of(
         no_racks(1, 2),
         {"a": [(1,), (1,), (1,), (2,), (2,), (2,)]},
@@ -245,7 +245,7 @@ def test_expansion_by_hand() -> None:
 
 
 def test_without_sizes_replicas_are_counted() -> None:
-    """Where no partition has a size, the bound is in replicas and nothing moves that need not."""
+    """If no partition has a size, the bound counts replicas, and only one must move."""
     problem = problem_of(
         no_racks(1, 2), {"a": [(1,), (1,), (2,), (2,)]}, sizes=0, changes=Changes(add_brokers=(Broker(3),))
     )
@@ -255,14 +255,14 @@ def test_without_sizes_replicas_are_counted() -> None:
 
 
 def test_infeasible() -> None:
-    """Fewer brokers than replicas is said, with both numbers."""
+    """With fewer brokers than replicas, the error names both numbers."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 2, 3)]}, changes=Changes(remove_brokers=(3,)))
     with pytest.raises(InfeasibleError, match="2 brokers are left for a replication factor of up to 3"):
         solve(problem, problem.balance)
 
 
 def test_looser_windows_never_move_more() -> None:
-    """Every step of tolerance moves as many bytes or fewer."""
+    """A wider tolerance never moves more bytes."""
     rows = [tuple(1 + (at + slot) % 3 for slot in range(2)) for at in range(24)]
     change = Changes(add_brokers=(Broker(4), Broker(5)))
     problem = problem_of(no_racks(1, 2, 3), {"a": rows}, sizes=10, changes=change)
@@ -273,7 +273,7 @@ def test_looser_windows_never_move_more() -> None:
 
 
 def test_scrambled_plans_never_beat_it() -> None:
-    """Valid plans drawn at random never have less excess, nor fewer bytes at the same excess."""
+    """Random valid plans never have less excess, nor fewer bytes at the same excess."""
     rows = {"a": [(1, 2), (2, 3), (3, 1)], "b": [(1, 2), (1, 3)]}
     problem = problem_of(no_racks(1, 2, 3, 4), rows, sizes={"a": [3, 4, 5], "b": [1, 9]})
     mine = of_assignment(problem, solve(problem, problem.balance).assignment)
@@ -285,9 +285,9 @@ def test_scrambled_plans_never_beat_it() -> None:
 @examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_bound_is_for_the_windows_of_every_hour(seed: int) -> None:
-    """No plan within the windows of traffic in, on average and in each hour, moves less than what is said to be proven.
+    """No plan within the windows of traffic in, on average and in each hour, moves less than the proven bound.
 
-    Plans are tried one by one; the plan itself keeps all these windows wherever it says that it is outside of none.
+    Plans are tried one by one; the plan itself keeps all these windows exactly if it has no excess.
     """
     random = np.random.default_rng(seed)
     rows = [tuple((random.permutation(3)[:2] + 1).tolist()) for _ in range(5)]

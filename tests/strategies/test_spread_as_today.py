@@ -1,4 +1,4 @@
-"""`rack_aware: as_today` in the optimum: the least that is copied, by all plans of tiny clusters."""
+"""`rack_aware: as_today` in the optimum: fewest bytes copied, against all plans of tiny clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODES = ("all", "all", "all", "leaders", "none")
 
 
 def as_today(problem: Problem) -> Problem:
-    """The problem where partitions may stay spread as they are."""
+    """The problem, but partitions may stay spread over racks as they are."""
     return replace(problem, racks_as_today=True)
 
 
@@ -35,7 +35,7 @@ SMALL = st.one_of(
 @examples(250)
 @given(SMALL.map(as_today).filter(countable))
 def test_the_best_of_all_plans_that_spread_no_worse(problem: Problem) -> None:
-    """Least excess, then fewest bytes, or bytes first where only what must move may."""
+    """Least excess, then fewest bytes; bytes come first if only forced moves are allowed."""
     assume(all(options(problem)))
     require_best(problem)
 
@@ -43,12 +43,12 @@ def test_the_best_of_all_plans_that_spread_no_worse(problem: Problem) -> None:
 @examples(100)
 @given(SMALL.map(as_today).filter(countable), st.sampled_from(("0%", "20%", "60%")))
 def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> None:
-    """No plan within all windows moves less than the bound; also as read back from its file."""
+    """No plan within all windows moves less than the bound, also after reading it from its file."""
     require_bound(problem, width)
 
 
 def test_a_full_broker_is_relieved_without_repairs() -> None:
-    """All partitions have two replicas in rack a; only as many leave broker 1 as its disk asks for."""
+    """All partitions have two replicas in rack a; only as many leave broker 1 as its disk requires."""
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
     asked = {"sizes": 10, "balance": balance_of("none", "none", "none"), "topics": TopicFilter(on_brokers=(1,))}
     spread = problem_of(racks, {"x": [(1, 2, 4)] * 6}, **asked)

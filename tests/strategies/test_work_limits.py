@@ -1,4 +1,4 @@
-"""An account of work: what parts of it may spend, and what a solve does with little."""
+"""Limits of work: how much its parts may spend, and what a solve does with little work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.strategies.work_limits import ASKED, Effort, Worth
 
 
 def test_a_part_may_spend_its_share_and_no_more() -> None:
-    """What it spends is spent of the whole; what it leaves stays there."""
+    """A part's spending counts against the whole, up to the part's share; the rest stays with the whole."""
     whole = Effort(100_000)
     part = whole.part(0.5)
     part.spend(20_000)
@@ -25,7 +25,7 @@ def test_a_part_may_spend_its_share_and_no_more() -> None:
 
 
 def test_a_part_of_what_is_spent_is_nothing() -> None:
-    """And no part outlives the whole."""
+    """A part of an effort that is spent is spent too, and a part ends with the whole."""
     whole = Effort(10_000)
     part = whole.part(1)
     whole.spend(10_000)
@@ -35,13 +35,13 @@ def test_a_part_of_what_is_spent_is_nothing() -> None:
 
 
 def test_large_programs_are_worth_more() -> None:
-    """So many programs of all columns, where that is more."""
+    """A large program gets work in proportion to its columns, if that is more than the minimum."""
     worth = Worth(1_000_000, 100)
     assert [1_000_000, 1_000_000, 2_000_000] == [Effort.of(worth, each).left for each in (1, 10_000, 20_000)]
 
 
 def test_small_programs_take_longer_than_their_columns_say() -> None:
-    """So much longer, up to a limit: large ones take next to as long as they have columns."""
+    """A small program costs more work than its columns; for a large one, the surcharge is small."""
     spent = []
     for columns in (10, 1_000, 1_000_000):
         effort = Effort(10**9)
@@ -52,7 +52,7 @@ def test_small_programs_take_longer_than_their_columns_say() -> None:
 
 @pytest.mark.slow
 def test_less_work_proves_no_more_and_never_wrongly() -> None:
-    """Every window is held still, and the bound stays below the best plan's bytes."""
+    """Less work proves a lower bound and finds no better plan; more work brings them within 0.1 %."""
     case = cases.to_spec(cases.make("skewed-sizes", "y5"))
     problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
     little, much = (optimum.solve(problem, problem.balance, worth=each) for each in (Worth(100_000, 1), ASKED))
@@ -63,7 +63,7 @@ def test_less_work_proves_no_more_and_never_wrongly() -> None:
 
 @pytest.mark.slow
 def test_the_same_work_finds_the_same_plan() -> None:
-    """No clock has a say in it."""
+    """The same amount of work finds the same plan and bound, independent of time."""
     case = cases.to_spec(cases.make("skewed-sizes", "x4"))
     problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
     first, second = (optimum.solve(problem, problem.balance, worth=Worth(500_000, 10)) for _ in range(2))
