@@ -30,7 +30,7 @@ def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
 
 
 def _worse(problem: Problem, row: int, brokers: tuple[int, ...], sets: list[tuple[int, ...]]) -> bool:
-    """True if `brokers` breaks rack_aware: as_today: a rack's count isn't between today's and an even spread's."""
+    """True if `brokers` breaks `as_today`: uneven if today is even, else outside of today's to even counts."""
 
     def in_racks(of: tuple[int, ...]) -> LongArray:
         return np.bincount(problem.broker_racks[list(of)], minlength=len(problem.rack_names))

@@ -1,6 +1,6 @@
-"""What a change of a real cluster takes, measured: time, bytes copied, and the time foreseen at a throttle.
+"""Measures what a change of a real cluster takes: time, bytes copied, and the planned time at a throttle.
 
-`python tests/kafka/measure.py` starts a cluster of its own and prints tables in Markdown.
+`python tests/kafka/measure.py` starts its own cluster and prints tables in Markdown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Stored = dict[int, dict[str, int]]
 
 @dataclass(frozen=True)
 class Figure:
-    """Something planned beside what was measured; they may differ by `within` percent of the plan."""
+    """A planned figure and the measured one. They may differ by `within` percent of the planned figure."""
 
     name: str
     planned: float
@@ -39,12 +39,12 @@ class Figure:
 
     @property
     def off_percent(self) -> float:
-        """How much more was measured than planned."""
+        """By how many percent the measured figure exceeds the planned one."""
         return 100 * (self.measured - self.planned) / self.planned
 
     @property
     def holds(self) -> bool:
-        """Whether that is little enough."""
+        """Whether the difference is within the limit."""
         return abs(self.off_percent) <= self.within
 
     def row(self) -> str:
@@ -61,13 +61,13 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time what happens inside."""
+        """Measure the time that the block takes."""
         start = time.monotonic()
         yield
         self.seconds[name] = time.monotonic() - start
 
     def rows(self) -> list[str]:
-        """Rows of the table, the sum last."""
+        """The rows of the table. The last one is the sum."""
         timed = [*self.seconds.items(), ("all of it", sum(self.seconds.values()))]
         return [f"| {name} | {seconds:.1f} |" for name, seconds in timed]
 
@@ -78,7 +78,7 @@ def stored(operator: Operator) -> Stored:
 
 
 def copied(before: Stored, after: Stored) -> dict[int, int]:
-    """Bytes that each broker copied: the size of the replicas that it hasn't held before."""
+    """Bytes that each broker copied: the sizes of the replicas that it didn't hold before."""
     return {
         broker: sum(size for name, size in replicas.items() if name not in before[broker])
         for broker, replicas in after.items()
@@ -86,19 +86,19 @@ def copied(before: Stored, after: Stored) -> dict[int, int]:
 
 
 def produce(operator: Operator, moved_bytes: int) -> None:
-    """Topics on three brokers, half of whose replicas, of about so many bytes in all, will move to three others."""
+    """Produce topics on three brokers. Half of the replicas, about `moved_bytes` in all, will move to three others."""
     operator.create_topic("orders", [[1 + p % 3, 1 + (p + 1) % 3] for p in range(PARTITIONS)])
     operator.produce("orders", PARTITIONS, round(moved_bytes / PARTITIONS / RECORD_BYTES))
 
 
 def expansion(operator: Operator, **execution: object) -> Path:
-    """The spec that brings in three brokers."""
+    """A spec that adds three brokers."""
     added = [{"id": broker, "rack": operator.cluster.racks[broker]} for broker in (4, 5, 6)]
     return operator.spec({"add_brokers": added}, brokers=[1, 2, 3], execution=execution)
 
 
 def timed_loop(operator: Operator, moved_bytes: int) -> tuple[Clock, Figure]:
-    """The loop of the README, phase by phase, without a throttle; and the bytes that it copied."""
+    """Time each phase of the README's loop, without a throttle. Also return the bytes that it copied."""
     clock = Clock()
     with clock.phase("create topics, produce"):
         produce(operator, moved_bytes)
@@ -118,7 +118,7 @@ def timed_loop(operator: Operator, moved_bytes: int) -> tuple[Clock, Figure]:
 
 
 def timed_move(operator: Operator, moved_bytes: int, throttle: str) -> list[Figure]:
-    """One reassignment at a throttle: the bytes that it copied, and the time that it took."""
+    """Make one reassignment at a throttle. Return the bytes that it copied and the time that it took."""
     produce(operator, moved_bytes)
     operator.capture()
     plan = operator.whatif(expansion(operator, throttle=throttle, batches="none"))
@@ -132,12 +132,12 @@ def timed_move(operator: Operator, moved_bytes: int, throttle: str) -> list[Figu
 
 
 def copied_figure(name: str, plan: Plan, bytes_in: Mapping[int, int]) -> Figure:
-    """Bytes copied beside those planned."""
+    """The copied bytes and the planned ones."""
     return Figure(name, plan.bytes_moved / 1e6, sum(bytes_in.values()) / 1e6, BYTES_WITHIN, "MB")
 
 
 def move(operator: Operator, plan: Plan) -> float:
-    """Execute a plan at its throttle with Kafka's tool; seconds from the first to the last change of a replica list."""
+    """Execute a plan at its throttle with Kafka's tool. Return seconds from first to last change of a replica list."""
     before, throttle = operator.replicas(), plan.document["execution"]["throttle_bytes_per_sec"]
     options = ("--reassignment-json-file", plan.folder / "reassignment.json")
     limit = ("--throttle", throttle) if throttle else ()
@@ -154,7 +154,7 @@ def move(operator: Operator, plan: Plan) -> float:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a figure is off."""
+    """Measure and print. Return 1 if a figure is off."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--loop-mb", type=int, default=20, help="megabytes that the loop moves")
     parser.add_argument("--move-mb", type=int, default=200, help="megabytes that are moved at a throttle")

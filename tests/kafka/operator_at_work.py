@@ -1,4 +1,4 @@
-"""What an operator does to a cluster: topics, data, the tools that print its state, a plan, the playbooks."""
+"""What an operator does with a cluster: create topics, produce, capture the state, plan, run playbooks."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Operator:
 
     @cached_property
     def admin(self) -> AdminClient:
-        """A client to look with."""
+        """A client that reads the cluster's state."""
         return AdminClient(self._client())
 
     def create_topic(self, topic: str, lists: Sequence[Sequence[int]], **config: str) -> None:
-        """A topic with these replica lists, partition by partition; `_` in a config's name stands for a dot."""
+        """Create a topic with these replica lists, one for each partition. In a config's name, `_` stands for a dot."""
         assignment = ",".join(":".join(map(str, replicas)) for replicas in lists)
         options = [word for key, value in config.items() for word in ("--config", f"{key.replace('_', '.')}={value}")]
         self.cluster.tool("kafka-topics", "--create", "--topic", topic, "--replica-assignment", assignment, *options)
@@ -62,9 +62,9 @@ class Operator:
         )
 
     def produce(self, topic: str, partitions: int, records: int) -> None:
-        """So many more records of a kilobyte to each partition, acknowledged by all replicas in sync.
+        """Produce that many more records of 1 kB to each partition, acknowledged by all replicas in sync.
 
-        A queue that is empty at the end says nothing of records that the producer gave up, so acknowledgments count.
+        It counts acknowledgments, because the queue is also empty after the producer gave up records.
         """
         options = {"acks": "all", "linger.ms": 50, "queue.buffering.max.messages": 1_000_000}
         acknowledged, given_up = Counter[str](), list[str]()
@@ -88,28 +88,28 @@ class Operator:
         )
 
     def commit(self, group: str, topic: str, partitions: int, offset: int) -> None:
-        """A consumer group has read so many records of each partition."""
+        """Commit an offset for each partition, as if a consumer group had read that many records."""
         consumer = Consumer(self._client() | {"group.id": group})
         offsets = [Offset(topic, number, offset) for number in range(partitions)]
         consumer.commit(offsets=offsets, asynchronous=False)
         consumer.close()
 
     def lost(self) -> dict[str, int]:
-        """Records that were produced and can't be consumed any more, by partition; nothing where all is well."""
+        """How many produced records can't be consumed any more, by partition. Empty if none is lost."""
         topics = set(self._metadata().topics)
         kept = {name: count for name, count in self.produced.items() if name.rpartition("-")[0] in topics}
         consumed = self._consumed(kept)
         return {name: count - len(consumed[name]) for name, count in kept.items() if count != len(consumed[name])}
 
     def _consumed(self, wanted: Mapping[str, int]) -> dict[str, set[int]]:
-        """The numbers of the records that each partition gives back up to its end, each once, and whole.
+        """The numbers of the records that each partition returns up to its end. Only complete records count.
 
-        What lies behind the end that Kafka names is lost. A reader that doesn't come to that end within three minutes
-        without a record has seen no loss: it fails by itself.
+        Records beyond the end that Kafka reports are lost. If no record arrives for three minutes before the end, this
+        fails, because such a reader can't tell whether records are lost.
 
-        Without a group: the first consumer with one makes Kafka create the topic of offsets, which plans would move.
+        It uses no group: the first group makes Kafka create the topic of offsets, and plans would move that topic.
         """
-        # Each record is compared with what was produced. The client's own sums, in Python, would take 80 ms a megabyte.
+        # Records are compared with what was produced. The client's checksums, in Python, would take 80 ms a megabyte.
         servers = self.cluster.bootstrap_servers
         consumer = KafkaConsumer(bootstrap_servers=servers, group_id=None, check_crcs=False)
         names = [(name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in wanted]
@@ -131,23 +131,23 @@ class Operator:
         return found
 
     def replicas(self) -> Lists:
-        """The replica list of every partition, in its order."""
+        """The replica list of every partition, in order."""
         return {name: list(partition.replicas) for name, partition in self._partitions().items()}
 
     def leaders(self) -> dict[str, int]:
-        """The leader of every partition, -1 where there is none."""
+        """The leader of every partition. -1 means none."""
         return {name: partition.leader for name, partition in self._partitions().items()}
 
     def racks(self) -> dict[int, str]:
-        """The rack that every live broker says it is in."""
+        """The rack that every live broker reports."""
         return {node.id: node.rack for node in self.admin.describe_cluster().result(30).nodes}
 
     def stored(self, broker: int) -> dict[str, int]:
-        """Bytes of log segments on a broker's disks by partition, those to be deleted and Kafka's own left out."""
+        """Bytes of log segments on a broker's disks by partition, without deleted partitions and Kafka's own topics."""
         found: dict[str, int] = {}
         for log_dir in self.cluster.log_dirs(broker):
             for folder in log_dir.glob("[!_]*-*[0-9]"):
-                # One that is to be deleted gets another name first, perhaps between any two of these steps.
+                # Kafka renames a folder before it deletes it. That may happen between any two of these steps.
                 with suppress(FileNotFoundError):
                     size = sum(log.stat().st_size for log in folder.glob("*.log"))
                     if folder.is_dir():
@@ -155,7 +155,7 @@ class Operator:
         return found
 
     def isrs(self) -> Lists:
-        """The ISR of every partition, in the order of the brokers."""
+        """The ISR of every partition, sorted by broker."""
         return {name: sorted(partition.isrs) for name, partition in self._partitions().items()}
 
     def in_sync(self) -> bool:
@@ -163,16 +163,16 @@ class Operator:
         return all(set(p.isrs) == set(p.replicas) for p in self._partitions().values())
 
     def crash(self, broker: int) -> None:
-        """Kill a broker and bring it back: what it led is led by others, all of it in sync again."""
+        """Kill a broker and start it again. Other brokers lead its partitions, and all replicas are in sync again."""
         self.cluster.kill(broker)
         self.await_true(lambda: broker not in self.leaders().values(), f"others to lead in place of broker {broker}")
         self.start(broker)
         self.await_true(self.in_sync, f"broker {broker} to catch up")
 
     def start(self, *nodes: int) -> None:
-        """Start these brokers (or the controller), and wait until every broker has all that the controller had then.
+        """Start these brokers (or the controller). Wait until every broker has all metadata that the controller has.
 
-        A broker says that it has started, and answers whoever asks it, from what it knew when it was killed.
+        A broker reports that it has started, and answers clients, with the metadata from when it was killed.
         """
         self.cluster.start(*nodes)
         quorum = self._metadata_quorum()
@@ -182,19 +182,19 @@ class Operator:
         )
 
     def _metadata_quorum(self) -> Counter[int]:
-        """How long the controller's log is, and how much of it each broker has fetched."""
+        """The end offset of the controller's metadata log, and the offset up to which each broker has fetched it."""
         with KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap_servers) as client:
             (found,) = client.describe_metadata_quorum()["topics"][0]["partitions"]
         nodes = [*found["current_voters"], *found["observers"]]
         return Counter({node["replica_id"]: node["log_end_offset"] for node in nodes})
 
     def moving(self) -> list[str]:
-        """The partitions that Kafka is reassigning; from a new client each time, since any broker may have died."""
+        """The partitions that Kafka is reassigning. Uses a new client each time, because any broker may have died."""
         with KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap_servers) as client:
             return [f"{topic}-{number}" for topic, number in sorted(client.list_partition_reassignments())]
 
     def reassign(self, lists: Lists, *options: object) -> None:
-        """What somebody else does with Kafka's tool: give these partitions other replica lists."""
+        """Reassign partitions with Kafka's tool, as somebody else would do outside of the plan."""
         names = ((*name.rpartition("-")[::2], replicas) for name, replicas in lists.items())
         moves = [{"topic": topic, "partition": int(number), "replicas": to} for topic, number, to in names]
         path = self.folder / "others.json"
@@ -202,11 +202,11 @@ class Operator:
         self.cluster.tool("kafka-reassign-partitions", "--execute", "--reassignment-json-file", path, *options)
 
     def await_moved(self, lists: Lists) -> None:
-        """Wait until nothing moves and these lists are reached: brokers hear of it a little after the controller."""
+        """Wait until nothing moves and these lists are reached. Brokers learn of it shortly after the controller."""
         self.await_true(lambda: [] == self.moving() and lists.items() <= self.replicas().items(), f"moves to {lists}")
 
     def lift_throttle(self) -> None:
-        """Let what moves go on at full speed: no broker has a rate any more."""
+        """Remove the throttle rates from all brokers, so that replicas move at full speed."""
         rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
         entries = [ConfigEntry(rate, None, incremental_operation=AlterConfigOpType.DELETE) for rate in rates]
         for broker in self._metadata().brokers:
@@ -214,18 +214,18 @@ class Operator:
             self.admin.incremental_alter_configs([asked])[asked].result()
 
     def cordons(self) -> dict[int, str]:
-        """The log dirs of each live broker that get no new replica; nothing where there are none."""
+        """The cordoned log dirs of each live broker. Empty if there are none."""
         asked = {broker: ConfigResource(ResourceType.BROKER, str(broker)) for broker in self._metadata().brokers}
         set_on = {broker: {entry.name: entry.value for entry in self._config(each)} for broker, each in asked.items()}
         return {broker: value for broker, found in sorted(set_on.items()) if (value := found[CORDONED])}
 
     def lose(self, broker: int) -> None:
-        """A broker crashes, and the cluster has noticed."""
+        """Kill a broker, and wait until the cluster has noticed."""
         self.cluster.kill(broker)
         self.await_true(lambda: broker not in self._metadata().brokers, f"the loss of broker {broker}")
 
     def throttles(self) -> str:
-        """What is set of throttles on live brokers and topics, a line each; nothing where there are none."""
+        """The throttle settings of live brokers and of topics, one a line. Empty if there are none."""
         seen = self._metadata()
         asked = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in seen.brokers]
         asked += [ConfigResource(ResourceType.TOPIC, topic) for topic in seen.topics]
@@ -238,11 +238,11 @@ class Operator:
         return self.whatif(self.spec(changes, brokers, **top))
 
     def capture(self) -> None:
-        """The cluster's state, as Kafka's tools print it."""
+        """Save the cluster's state, as Kafka's tools print it."""
         capture(self.cluster, self.folder / "state")
 
     def spec(self, changes: Mapping[str, Any], brokers: Sequence[int] | None = None, **top: Any) -> Path:
-        """A spec for what was captured; `top` holds its further keys."""
+        """Write a spec for the captured state. `top` has further top-level keys."""
         racks = self.cluster.racks
         cluster = {
             "name": "test",
@@ -273,9 +273,9 @@ class Operator:
             time.sleep(0.2)
 
     def await_equal(self, expected: T, see: Callable[[], T], seconds: float = 60) -> None:
-        """Require what is seen to be what is expected, once the brokers have heard of all that the controller did.
+        """Assert that `see()` returns `expected`, after waiting until the brokers have learned what the controller did.
 
-        If it isn't, the runs' journals and output are told, too.
+        If it doesn't, the message has the runs' journals and output.
         """
         deadline = time.monotonic() + seconds
         while (seen := see()) != expected and time.monotonic() < deadline:
@@ -284,7 +284,7 @@ class Operator:
         assert expected == seen, "\n".join(path.read_text() for path in told)
 
     def tidy_up(self) -> None:
-        """Every broker up again, nothing moving, no throttle, no cordon, no topic."""
+        """Start absent brokers, and remove throttles, cordons and topics."""
         absent = [node for node in self.cluster.ports if node not in self.cluster.processes]
         self.start(*absent)
         for broker in self.cluster.racks if "rate" in self.throttles() else ():
@@ -296,14 +296,14 @@ class Operator:
             self.cluster.tool("kafka-configs", *options)
         self._forget_topics_configs()
         self.await_true(self._is_empty, "an empty cluster")
-        # A broker that is behind still shows topics and their throttles to whoever asks it; its disks tell.
+        # A broker that lags behind may still list topics and their throttles. Its disks show what it really holds.
         self.await_true(lambda: not any(map(self.stored, self.cluster.racks)), "brokers that know that it is empty")
 
     def _forget_topics_configs(self) -> None:
-        """Delete each topic's own settings before the topic.
+        """Delete the settings of each topic before the topic itself.
 
-        A broker of Kafka 4.3.1 that restarts gives the settings of a deleted topic to the next one of that name, until
-        the controller's log has a snapshot. The other brokers don't.
+        After a restart, a broker of Kafka 4.3.1 gives a deleted topic's settings to the next topic of that name,
+        until the controller's log has a snapshot. The other brokers don't.
         """
         for topic in self._metadata().topics:
             resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -316,16 +316,16 @@ class Operator:
                 self.admin.incremental_alter_configs([asked])[asked].result()
 
     def _is_empty(self) -> bool:
-        """Whether no topic is left. What is listed, is deleted."""
+        """Delete all listed topics. Return whether none was listed."""
         topics = list(self._metadata().topics)
         for future in (self.admin.delete_topics(topics, operation_timeout=30) if topics else {}).values():
-            future.exception()  # Not every broker knows yet of one that was deleted a moment ago.
+            future.exception()  # Some brokers may not know yet that it was deleted.
         return not topics
 
     def _config(self, asked: ConfigResource) -> list[ConfigEntry]:
-        """The settings of a broker, which answers for itself only, or of a topic; none of one just deleted."""
+        """The settings of a broker (each answers only for itself) or of a topic. Empty for a topic just deleted."""
         try:
-            # A broker that has just started answers late on a busy machine.
+            # On a busy machine, a broker that has just started answers late.
             return list(self.admin.describe_configs([asked])[asked].result(120).values())
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -333,7 +333,7 @@ class Operator:
             return []
 
     def _metadata(self) -> ClusterMetadata:
-        """Asked again where the broker that was asked has just died."""
+        """The cluster's metadata. Asks again if the asked broker has just died."""
         for _ in range(5):
             with suppress(KafkaException):
                 return self.admin.list_topics(timeout=6)
@@ -352,7 +352,7 @@ class Operator:
 
 
 def _record(number: int) -> bytes:
-    """What is produced as a partition's record of this number."""
+    """The content that is produced as a partition's record of this number."""
     return str(number).encode().ljust(RECORD_BYTES)
 
 
@@ -370,7 +370,7 @@ class Plan:
 
     @property
     def impatient_playbooks(self) -> Playbooks:
-        """The same, whose tools wait ten seconds for a broker that is down, and not a minute."""
+        """The same playbooks, but their tools wait ten seconds for a broker that is down instead of a minute."""
         properties = self.folder.parent / "impatient.properties"
         properties.write_text("request.timeout.ms=10000\ndefault.api.timeout.ms=10000\n")
         variables = {"kafka_reassign_command_config": properties}
@@ -378,7 +378,7 @@ class Plan:
 
     @property
     def replicas(self) -> Lists:
-        """The replica lists that the plan gives to the partitions it changes."""
+        """The plan's replica lists of the partitions that it changes."""
         return {
             f"{partition['topic']}-{partition['partition']}": list(partition["replicas"])
             for partition in self.document["partitions"]
@@ -386,10 +386,10 @@ class Plan:
 
     @property
     def racks(self) -> dict[int, str]:
-        """The rack that the plan counts on, by broker."""
+        """The rack of each broker according to the plan."""
         return {broker["id"]: broker["rack"] for broker in self.document["brokers"]}
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that brokers copy."""
+        """The bytes that brokers copy in this plan."""
         return sum(broker["bytes_in"] for broker in self.document["brokers"])

@@ -1,8 +1,8 @@
-"""Kafka's own tools in one Java process that stays: a play calls a dozen, and each would start a JVM of its own.
+"""Runs Kafka's own tools in one resident JVM, because a play calls a dozen and each would start its own JVM.
 
-A tool's script passes its class and arguments to a server on loopback, which runs the class's `main`, and gets back
-what it printed and its exit code. As in Kafka's own tests, `Exit.exit` ends the tool and not the JVM; the first code
-counts.
+A tool's script sends its class and arguments to a server on loopback. The server runs the class's `main` and returns
+what it printed and its exit code. As in Kafka's own tests, `Exit.exit` ends the tool but not the JVM. The first exit
+code counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cluster import TOOLS, Cluster
 from py4j.java_gateway import CallbackServerParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-# What starts a server or writes its disks stays a process of its own.
+# These start a server or write its disks, so they keep their own process.
 OWN_PROCESS = {"kafka-server-start", "kafka-storage"}
 JAVA_OPTIONS = [
     "-Xmx256m",
@@ -48,25 +48,25 @@ class _ExitedError(Exception):
 
 @dataclass
 class _ExitProcedure:
-    """What Kafka's `Exit.exit` does: it keeps the code, and ends what runs by an exception."""
+    """Replaces Kafka's `Exit.exit`: it keeps the exit code, and ends the tool with an exception."""
 
     code: int | None = None
 
     def execute(self, status_code: int, message: str | None) -> None:
-        """The method of Kafka's interface."""
+        """Implements the method of Kafka's interface."""
         if self.code is None:
             self.code = status_code
         raise _ExitedError(message)
 
     class Java:
-        """What py4j makes of it."""
+        """Tells py4j the Java interface."""
 
         implements = ("org.apache.kafka.common.utils.Exit$Procedure",)
 
 
 @dataclass(frozen=True)
 class _Tools:
-    """A JVM with Kafka's classes. Calls follow one another, since all print to the same two streams."""
+    """A JVM with Kafka's classes. Calls run one after the other, because all print to the same two streams."""
 
     gateway: JavaGateway
     out: Any
@@ -75,7 +75,7 @@ class _Tools:
 
     @staticmethod
     def started(libs: Path) -> _Tools:
-        """With the streams and the exit in place before any of Kafka's classes is loaded."""
+        """Starts the JVM. The streams and the exit procedure are set before any of Kafka's classes is loaded."""
         gateway = JavaGateway.launch_gateway(classpath=f"{libs}/*", javaopts=JAVA_OPTIONS, die_on_exit=True)
         gateway.start_callback_server(CallbackServerParameters(port=0, daemonize=True, daemonize_connections=True))
         server = gateway.java_gateway_server
@@ -89,7 +89,7 @@ class _Tools:
         return tools
 
     def run(self, java_class: str, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr of a tool."""
+        """Run a tool. Return its exit code, stdout and stderr."""
         self.out.reset()
         self.err.reset()
         self.exit.code = None
@@ -110,14 +110,14 @@ class _Tools:
 
 @contextmanager
 def resident(cluster: Cluster) -> Iterator[None]:
-    """The scripts of a cluster's tools call one JVM, which ends with the context."""
+    """Makes the scripts of a cluster's tools call one JVM. The JVM ends with the context."""
     tools = _Tools.started(cluster.bin_dir.parent / "libs")
 
     class Call(socketserver.StreamRequestHandler):
         """One call of a tool."""
 
         def handle(self) -> None:
-            """One line with the class and the arguments; the answer is all that follows."""
+            """Read one line with the class and the arguments, and answer with the tool's result."""
             self.wfile.write(json.dumps(tools.run(*json.loads(self.rfile.readline()))).encode())
 
     with socketserver.TCPServer(("127.0.0.1", 0), Call) as server:

@@ -1,4 +1,4 @@
-"""A cluster that talks TLS, asks for a password by SASL/SCRAM, and lets nobody do what no ACL allows."""
+"""A cluster with TLS, SASL/SCRAM passwords, and an authorizer that denies everything without an ACL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECURITY = {
 
 
 class SecuredCluster(Cluster):
-    """Brokers with one listener, for which `admin` may do everything; the controller's is theirs alone."""
+    """Brokers with one secured listener, where `admin` is a super user. The controller has its own listener."""
 
     def _controller_settings(self) -> dict[str, object]:
         return super()._controller_settings() | self._authorizer()
@@ -50,7 +50,7 @@ class SecuredCluster(Cluster):
         }
 
     def format(self, *options: str) -> None:
-        """With a certificate, and with the admin's password in the cluster's first records."""
+        """Format the disks, with a certificate, and with the admin's password in the cluster's first records."""
         self._make_certificate()
         self.client(ADMIN)
         super().format("--add-scram", f"SCRAM-SHA-512=[name={ADMIN},password={_PASSWORD}]", *options)
@@ -74,7 +74,7 @@ class SecuredCluster(Cluster):
         _keytool("-importcert", "-noprompt", *given, "-keystore", trust, "-storetype", "PKCS12", "-file", certificate)
 
     def client(self, user: str, password: str = _PASSWORD) -> Path:
-        """Properties with which a tool is this user."""
+        """Write the properties with which a tool logs in as this user."""
         settings = _SECURITY | {
             "sasl.jaas.config": _login(user, password),
             "ssl.truststore.location": str(self.folder / "trust.p12"),
@@ -84,12 +84,12 @@ class SecuredCluster(Cluster):
         return path
 
     def add_user(self, user: str) -> None:
-        """A user with the password of `client`."""
+        """Add a user, with the default password of `client`."""
         password = f"SCRAM-SHA-512=[password={_PASSWORD}]"
         self.tool("kafka-configs", "--alter", "--add-config", password, "--entity-type", "users", "--entity-name", user)
 
     def tool(self, name: str, *arguments: object, **environment: str) -> str:
-        """As the admin."""
+        """Run a tool as the admin."""
         return super().tool(name, *arguments, "--command-config", self.client(ADMIN), **environment)
 
 

@@ -1,4 +1,4 @@
-"""A cluster with TLS, SASL/SCRAM and an authorizer: who may carry a plan out, and what is said to those who may not."""
+"""On a cluster with TLS, SASL/SCRAM and an authorizer: the needed ACLs, and the errors when one is missing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from secured_cluster import MOVER, SecuredCluster
 
 pytestmark = pytest.mark.kafka
 
-# What docs/apply.md says is enough.
+# docs/apply.md says that these ACLs are enough.
 ACLS = [("cluster", "Alter"), ("cluster", "AlterConfigs"), ("topic", "Describe"), ("topic", "AlterConfigs")]
 
 
 @pytest.fixture(scope="module")
 def secured(folder_with_jars: Callable[[str], Path]) -> Iterator[SecuredCluster]:
-    """Four brokers in three racks, and a user who may do what ACLS says, and nothing else."""
+    """Four brokers in three racks, and a user who has only the rights in ACLS."""
     racks = {1: "r0", 2: "r1", 3: "r2", 4: "r0"}
     with running(folder_with_jars("secured"), racks, kind=SecuredCluster) as started:
         assert isinstance(started, SecuredCluster)
@@ -34,7 +34,7 @@ def secured(folder_with_jars: Callable[[str], Path]) -> Iterator[SecuredCluster]
 
 
 def change(cluster: SecuredCluster, how: str, acl: tuple[str, str]) -> None:
-    """Add an ACL of the mover, or take it away."""
+    """Add an ACL for the mover, or remove it."""
     resource, operation = acl
     on = ("--cluster",) if resource == "cluster" else ("--topic", "*")
     force = ("--force",) if how == "--remove" else ()
@@ -43,7 +43,7 @@ def change(cluster: SecuredCluster, how: str, acl: tuple[str, str]) -> None:
 
 @contextmanager
 def without(cluster: SecuredCluster, acl: tuple[str, str]) -> Iterator[None]:
-    """While the mover hasn't this ACL."""
+    """The mover lacks this ACL inside the block."""
     change(cluster, "--remove", acl)
     try:
         yield
@@ -53,7 +53,7 @@ def without(cluster: SecuredCluster, acl: tuple[str, str]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def plan(secured: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    """Broker 4 joins three others, which hold a topic. Each test leaves the topic as it found it."""
+    """Broker 4 joins three brokers that hold a topic. Each test leaves the topic as it found it."""
     lists = ",".join(["1:2:3", "2:3:1", "3:1:2"] * 2)
     secured.tool("kafka-topics", "--create", "--topic", "orders", "--replica-assignment", lists)
     batches = {"moves_per_broker": 1}
@@ -63,7 +63,7 @@ def plan(secured: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def seen(cluster: SecuredCluster) -> dict[str, list[int]]:
-    """The replica lists; and no topic has a throttle."""
+    """The replica lists. Also asserts that no topic has a throttle."""
     text = cluster.tool("kafka-topics", "--describe")
     assert "throttled" not in text
     rows = re.findall(r"\tTopic: (\S+)\tPartition: (\d+)\tLeader: \d+\tReplicas: ([0-9,]+)", text)
@@ -71,18 +71,18 @@ def seen(cluster: SecuredCluster) -> dict[str, list[int]]:
 
 
 def assert_no_rates(cluster: SecuredCluster) -> None:
-    """No broker has a throttle."""
+    """Assert that no broker has a throttle."""
     assert "throttled" not in cluster.tool("kafka-configs", "--describe", "--entity-type", "brokers")
 
 
 def as_user(properties: Path) -> tuple[str, str]:
-    """Options of a playbook whose tools are given these properties."""
+    """Options of a playbook that give its tools these properties."""
     return "-e", f"kafka_reassign_command_config={properties}"
 
 
 @pytest.mark.parametrize("acl", ACLS, ids=" ".join)
 def test_each_acl_that_is_missing_is_told(secured: SecuredCluster, plan: Plan, acl: tuple[str, str]) -> None:
-    """Nothing moves, no throttle is left, and the run says that something isn't allowed; the last test applies it."""
+    """Without one of the ACLs, nothing moves, no throttle is left, and the run says that access is denied."""
     before, mover = seen(secured), as_user(secured.client(MOVER))
     with without(secured, acl):
         run = plan.playbooks.play("apply", *mover)
@@ -93,7 +93,7 @@ def test_each_acl_that_is_missing_is_told(secured: SecuredCluster, plan: Plan, a
 
 
 def test_a_wrong_password_is_told(secured: SecuredCluster, plan: Plan) -> None:
-    """In Kafka's words, before anything starts."""
+    """With a wrong password the run shows Kafka's error, before anything starts."""
     before = seen(secured)
     run = plan.playbooks.play("apply", *as_user(secured.client(MOVER, "wrong")))
     assert 2 == run.code, run.output
@@ -103,7 +103,7 @@ def test_a_wrong_password_is_told(secured: SecuredCluster, plan: Plan) -> None:
 
 
 def test_the_least_acls_are_enough(secured: SecuredCluster, plan: Plan) -> None:
-    """To apply the plan that was refused before, to verify it, and to roll it back; they are the page's."""
+    """The ACLs of docs/apply.md are enough to apply the plan that was refused before, verify it and roll it back."""
     before, mover = seen(secured), as_user(secured.client(MOVER))
     for playbook, wanted in (
         ("apply", before | plan.replicas),

@@ -1,7 +1,7 @@
-"""Kafka's own server-side assignors, asked what the quick tests hold ours to.
+"""Kafka's own server-side assignors give the answers with which the quick tests compare this project's.
 
-`ServerAssignors.java` makes groups at random, always the same ones, and prints what Kafka's classes assign. Its output
-is tests/data/server-assignments.json.
+`ServerAssignors.java` draws groups at random, the same ones each time, and prints what Kafka's classes assign. Its
+output is tests/data/server-assignments.json.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROUPS = 75
 
 
 def test_kafkas_classes_still_give_the_vectors(folder_with_jars):
-    """The committed answers are those that Kafka's classes give."""
+    """Kafka's classes give exactly the committed answers."""
     if not JDK.is_here():
         lacking(JDK.lack)
     program = Path(__file__).with_name("ServerAssignors.java")

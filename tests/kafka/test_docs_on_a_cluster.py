@@ -1,4 +1,4 @@
-"""The commands of docs/apply.md, docs/tutorial.md and docs/restart.md, typed as they stand there, on a real cluster."""
+"""Runs the commands of docs/apply.md, docs/tutorial.md and docs/restart.md as written, on a real cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.mark.parametrize("page", ["apply", "tutorial"])
 def test_a_page_carries_a_plan_out_and_back(page: str, operator: Operator) -> None:
-    """A plan is looked at, carried out, verified and rolled back by the page's own lines."""
+    """The page's commands check, apply, verify and roll back a plan, and print what the page shows."""
     fill(operator, {"orders": ring([1, 2, 3], 6, 2)})
     plan = operator.plan({"add_brokers": added(operator, 4)}, brokers=[1, 2, 3])
     (operator.folder / "expand.plan").symlink_to(plan.folder)
@@ -34,7 +34,7 @@ def test_a_page_carries_a_plan_out_and_back(page: str, operator: Operator) -> No
 
 
 def test_a_page_restarts_the_brokers(operator: Operator) -> None:
-    """All six of them, by tasks in the place that the page names."""
+    """The page's command restarts all six brokers, with tasks in the place that the page names."""
     operator.create_topic("orders", SPREAD, min_insync_replicas="2")
     operator.await_true(operator.in_sync, "all in sync")
     _, document = made(operator)

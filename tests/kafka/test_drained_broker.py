@@ -1,4 +1,4 @@
-"""Brokers of a real cluster that are drained: of some bytes for a full disk, or of all replicas before they leave."""
+"""`planner drain` frees bytes on a broker of a real cluster, and a broker that leaves gets no new topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FREED = 1_000_000
 
 
 def test_a_broker_holds_as_much_less_as_was_asked(operator: Operator) -> None:
-    """As many are copied, nothing else moves; carried out like any plan, and taken back."""
+    """Broker 4 holds at least the requested bytes less. Only its replicas move, and the plan can be rolled back."""
     operator.create_topic("orders", [[1, 2, 3], [4, 2, 6], [1, 5, 6], [4, 5, 3], [1, 2, 6], [4, 2, 3]])
     operator.produce("orders", 6, 600)
     operator.capture()
@@ -44,7 +44,7 @@ def test_a_broker_holds_as_much_less_as_was_asked(operator: Operator) -> None:
 
 
 def brokers_of_new(operator: Operator, topic: str) -> set[int]:
-    """The brokers on which Kafka itself places twelve new partitions with three replicas each."""
+    """The brokers on which Kafka places a new topic of twelve partitions with three replicas each."""
     operator.admin.create_topics([NewTopic(topic, num_partitions=12, replication_factor=3)])[topic].result()
     names = {f"{topic}-{number}" for number in range(12)}
     operator.await_true(lambda: names <= operator.replicas().keys(), f"the partitions of {topic}")
@@ -52,7 +52,7 @@ def brokers_of_new(operator: Operator, topic: str) -> set[int]:
 
 
 def test_no_new_topic_lands_on_a_broker_that_leaves(operator: Operator) -> None:
-    """Not while replicas move, nor between two batches; after a rollback from there it is as any other (KIP-1066)."""
+    """A leaving broker gets no new topic during a batch or between batches, but does after a rollback (KIP-1066)."""
     operator.create_topic("orders", [[4, 2, 3], [2, 4, 6], [1, 5, 6], [5, 6, 4]])
     operator.produce("orders", 4, 2 * MEGABYTE)
     before = operator.replicas()
@@ -84,7 +84,7 @@ def test_no_new_topic_lands_on_a_broker_that_leaves(operator: Operator) -> None:
 
 
 def rest_of(operator: Operator, plan: Plan) -> dict[str, Any]:
-    """What is left of a plan, from the cluster as it is now, with the brokers' configurations."""
+    """The rest of a plan, by `planner resume`, from the cluster's current state and the brokers' configurations."""
     operator.capture()
     state, out = operator.folder / "state", operator.folder / "rest.plan"
     (state / "brokers.txt").write_text(operator.cluster.tool("kafka-configs", "--describe", "--entity-type", "brokers"))

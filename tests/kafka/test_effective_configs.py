@@ -1,4 +1,4 @@
-"""What a real cluster sets for all topics: in force wherever a plan asks, and no topic's own."""
+"""Plans use the settings that a real cluster has for all topics, but don't take them for a topic's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = "min.insync.replicas"
 
 @contextmanager
 def cluster_wide(operator: Operator, least: int, topic: str) -> Iterator[None]:
-    """A min.insync.replicas for all topics that have none of their own; 1 afterwards, as on a new cluster."""
+    """Sets min.insync.replicas for all topics without their own. Afterwards it is 1, as on a new cluster."""
     try:
         set_for_all(operator, least, topic)
         yield
@@ -33,7 +33,7 @@ def cluster_wide(operator: Operator, least: int, topic: str) -> Iterator[None]:
 
 
 def set_for_all(operator: Operator, least: int, topic: str) -> None:
-    """Set it, and wait until every broker says so."""
+    """Set the value, and wait until every broker reports it."""
     options = ("--entity-type", "brokers", "--entity-default", "--alter", "--add-config", f"{LEAST}={least}")
     operator.cluster.tool("kafka-configs", *options)
     asked = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in operator.cluster.racks]
@@ -43,13 +43,13 @@ def set_for_all(operator: Operator, least: int, topic: str) -> None:
 
 
 def value(operator: Operator, asked: ConfigResource) -> str:
-    """The min.insync.replicas in force."""
+    """The min.insync.replicas that is in force."""
     found: str = operator.admin.describe_configs([asked])[asked].result(30)[LEAST].value
     return found
 
 
 def imported(operator: Operator, name: str, *words: object) -> dict[str, Any]:
-    """What the command writes, as a document."""
+    """What `planner import` writes, as a document."""
     out = operator.folder / f"{name}.yaml"
     ran = CliRunner().invoke(commands, ["import", *map(str, words), "-o", str(out)], standalone_mode=False)
     assert ran.exception is None, ran.output
@@ -58,19 +58,19 @@ def imported(operator: Operator, name: str, *words: object) -> dict[str, Any]:
 
 
 def with_factor(operator: Operator, name: str, document: dict[str, Any], factor: int) -> Path:
-    """A spec that gives topic orders another replication factor, and moves nothing else."""
+    """A spec that gives the topic orders another replication factor, and moves nothing else."""
     requested = {"set_replication_factor": [{"topics": "orders", "replication_factor": factor}], "rebalance": "none"}
     return changed(operator, f"{name}-{factor}", document, {}, requested)
 
 
 def configs(plan: Path) -> dict[str, Any]:
-    """What the tfvars say of each topic."""
+    """Each topic's configuration in the tfvars."""
     tfvars = json.loads((plan / "terraform" / "kafka_topics.auto.tfvars.json").read_text())
     return {name: topic["config"] for name, topic in tfvars["kafka_topics"].items()}
 
 
 def test_what_the_cluster_sets_for_all_topics_counts_and_is_no_topics_own(operator: Operator) -> None:
-    """However the state was read: one replica is refused with the reason, two are warned of, and no tfvars have it."""
+    """However the state was read, RF 1 is refused with the reason, RF 2 gives a warning, and no tfvars have it."""
     operator.create_topic("orders", [[1, 2, 3], [2, 3, 1]], retention_ms="86400000")
     operator.create_topic("clicks", [[1, 2, 3]])
     with cluster_wide(operator, 2, "orders"):
@@ -109,7 +109,7 @@ ORIGIN = {
 
 
 def test_a_cordoned_broker_gets_nothing(operator: Operator) -> None:
-    """Kafka itself carries such a reassignment out; no plan has one, however the state was read (KIP-1066)."""
+    """No plan puts a new replica on a cordoned broker, however the state was read, although Kafka would (KIP-1066)."""
     operator.create_topic("orders", [[1, 2, 3], [4, 5, 6]])
     cordon = ("kafka-configs", "--entity-type", "brokers", "--entity-name", 4, "--alter")
     operator.cluster.tool(*cordon, "--add-config", "cordoned.log.dirs=*")
@@ -129,7 +129,7 @@ def test_a_cordoned_broker_gets_nothing(operator: Operator) -> None:
     for name, document in documents.items():
         brokers = document["cluster"]["brokers"]
         assert {4: ["*"]} == {each["id"]: each["cordoned_log_dirs"] for each in brokers if "cordoned_log_dirs" in each}
-        # The replica of broker 3 goes to another one, where there is any; what broker 4 leads it may leave to others.
+        # Broker 3's replica needs another broker, if there is one. Broker 4 may let others lead its partitions.
         (topic,) = (each for each in document["cluster"]["topics"] if each["name"] == "orders")
         few = {"brokers": brokers[:4], "topics": [topic | {"partitions": topic["partitions"][:1]}]}
         with pytest.raises(InfeasibleError, match=refused):

@@ -1,4 +1,4 @@
-"""A hold before a batch that elects leaders and moves nothing, on a real cluster."""
+"""On a real cluster, a run is held before a batch that elects leaders and moves nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WATCHED = ("-e", "kafka_reassign_guard_seconds=1")
 
 @dataclass(frozen=True)
 class Pause:
-    """A guard command that passes, but only once `go` is there: the look before the first batch lasts until then."""
+    """A guard command that waits until `go` exists, and then passes. It delays the check before the first batch."""
 
     asked: Path
     go: Path
@@ -30,12 +30,12 @@ class Pause:
 
 @pytest.fixture
 def pause(operator: Operator) -> Pause:
-    """In the operator's folder."""
+    """A pause whose files are in the operator's folder."""
     return Pause(operator.folder / "asked", operator.folder / "go")
 
 
 def elections(operator: Operator) -> Plan:
-    """Two batches, each with an election of a leader that a crash displaced; a topic on other brokers beside them."""
+    """A plan of two batches, with one election each, after a crash. Another topic is on other brokers."""
     operator.create_topic("led", [[2, 3, 4], [3, 4, 2], [4, 2, 3]] * 2)
     operator.produce("led", 6, 10)
     operator.crash(2)
@@ -46,7 +46,7 @@ def elections(operator: Operator) -> Plan:
 
 
 def test_somebody_elses_partition_holds_elections_until_it_is_in_sync(operator: Operator, pause: Pause) -> None:
-    """An under-replicated partition of a topic that the plan doesn't name: one sentence, and by itself on its way."""
+    """An under-replicated partition of a topic outside of the plan holds elections; they go on once it is in sync."""
     plan = elections(operator)
     preferred = {name: replicas[0] for name, replicas in operator.replicas().items()}
     with plan.playbooks.playing("apply", *WATCHED, *pause.options) as running:
@@ -69,7 +69,7 @@ def test_somebody_elses_partition_holds_elections_until_it_is_in_sync(operator: 
 
 
 def test_a_dead_broker_stops_elections_and_the_next_run_resumes(operator: Operator, pause: Pause) -> None:
-    """Not back within the hold: nothing more is elected, one sentence says why; run again, it elects the rest."""
+    """If a broker isn't back within the hold, the run stops and says why. The next run elects the other leader."""
     plan = elections(operator)
     given = (*WATCHED, *pause.options, "-e", "kafka_reassign_hold_seconds=4")
     with plan.playbooks.playing("apply", *given) as running:

@@ -1,4 +1,4 @@
-"""What is foretold of failures, on a real cluster: brokers are killed, and leaders and ISR are those that were said."""
+"""`planner failures` predicts a real cluster: after brokers are killed, leaders and ISR are as predicted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def names(problem: Problem) -> list[str]:
 
 
 def foretold(problem: Problem, rows: PartitionStates, *failed: int) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """Every partition's leader, -1 for none, and the ISR of those that have one, when these brokers fail."""
+    """The state predicted after these failures: each partition's leader (-1: none), and the ISR if it has one."""
     ids = problem.broker_ids.tolist()
     slots = failed_slots(rows.replicas, scenarios(problem, BROKERS, 1, 0).domains, [ids.index(each) for each in failed])
     leaders = [ids[leader] if leader >= 0 else -1 for leader in outcome(rows, slots).leaders.tolist()]
@@ -47,19 +47,19 @@ def foretold(problem: Problem, rows: PartitionStates, *failed: int) -> tuple[dic
 
 
 def seen(operator: Operator) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """The same as the cluster has it."""
+    """The same values, as the cluster reports them."""
     leaders = {name: leader for name, leader in operator.leaders().items() if not name.startswith("__")}
     return leaders, {name: isr for name, isr in operator.isrs().items() if leaders.get(name, -1) >= 0}
 
 
 def assert_foretold(operator: Operator, problem: Problem, rows: PartitionStates, *failed: int) -> None:
-    """The cluster comes to what was foretold, exactly."""
+    """Wait until the cluster is exactly as predicted."""
     expected = foretold(problem, rows, *failed)
     operator.await_true(lambda: expected == seen(operator), f"what was foretold of brokers {failed}: {expected}")
 
 
 def test_one_broker_then_a_second_one(operator: Operator) -> None:
-    """A broker dies, then another one: who leads, the ISR, and how many leaders go where are as foretold."""
+    """One broker dies, then another: leaders, ISR and the number of leaders that each broker gains are as predicted."""
     for topic, lists in LISTS.items():
         operator.create_topic(topic, lists, min_insync_replicas="2")
     operator.capture()
@@ -87,7 +87,7 @@ def test_one_broker_then_a_second_one(operator: Operator) -> None:
 
 
 def test_a_broker_dies_while_a_batch_copies(operator: Operator) -> None:
-    """While it copies, an old replica leads, by the new list's order; when it is complete, one of the new list."""
+    """While a batch copies, an old replica takes over, in the new list's order. Afterwards, one of the new list."""
     operator.create_topic("orders", [[1, 2, 3]])
     operator.produce("orders", 1, 2 * MEGABYTE)
     operator.capture()

@@ -1,4 +1,4 @@
-"""What stops a run before anything moves, on a real cluster: nothing changes, and the operator is told what to do."""
+"""Faults that stop a run before anything moves: nothing changes, and the run says what to do. Real cluster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.kafka
 
 
 def commands(run: Run, option: str) -> Iterator[list[str]]:
-    """The calls of Kafka's tools with this option that a run with -v prints: its own, and those of its module."""
+    """The calls of Kafka's tools with this option, by the playbook and its module, in the output of a run with -v."""
     found = [json.loads(cmd) for cmd in re.findall(r'"cmd": (\[.*?\])', run.output)]
     found += [cmd for calls in re.findall(r'"calls": (\[\[.*?\]\])', run.output) for cmd in json.loads(calls)]
     return (cmd for cmd in found if option in cmd)
 
 
 def assert_given(run: Run, config: Path, *tools: str) -> None:
-    """These tools were called, no others, and each with the client's properties."""
+    """Assert that exactly these tools were called, each with the client's properties."""
     calls = list(commands(run, "--bootstrap-server"))
     assert set(tools) == {cmd[0].rpartition("/kafka-")[2].removesuffix(".sh") for cmd in calls}
     assert [] == [cmd for cmd in calls if ("--command-config", str(config)) not in pairwise(cmd)]
@@ -34,7 +34,7 @@ def assert_given(run: Run, config: Path, *tools: str) -> None:
 
 @pytest.fixture
 def config(operator: Operator) -> Path:
-    """Properties for Kafka's admin client that change little."""
+    """Properties of Kafka's admin client that change little."""
     path = operator.folder / "client.properties"
     path.write_text("client.id=the-operator\nrequest.timeout.ms=10000\ndefault.api.timeout.ms=10000\n")
     return path
@@ -49,7 +49,7 @@ def config(operator: Operator) -> Path:
     ids=["never existed", "other rack"],
 )
 def test_broker_that_is_not_as_planned(operator: Operator, broker: int, rack: str, message: str) -> None:
-    """A broker that the cluster doesn't know, or knows in another rack, is named."""
+    """The run names a broker that the cluster doesn't know, or that is in another rack than planned."""
     operator.create_topic("orders", [[1, 2], [2, 3], [3, 1]])
     operator.produce("orders", 3, 10)
     before = operator.replicas()
@@ -59,12 +59,12 @@ def test_broker_that_is_not_as_planned(operator: Operator, broker: int, rack: st
 
 
 def test_reassignments_of_others(operator: Operator) -> None:
-    """What somebody else moves, of the plan's topics or others, is named; both playbooks let it go on, throttled."""
+    """The run names partitions that somebody else moves. Both playbooks leave these moves and their throttles alone."""
     plan = expansion(operator, 2 * MEGABYTE)
     operator.create_topic("others", [[5, 4]])
     operator.produce("others", 1, 2 * MEGABYTE)
     operator.reassign({"others-0": [5, 6], "orders-0": [1, 2, 6]}, "--throttle", 1)
-    operator.lose(6)  # That holds both until the playbooks have run.
+    operator.lose(6)  # Without broker 6, neither move completes before the playbooks have run.
     before, throttles = operator.replicas(), operator.throttles()
     message = (
         "Reassignments that aren't this plan's are running. Nothing was started. The partitions are orders-0, others-0"
@@ -76,7 +76,7 @@ def test_reassignments_of_others(operator: Operator) -> None:
 
 
 def test_state_changed_since(operator: Operator) -> None:
-    """A partition of a later batch that somebody moved stops the first batch."""
+    """If somebody has moved a partition of a later batch, the first batch doesn't start."""
     plan = expansion(operator, moves_per_broker=1)
     assert 2 <= len(plan.document["batches"])
     last = plan.document["batches"][-1]["partitions"][0]
@@ -94,7 +94,7 @@ def test_state_changed_since(operator: Operator) -> None:
 
 
 def test_file_edited_after_approval(operator: Operator) -> None:
-    """An edited reassignment is named, in the role's files as in the plan's own folder."""
+    """An edited reassignment file stops the run, in the role's files or in the plan's own folder. The run names it."""
     plan = expansion(operator)
     before = operator.replicas()
     for folder in ("ansible/roles/kafka_reassign/files", "."):
@@ -109,7 +109,7 @@ def test_file_edited_after_approval(operator: Operator) -> None:
 
 
 def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> None:
-    """A dead broker is named before anything starts; when it is back, the same plan applies."""
+    """A plan that raises a replication factor stops if a broker is down. Once it is back, the plan applies."""
     operator.create_topic("orders", [[1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 1]])
     operator.produce("orders", 6, 10)
     requested = {"set_replication_factor": [{"topics": "orders", "replication_factor": 3}]}
@@ -128,7 +128,7 @@ def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> Non
 
 
 def test_partitions_without_a_leader_hold_nothing_up(operator: Operator) -> None:
-    """A dead broker leaves: what it alone held waits, all else moves; when it is back, the same plan finishes."""
+    """If a dead broker leaves, only the partitions without a leader wait. Once it is back, the same plan finishes."""
     operator.create_topic("orders", [[1, 3], [3, 1], [2, 3]])
     operator.create_topic("single", [[3], [1], [3]])
     for topic in ("orders", "single"):
@@ -155,7 +155,7 @@ def test_partitions_without_a_leader_hold_nothing_up(operator: Operator) -> None
 
 
 def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
-    """Replicas out of sync stop a plan; one that takes them away from their dead broker goes through, throttled."""
+    """Under-replicated partitions stop a plan. A plan that removes the dead broker from them applies, throttled."""
     plan = expansion(operator)
     operator.lose(3)
     before = operator.replicas()
@@ -188,7 +188,7 @@ def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
 
 
 def test_a_broker_that_leaves_is_down(operator: Operator) -> None:
-    """Where two replicas of a partition move one after the other, a plan made since takes it off the list first."""
+    """One of two leaving brokers is down: a plan that keeps it for a batch is refused; a new one removes it first."""
     operator.create_topic("orders", [[3, 1, 2]])
     operator.produce("orders", 1, 10)
     leaves = {"remove_brokers": [2, 3], "add_brokers": [{"id": 5, "rack": "r1"}, {"id": 6, "rack": "r2"}]}
@@ -205,7 +205,7 @@ def test_a_broker_that_leaves_is_down(operator: Operator) -> None:
 
 
 def test_what_the_tools_are_given(operator: Operator, config: Path) -> None:
-    """Each tool gets the client's properties, and each batch that keeps replication factors has Kafka refuse others."""
+    """Each tool gets the client's properties. A batch that keeps replication factors makes Kafka refuse other ones."""
     plan = expansion(operator, moves_per_broker=1)
     wanted = operator.replicas() | plan.replicas
     run = plan.playbooks.play("apply", "-v", "-e", f"kafka_reassign_command_config={config}")
@@ -218,7 +218,7 @@ def test_what_the_tools_are_given(operator: Operator, config: Path) -> None:
 
 
 def test_disk_gate(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
-    """A plan that fills a disk beyond limits.disk_used isn't written; exit code 3. With a higher limit it is."""
+    """A plan beyond limits.disk_used isn't written, and the exit code is 3. With a higher limit it is written."""
     operator.create_topic("orders", [[1, 2], [2, 3], [3, 1], [2, 1], [3, 2], [1, 3]])
     operator.produce("orders", 6, MEGABYTE)
     operator.capture()

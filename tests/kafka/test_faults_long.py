@@ -1,4 +1,4 @@
-"""Faults that take long to strike, on a real cluster: nothing is lost, no throttle is left, one sentence says why."""
+"""Faults that take long to strike, on a real cluster: no loss, no throttle left, and one sentence says why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WATCHED = ("-e", "kafka_reassign_guard_seconds=1")
 
 
 def test_two_brokers_of_a_rack_die(operator: Operator) -> None:
-    """A source and the destination: the run is held, says so, and goes on once both are back."""
+    """A source and the destination die: the run is held, says so, and goes on once both are back."""
     plan = expansion(operator, 4 * MEGABYTE)
     wanted = operator.replicas() | plan.replicas
     with plan.playbooks.playing("apply", *SLOWLY, *WATCHED) as running:
@@ -36,7 +36,7 @@ def test_two_brokers_of_a_rack_die(operator: Operator) -> None:
 
 
 def test_a_hold_begins_within_a_minute(operator: Operator) -> None:
-    """At the default settings, from the death of the destination on."""
+    """With default settings, a run is held within a minute after the destination dies."""
     plan = expansion(operator, 4 * MEGABYTE)
     wanted = operator.replicas() | plan.replicas
     with plan.playbooks.playing("apply", *SLOWLY, delay=10) as running:
@@ -55,7 +55,7 @@ def test_a_hold_begins_within_a_minute(operator: Operator) -> None:
 
 
 def test_a_disk_fills_past_its_limit(operator: Operator) -> None:
-    """The batch is canceled, and what was copied so far is gone from the destination."""
+    """If a disk passes its limit, the batch is canceled, and the destination deletes what was copied."""
     plan = expansion(operator, 4 * MEGABYTE)
     before = operator.replicas()
     limits = ("-e", json.dumps({"kafka_reassign_disk_limits": {4: 2_500_000}}))
@@ -74,7 +74,7 @@ def test_a_disk_fills_past_its_limit(operator: Operator) -> None:
 
 
 def test_a_consumer_group_is_behind(operator: Operator) -> None:
-    """Beyond its limit nothing starts; within it the plan is reached."""
+    """If a consumer group is further behind than its limit, nothing starts. Within the limit, the plan is applied."""
     plan = expansion(operator, 30)
     wanted = operator.replicas() | plan.replicas
     operator.commit("billing", "orders", 6, 10)
@@ -90,7 +90,7 @@ def test_a_consumer_group_is_behind(operator: Operator) -> None:
 
 
 def test_the_window_closes_in_the_middle_of_a_batch(operator: Operator) -> None:
-    """The batch goes on to its end, and no other one starts; the next night goes on."""
+    """If the window closes during a batch, that batch finishes and no other starts. A later run finishes the plan."""
     plan = expansion(operator, 12 * MEGABYTE, moves_per_broker=1)
     wanted = operator.replicas() | plan.replicas
     now = datetime.now(UTC)
@@ -111,13 +111,13 @@ def test_the_window_closes_in_the_middle_of_a_batch(operator: Operator) -> None:
 
 
 def test_somebody_else_reassigns_between_two_batches(operator: Operator) -> None:
-    """The run stops before the next batch and names the partition; once that is over, the plan is reached."""
+    """The run stops before the next batch and names the partition. Once that move is done, the plan is applied."""
     plan = expansion(operator, 4 * MEGABYTE, moves_per_broker=1)
     operator.create_topic("others", [[5, 2]])
     wanted = operator.replicas() | plan.replicas | {"others-0": [5, 6]}
     with plan.playbooks.playing("apply", *SLOWLY, *WATCHED) as running:
         await_move(operator)
-        operator.cluster.processes[6].send_signal(signal.SIGSTOP)  # What goes there is never complete.
+        operator.cluster.processes[6].send_signal(signal.SIGSTOP)  # Copies to broker 6 never complete.
         operator.reassign({"others-0": [5, 6]}, "--additional")
         operator.lose(6)
         operator.await_true(lambda: "reassigned by somebody else: others-0" in running.text, "the word on it")
@@ -135,7 +135,7 @@ def test_somebody_else_reassigns_between_two_batches(operator: Operator) -> None
 
 @pytest.mark.parametrize("moment", range(10))
 def test_the_controller_restarts_at_any_step(operator: Operator, moment: int) -> None:
-    """Killed after so many tasks, and back some seconds later: the run reaches the plan."""
+    """The controller is killed after some number of tasks and starts again. The run still applies the plan."""
     plan = expansion(operator, moves_per_broker=1)
     wanted = operator.replicas() | plan.replicas
     with plan.playbooks.playing("apply") as running:
@@ -151,7 +151,7 @@ def test_the_controller_restarts_at_any_step(operator: Operator, moment: int) ->
 
 
 def test_a_thousand_topics_in_a_batch(operator: Operator) -> None:
-    """Their throttles are set and cleared with no more starts of Kafka's tools than those of a few topics."""
+    """For a batch of a thousand topics, the run starts Kafka's tools at most six times."""
     names = [f"t{number:04}" for number in range(1_000)]
     made = [NewTopic(name, 1, replica_assignment=[[1]]) for name in names]
     for future in operator.admin.create_topics(made, operation_timeout=120, request_timeout=120).values():

@@ -1,4 +1,4 @@
-"""Faults while a batch moves, on a real cluster: nothing is lost, and the operator is told what to do."""
+"""Faults while a batch moves, on a real cluster: nothing is lost, and the run tells the operator what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kafka
 
 
 def test_killed_run_is_resumed_by_waiting(operator: Operator) -> None:
-    """A killed run leaves the batch moving, throttled; the next one waits for it, starts nothing twice, clears up."""
+    """A killed run leaves the batch moving with a throttle. The next run waits for it, and then clears the throttle."""
     plan = expansion(operator, 5 * MEGABYTE)
     wanted = operator.replicas() | plan.replicas
     with plan.playbooks.playing("apply", *SLOWLY) as killed:
@@ -36,7 +36,7 @@ def test_killed_run_is_resumed_by_waiting(operator: Operator) -> None:
 
 @pytest.mark.parametrize("struck", ["destination", "source", "controller"])
 def test_process_that_dies_and_comes_back(operator: Operator, struck: str) -> None:
-    """The run goes on waiting while a broker or the controller restarts, and reaches the plan."""
+    """If a broker or the controller restarts, the run keeps waiting and applies the plan."""
     plan = expansion(operator, 4 * MEGABYTE)
     wanted = operator.replicas() | plan.replicas
     with plan.playbooks.playing("apply", *SLOWLY) as running:
@@ -56,7 +56,7 @@ def test_process_that_dies_and_comes_back(operator: Operator, struck: str) -> No
 
 
 def test_deleted_topic(operator: Operator) -> None:
-    """A topic deleted midway is named, the other one's move ends as planned, and a new plan can be applied."""
+    """The run names a topic that was deleted midway. The other topic moves as planned, and a new plan applies."""
     operator.create_topic("clicks", [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
     operator.produce("clicks", 3, 3 * MEGABYTE)
     plan = expansion(operator, 3 * MEGABYTE)
@@ -79,7 +79,7 @@ def test_deleted_topic(operator: Operator) -> None:
 
 
 def test_rollback_in_the_middle_of_a_batch(operator: Operator) -> None:
-    """Killed in its second batch, the plan is rolled back: the lists in their order, the leaders, no throttle."""
+    """After a kill in the second batch, rollback restores the lists, their order and the leaders. No throttle stays."""
     plan = expansion(operator, 5 * MEGABYTE, moves_per_broker=1)
     before, led = operator.replicas(), operator.leaders()
     with plan.playbooks.playing("apply", *SLOWLY) as killed:
@@ -93,7 +93,7 @@ def test_rollback_in_the_middle_of_a_batch(operator: Operator) -> None:
 
 
 def test_a_killed_rollback_is_applied_again_at_another_rate(operator: Operator) -> None:
-    """What moves back isn't turned around, which Kafka never completes: it gets there, and then the plan is reached."""
+    """Moves of a killed rollback complete first, because Kafka never completes reversed moves. Then apply works."""
     plan = expansion(operator, 2 * MEGABYTE)
     wanted = operator.replicas() | plan.replicas
     assert 0 == (run := plan.playbooks.play("apply")).code, run.output
@@ -106,7 +106,7 @@ def test_a_killed_rollback_is_applied_again_at_another_rate(operator: Operator) 
 
 
 def test_destination_that_stays_away(operator: Operator) -> None:
-    """Timed out, the run says what moves and leaves the throttle; rolled back without the dead broker, all is well."""
+    """If the destination dies, the run times out and names what moves. A rollback without that broker works."""
     plan = expansion(operator, 5 * MEGABYTE, moves_per_broker=1)
     before, led = operator.replicas(), operator.leaders()
     with plan.impatient_playbooks.playing("apply", *SLOWLY, "-e", "kafka_reassign_wait_seconds=10") as running:
@@ -130,7 +130,7 @@ WATCHED = ("-e", "kafka_reassign_guard_seconds=1")
 
 
 def test_destination_that_is_back_within_the_hold(operator: Operator) -> None:
-    """The run says that it is held and by what, goes on by itself, and reaches the plan."""
+    """If the destination dies, the run is held and says why. Once the broker is back, the run applies the plan."""
     plan = expansion(operator, 4 * MEGABYTE)
     wanted = operator.replicas() | plan.replicas
     with plan.playbooks.playing("apply", *SLOWLY, *WATCHED) as running:
@@ -149,7 +149,7 @@ def test_destination_that_is_back_within_the_hold(operator: Operator) -> None:
 
 
 def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> None:
-    """Where asked to, the run cancels the batch and stops: nothing moves, no throttle; planned anew without it."""
+    """With cancel_on_failure, the run cancels the batch after the hold and stops. A plan without the broker works."""
     plan = expansion(operator, 4 * MEGABYTE)
     before = operator.replicas()
     limits = ("-e", "kafka_reassign_hold_seconds=4", "-e", "kafka_reassign_cancel_on_failure=true")
@@ -172,7 +172,7 @@ def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> Non
 
 
 def test_one_of_several_destinations_stays_away(operator: Operator) -> None:
-    """What the live one gets arrives during the hold; the rest is canceled, and planned anew without the dead one."""
+    """Moves to the live broker complete during the hold. The rest is canceled; a new plan avoids the dead broker."""
     operator.create_topic("orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4)
     operator.produce("orders", 12, 2 * MEGABYTE)
     added = [{"id": 4, "rack": "r0"}, {"id": 5, "rack": "r1"}]
@@ -204,7 +204,7 @@ def test_one_of_several_destinations_stays_away(operator: Operator) -> None:
 
 
 def test_stop_file_in_the_middle_of_a_batch(operator: Operator) -> None:
-    """The batch goes on to its end and the run stops before the next one, without a throttle; later it goes on."""
+    """With a stop file, the batch finishes, and the run stops without a throttle. A later run finishes the plan."""
     plan = expansion(operator, 4 * MEGABYTE, moves_per_broker=1)
     wanted = operator.replicas() | plan.replicas
     stop = operator.folder / "stop"
@@ -227,7 +227,7 @@ def test_stop_file_in_the_middle_of_a_batch(operator: Operator) -> None:
 
 
 def test_a_consumer_group_falls_behind_in_the_middle_of_a_batch(operator: Operator) -> None:
-    """The run is held and says by which group, and goes on by itself once the group has caught up."""
+    """If a consumer group falls behind, the run is held and names it. Once the group has caught up, the run goes on."""
     plan = expansion(operator, 4 * MEGABYTE)
     wanted = operator.replicas() | plan.replicas
     operator.commit("billing", "orders", 6, 4 * MEGABYTE - 10)
@@ -252,7 +252,7 @@ def test_a_consumer_group_falls_behind_in_the_middle_of_a_batch(operator: Operat
 
 
 def test_guards_of_the_operators_own(operator: Operator) -> None:
-    """Outside the window, beyond the number of batches, or with a failing command nothing of the next batch starts."""
+    """Outside of the window, after the allowed number of batches, or if the guard fails, no further batch starts."""
     plan = expansion(operator, moves_per_broker=1)
     wanted, before = operator.replicas() | plan.replicas, operator.replicas()
     hours = [(datetime.now(UTC) + timedelta(hours=ahead)).strftime("%H:%M") for ahead in (2, 4)]
@@ -278,7 +278,7 @@ def test_guards_of_the_operators_own(operator: Operator) -> None:
 
 
 def test_throttles_of_somebody_else_are_put_back(operator: Operator) -> None:
-    """Those of brokers and topics, after a killed run too; a new rate holds at once."""
+    """Somebody else's throttles are put back, also after a killed run. A new rate applies during the batch."""
     plan = expansion(operator, 4 * MEGABYTE, moves_per_broker=1)
     operator.create_topic("quiet", [[5, 6]])
     before = {
@@ -316,7 +316,7 @@ def test_throttles_of_somebody_else_are_put_back(operator: Operator) -> None:
 
 
 def test_throttles_are_put_back_on_demand(operator: Operator) -> None:
-    """By their tag, with a batch still moving and a broker's throttle changed meanwhile, which stays."""
+    """`--tags unthrottle` restores throttles while a batch still moves. It keeps one that somebody changed since."""
     plan = expansion(operator, 4 * MEGABYTE)
     with plan.playbooks.playing("apply", *SLOWLY) as killed:
         await_move(operator)
@@ -331,7 +331,7 @@ def test_throttles_are_put_back_on_demand(operator: Operator) -> None:
 
 
 def test_cancel_on_failure(operator: Operator) -> None:
-    """If asked for, what isn't complete in time is canceled, be its broker dead; it can go on or back then."""
+    """With cancel_on_failure, a late batch is canceled even if its broker is dead. Apply and rollback work later."""
     plan = expansion(operator, 4 * MEGABYTE)
     before, led = operator.replicas(), operator.leaders()
     limits = ("-e", "kafka_reassign_wait_seconds=5", "-e", "kafka_reassign_cancel_on_failure=true")

@@ -1,4 +1,4 @@
-"""`planner import` of a real cluster: asked itself, and from what Kafka's own tools print."""
+"""`planner import` of a real cluster, which it asks itself or reads from the output of Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 
 def imported(operator: Operator, *words: object) -> dict[str, Any]:
-    """The `cluster:` part that the command writes."""
+    """The `cluster:` part that `planner import` writes."""
     out = operator.folder / "cluster.yaml"
     ran = CliRunner().invoke(commands, ["import", *map(str, words), "-o", str(out)], standalone_mode=False)
     assert ran.exception is None, ran.output
@@ -36,7 +36,7 @@ def lists(cluster: dict[str, Any]) -> Lists:
 
 
 def sizes(cluster: dict[str, Any]) -> list[Any]:
-    """The size of each partition, in the order of the YAML, which may write it with a unit."""
+    """The size of each partition, in the order of the YAML. The YAML may write it with a unit."""
     return [
         parse_amount(partition["size"], "bytes") for topic in cluster["topics"] for partition in topic["partitions"]
     ]
@@ -48,7 +48,7 @@ def racks(cluster: dict[str, Any]) -> dict[int, str | None]:
 
 
 def test_a_running_cluster_is_asked(operator: Operator) -> None:
-    """Its brokers with their racks, its topics with replicas, sizes and what is set on them: as the tools say it."""
+    """Import from a running cluster gives the same brokers, racks, topics, sizes and configurations as the tools do."""
     operator.create_topic("orders.v2", [[1, 2], [2, 3], [3, 1]], retention_ms="86400000")
     operator.produce("orders.v2", 3, 20_000)
     operator.capture()
@@ -66,7 +66,7 @@ def test_a_running_cluster_is_asked(operator: Operator) -> None:
 
 
 def test_a_running_reassignment_is_noticed(operator: Operator) -> None:
-    """The cluster itself tells: refused, or taken at its target where asked."""
+    """A running reassignment is refused, or its target is used if the option asks for that."""
     operator.create_topic("orders", [[1, 2]])
     operator.produce("orders", 1, 20_000)
     operator.reassign({"orders-0": [3, 4]}, "--throttle", 1)
@@ -80,7 +80,7 @@ def test_a_running_reassignment_is_noticed(operator: Operator) -> None:
 
 
 def test_the_tools_outputs_say_the_same(operator: Operator, tmp_path: Path) -> None:
-    """Two descriptions give the cluster's replicas and sizes; what they print can be planned from."""
+    """Import from the tools' output gives the cluster's replicas and sizes, and the result can be planned from."""
     operator.create_topic("orders", [[1, 2], [2, 3], [3, 1]])
     operator.produce("orders", 3, 50_000)
     operator.capture()

@@ -1,4 +1,4 @@
-"""A run that is ended at any moment, on a real cluster: the next one ends as planned, with throttles from before."""
+"""After a run is ended at any moment, on a real cluster, the next run applies the plan and restores throttles."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 from faults import MEGABYTE, SLOWLY, expansion
 from operator_at_work import Lists, Operator, Plan
 
-# After so many tasks: one within each half of the run. Moments at random, and each signal at any, take half an hour.
+# Each half of the run gets one number of tasks. Random moments with every signal take half an hour.
 ENDED = pytest.mark.parametrize(("tasks", "ended_by"), [(22, signal.SIGTERM), (37, signal.SIGKILL)])
 MOMENTS = 10
-# Batches of a megabyte or two each, which take seconds.
+# Batches of a megabyte or two, which take some seconds each.
 MODERATELY = ("-e", "kafka_reassign_throttle_bytes_per_sec=150000")
 BEFORE = {
     ("brokers", "2"): "leader.replication.throttled.rate=777000000",
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.kafka
 
 @dataclass(frozen=True)
 class Begun:
-    """A plan, the throttles from before, which it has to leave, and the lists that it has to reach."""
+    """A plan, the earlier throttles that it has to keep, and the lists that it has to reach."""
 
     plan: Plan
     throttles: str
@@ -40,7 +40,7 @@ class Begun:
 
     @staticmethod
     def on(operator: Operator) -> Begun:
-        """Batches of one replica each, and throttles of somebody else."""
+        """Makes a plan with one replica a batch, on a cluster where somebody else has set throttles."""
         plan = expansion(operator, MEGABYTE, moves_per_broker=1)
         operator.create_topic("quiet", [[5, 6]])
         for (kind, name), value in BEFORE.items():
@@ -50,7 +50,7 @@ class Begun:
         return Begun(plan, operator.throttles(), operator.replicas() | plan.replicas)
 
     def resume(self, operator: Operator) -> None:
-        """Run it again: it reaches the plan, nothing is lost, and the throttles are put back."""
+        """Run the playbook again: it applies the plan, loses nothing, and puts the throttles back."""
         run = self.plan.playbooks.play("apply")
         assert 0 == run.code, run.output
         assert self.wanted == operator.replicas()
@@ -63,7 +63,7 @@ class Begun:
 
 @ENDED
 def test_run_ended_after_so_many_tasks_is_resumed(operator: Operator, tasks: int, ended_by: signal.Signals) -> None:
-    """A batch moves after the first number, and later ones after the second."""
+    """The next run finishes. After the first number of tasks the first batch moves, after the second a later one."""
     begun = Begun.on(operator)
     with begun.plan.playbooks.playing("apply", *SLOWLY) as running:
 
@@ -80,20 +80,20 @@ def test_run_ended_after_so_many_tasks_is_resumed(operator: Operator, tasks: int
 
 @dataclass
 class Moments:
-    """Moments of a run, drawn at random from the time that the latest uninterrupted one took; the first one is one."""
+    """Random moments within the time that the latest uninterrupted run took. The first draw interrupts no run."""
 
     seed: int
     generator: random.Random
     seconds: float | None = None
 
     def draw(self) -> float | None:
-        """Seconds after the start, or None for a run that nobody ends."""
+        """Seconds after the start, or None if the run isn't to be interrupted."""
         return None if self.seconds is None else self.generator.random() * self.seconds
 
 
 @pytest.fixture(scope="module")
 def moments() -> Moments:
-    """Those of a seed: `MOMENTS_SEED` in the environment, else another one in each session."""
+    """Moments drawn with the seed `MOMENTS_SEED` from the environment, or with a new seed in each session."""
     seed = int(os.environ.get("MOMENTS_SEED") or random.SystemRandom().randrange(10**6))
     print(f"MOMENTS_SEED={seed}")  # noqa: T201
     return Moments(seed, random.Random(seed))
@@ -105,7 +105,7 @@ def moments() -> Moments:
 def test_run_ended_at_a_random_moment_is_resumed(
     operator: Operator, moments: Moments, number: int, ended_by: signal.Signals
 ) -> None:
-    """Anywhere between the start of ansible-playbook and its end; if it ends before that, another moment is drawn."""
+    """A run is ended at a random moment, and the next one finishes. If it ended by itself, another moment is drawn."""
     while (said := ended_at_random(begun := Begun.on(operator), moments, ended_by)) is None:
         begun.resume(operator)
         operator.tidy_up()
@@ -115,7 +115,7 @@ def test_run_ended_at_a_random_moment_is_resumed(
 
 
 def ended_at_random(begun: Begun, moments: Moments, ended_by: signal.Signals) -> str | None:
-    """Where a run was when it was ended, or None if it came to its own end before that."""
+    """Where the run was when it was ended, or None if it ended by itself before that."""
     started, moment = time.monotonic(), moments.draw()
     with begun.plan.playbooks.playing("apply", *MODERATELY) as running:
         with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Log dirs on a real cluster: replicas evened out inside brokers, and new ones in the log dirs planned for them."""
+"""Log dirs on a real cluster: plans move replicas inside brokers, and put new replicas into planned log dirs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def planned(plan: Plan, key: str, lists: str) -> Where:
 
 
 def fill_unevenly(operator: Operator, lists: list[list[int]], records: int) -> None:
-    """Topics of one partition each, of which broker 1 has much more in one of its log dirs than in the other."""
+    """Topics of one partition each. Broker 1 has much more data in one of its log dirs than in the other."""
     for number, replicas in enumerate(lists):
         operator.create_topic(f"t{number}", [replicas])
     found = where(operator)
@@ -43,13 +43,13 @@ def fill_unevenly(operator: Operator, lists: list[list[int]], records: int) -> N
 
 
 def no_throttle(operator: Operator, broker: int) -> bool:
-    """Whether nothing is left of the throttle between log dirs."""
+    """Whether no throttle between log dirs is left."""
     options = ("--describe", "--entity-type", "brokers", "--entity-name", broker)
     return "replica.alter.log.dirs" not in operator.cluster.tool("kafka-configs", *options)
 
 
 def test_moves_inside_brokers_alone(operator: Operator) -> None:
-    """`rebalance: none`: replica lists and leaders stay, brokers even out inside; and back all is where it was."""
+    """With `rebalance: none`, replicas only move between log dirs of a broker. A rollback moves them back."""
     fill_unevenly(operator, [[1, 2], [1, 3]] * 4, 2000)
     before = where(operator)
     plan = operator.plan(
@@ -67,7 +67,7 @@ def test_moves_inside_brokers_alone(operator: Operator) -> None:
 
 
 def test_new_replicas_in_their_log_dirs(operator: Operator) -> None:
-    """A broker joins: its replicas lie where planned, and the way back leads to the old log dirs."""
+    """A new broker's replicas are in the planned log dirs. A rollback puts replicas into their old log dirs."""
     fill_unevenly(operator, [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2, 1000)
     before = where(operator)
     joins = {"add_brokers": [{"id": 4, "rack": operator.cluster.racks[4]}]}
@@ -85,7 +85,7 @@ def test_new_replicas_in_their_log_dirs(operator: Operator) -> None:
 
 
 def test_a_log_dir_that_is_not_there_stops_the_plan(operator: Operator) -> None:
-    """The role asks the brokers first: Kafka would start the reassignment, and only then find out."""
+    """The run stops if a planned log dir is missing. Kafka would start the reassignment and fail only then."""
     fill_unevenly(operator, [[1, 2], [1, 3]] * 4, 2000)
     plan = operator.plan({"rebalance": "none"}, brokers=[1, 2, 3], balance={"log_dirs": "30%"})
     before = where(operator)
@@ -101,7 +101,7 @@ def test_a_log_dir_that_is_not_there_stops_the_plan(operator: Operator) -> None:
 
 
 def test_another_rate_for_what_an_interrupted_run_left_moving(operator: Operator) -> None:
-    """Moves inside brokers have a throttle of their own, and aren't in --list: a killed run's get the next one's."""
+    """Moves between log dirs, which --list doesn't show, get the next run's rate after a killed run."""
     fill_unevenly(operator, [[1, 2], [1, 3]] * 4, 6000)
     plan = operator.plan(
         {"rebalance": "none"}, brokers=[1, 2, 3], balance={"log_dirs": "30%"}, execution={"throttle": "50MB/s"}
@@ -112,7 +112,7 @@ def test_another_rate_for_what_an_interrupted_run_left_moving(operator: Operator
 
     with plan.playbooks.playing("apply", "-e", "kafka_reassign_throttle_bytes_per_sec=1000"):
         operator.await_true(moves_inside, "a move inside broker 1")
-    # At the first rate six megabytes would take an hour and a half.
+    # At the first rate, six megabytes would take an hour and a half.
     run = plan.playbooks.play("apply", "-e", "kafka_reassign_wait_seconds=60")
     assert 0 == run.code, run.output
     assert "The throttle is 50000000 bytes a second from now on." in run.text

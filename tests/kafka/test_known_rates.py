@@ -1,6 +1,6 @@
-"""Producers with known rates: what `planner load` makes of Kafka's own tools and of the JMX exporter.
+"""With producers of known rates, `planner load` finds those rates from Kafka's tools and from the JMX exporter.
 
-The exporter is the real one, of Maven Central, loaded into the running brokers.
+The exporter is the real one from Maven Central, loaded into the running brokers.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ pytestmark = pytest.mark.kafka
 
 SECONDS, OFF_BY = 90, 0.05
 RECORD = b"x" * 4000
-# Bytes/s of each partition. Both topics have leaders on several brokers, whose counters are of the topic alone.
+# Bytes/s of each partition. Both topics have leaders on several brokers, whose counters are only for a whole topic.
 RATES = {("calm", 0): 12_000, ("calm", 1): 12_000, ("busy", 0): 160_000, ("busy", 1): 80_000, ("busy", 2): 40_000}
 LISTS = {"calm": [(1, 2), (2, 3)], "busy": [(3, 4), (4, 5), (5, 6)]}
 EXPORTER = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
-# The beans that the documentation of load profiles names, by usual rules.
+# The beans that the documentation of load profiles names, with common rules.
 RULES = r"""lowercaseOutputName: true
 rules:
   - pattern: kafka.server<type=BrokerTopicMetrics, name=(Bytes\w+)PerSec, topic=(.+)><>Count
@@ -46,7 +46,7 @@ rules:
 
 @pytest.fixture(scope="module")
 def exporter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The exporter's jar, with its rules beside it."""
+    """The exporter's jar, with its rules in the same folder."""
     folder = tmp_path_factory.mktemp("exporter")
     goal = ["dependency:copy", f"-Dartifact={EXPORTER}", f"-DoutputDirectory={folder}"]
     subprocess.run(["mvn", "-q", "-B", *goal], check=True, capture_output=True, cwd=folder)
@@ -56,7 +56,7 @@ def exporter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def exporting(operator: Operator, jar: Path) -> Mapping[int, str]:
-    """The exporter in every broker, until that ends: the address of what it serves, by broker."""
+    """Runs the exporter in every broker inside the block. Gives each broker's address."""
     brokers = list(operator.cluster.racks)
     with reserved_ports(len(brokers)) as ports:
         free = dict(zip(brokers, ports, strict=True))
@@ -71,11 +71,11 @@ def exporting(operator: Operator, jar: Path) -> Mapping[int, str]:
 
 @contextmanager
 def traffic(operator: Operator) -> Iterator[None]:
-    """Every partition is written at its rate, and `busy` is read as it is written."""
+    """Producers write every partition at its rate, and a consumer reads `busy` as it is written."""
     done, servers = Event(), {"bootstrap.servers": ",".join(operator.cluster.bootstrap_servers)}
 
     def write() -> None:
-        # Large batches: what a batch adds to its records is no part of what is known.
+        # Batches are large, because a batch adds bytes to its records and the known rates don't include them.
         producer = Producer(servers | {"linger.ms": 1000, "acks": "all"})
         begun, sent = time.monotonic(), dict.fromkeys(RATES, 0)
         while not done.wait(0.1):
@@ -87,7 +87,7 @@ def traffic(operator: Operator) -> Iterator[None]:
         assert producer.flush(60) == 0
 
     def read() -> None:
-        # For its group Kafka makes the topic of offsets, of which a profile has no byte to share.
+        # For the group, Kafka creates the topic of offsets. A profile can't share that topic's bytes.
         consumer = Consumer(servers | {"group.id": "none", "enable.auto.commit": False})
         consumer.assign([Offset(topic, number, 0) for topic, number in RATES if topic == "busy"])
         while not done.is_set():
@@ -106,7 +106,7 @@ def traffic(operator: Operator) -> Iterator[None]:
 
 
 def capture(operator: Operator, served: Mapping[int, str], folder: Path) -> None:
-    """One capture of Kafka's tools and one of each broker's exporter, with its time in each file's name."""
+    """Capture Kafka's tools and each broker's exporter once, with the time in each file's name."""
 
     def keep(kind: str, name: str, text: str, at: datetime) -> None:
         (folder / kind).mkdir(exist_ok=True)
@@ -125,7 +125,7 @@ def capture(operator: Operator, served: Mapping[int, str], folder: Path) -> None
 
 
 def profiled(folder: Path) -> dict[tuple[str, int], tuple[float | None, float | None]]:
-    """Bytes/s in and out of every partition, by the profile that `planner load` writes of a folder."""
+    """Bytes/s in and out of every partition, from the profile that `planner load` makes of a folder."""
     out = folder.with_suffix(".parquet")
     ended = CliRunner().invoke(commands, ["load", str(folder), "-o", str(out)], standalone_mode=False)
     if ended.exception:
@@ -137,12 +137,12 @@ def profiled(folder: Path) -> dict[tuple[str, int], tuple[float | None, float | 
 
 
 def test_known_rates_are_found(operator: Operator, exporter: Path, tmp_path: Path) -> None:
-    """Within 5 %, from the tools' captures and from the exporter's text; what is read, from the exporter alone."""
+    """Both sources give write rates within 5 %. Only the exporter gives read rates, also within 5 %."""
     for topic, lists in LISTS.items():
         operator.create_topic(topic, lists)
     served = exporting(operator, exporter)
     with traffic(operator):
-        # Counters are there once something is counted.
+        # A counter exists only after something was counted.
         time.sleep(10)
         capture(operator, served, tmp_path)
         time.sleep(SECONDS)

@@ -1,4 +1,4 @@
-"""The whole way on a real cluster: state captured, planned, applied, applied again, rolled back."""
+"""The whole loop on a real cluster: capture the state, plan, apply, apply again, roll back."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ pytestmark = pytest.mark.kafka
 
 
 def ring(brokers: list[int], partitions: int, replicas: int) -> list[list[int]]:
-    """Replica lists that go round the brokers: each leads, and follows, as often as any other."""
+    """Replica lists that go round the brokers, so that each broker leads and follows equally often."""
     return [[brokers[(p + r) % len(brokers)] for r in range(replicas)] for p in range(partitions)]
 
 
 def fill(operator: Operator, topics: dict[str, list[list[int]]], records: int = 300) -> None:
-    """Topics with these replica lists, and so many records in each partition."""
+    """Create topics with these replica lists, and produce that many records to each partition."""
     for topic, lists in topics.items():
         operator.create_topic(topic, lists)
         operator.produce(topic, len(lists), records)
 
 
 def added(operator: Operator, *brokers: int) -> list[dict[str, Any]]:
-    """Brokers as a spec adds them."""
+    """The brokers in the form of a spec's add_brokers."""
     return [{"id": broker, "rack": operator.cluster.racks[broker]} for broker in brokers]
 
 
@@ -46,12 +46,12 @@ def batches_by_topic(plan: Plan) -> dict[str, set[int]]:
 
 
 def unordered(lists: Lists) -> dict[str, list[int]]:
-    """The brokers of each partition, whoever is preferred."""
+    """The set of brokers of each partition, without the order."""
     return {name: sorted(replicas) for name, replicas in lists.items()}
 
 
 def test_expansion(operator: Operator) -> None:
-    """Three brokers become six."""
+    """A plan expands three brokers to six."""
     fill(operator, {"orders": ring([1, 2, 3], 12, 2), "clicks.v-1": ring([1, 2, 3], 6, 3)}, records=1000)
     execution = {"throttle": "50MB/s", "batches": {"bytes": "10MB"}}
     plan = operator.plan({"add_brokers": added(operator, 4, 5, 6)}, brokers=[1, 2, 3], execution=execution)
@@ -63,7 +63,7 @@ def test_expansion(operator: Operator) -> None:
 
 
 def test_replication_factor(operator: Operator) -> None:
-    """Two replicas become three, each topic as a whole in one batch."""
+    """A plan raises two replicas to three, and each topic changes in a single batch."""
     fill(operator, {"orders": ring([1, 2, 3, 4, 5, 6], 6, 2), "refunds": ring([2, 3, 4, 5, 6, 1], 6, 2)})
     requested = {"set_replication_factor": [{"topics": "*", "replication_factor": 3}], "rebalance": "none"}
     plan = operator.plan(requested, execution={"throttle": "50MB/s", "batches": {"bytes": "2MB"}})
@@ -73,7 +73,7 @@ def test_replication_factor(operator: Operator) -> None:
 
 
 def test_new_rack(operator: Operator) -> None:
-    """Two racks become three: the new one's brokers hold their share, and no rack holds a partition twice."""
+    """A third rack is added. Its brokers get their share, and no rack has two replicas of a partition."""
     fill(operator, {"orders": ring([1, 2, 4, 5], 12, 2)})
     plan = operator.plan({"add_brokers": added(operator, 3, 6)}, brokers=[1, 2, 4, 5])
     before = apply(operator, plan)
@@ -85,7 +85,7 @@ def test_new_rack(operator: Operator) -> None:
 
 
 def test_broker_removal(operator: Operator) -> None:
-    """A broker is drained: neither metadata nor its disks know of a replica on it."""
+    """A drained broker has no replica, neither in the metadata nor on its disks."""
     fill(operator, {"orders": ring([1, 2, 3, 4, 5, 6], 12, 2), "clicks.v-1": ring([6, 1, 2], 3, 3)})
     plan = operator.plan({"remove_brokers": [6]})
     before = apply(operator, plan)
@@ -96,7 +96,7 @@ def test_broker_removal(operator: Operator) -> None:
 
 
 def test_leaders_only(operator: Operator) -> None:
-    """Preferred leaders piled on one broker, others displaced by a crash: led evenly again, and no replica moves."""
+    """One broker is preferred leader of all, and a crash displaced others: leaders become even, no replica moves."""
     piled = [[1, follower] for follower in (2, 3, 5, 6, 2, 3)]
     fill(operator, {"orders": piled, "clicks.v-1": ring([2, 3, 4], 3, 2)})
     operator.crash(2)
@@ -113,7 +113,7 @@ def test_leaders_only(operator: Operator) -> None:
 
 
 def test_demoted_broker(operator: Operator) -> None:
-    """Others lead, and nothing moves, so that no leader changes when it stops; rollback lets it lead again."""
+    """A demoted broker leads nothing, so no leader changes when it stops. A rollback lets it lead again."""
     fill(operator, {"orders": ring([1, 2, 3, 4, 5, 6], 12, 2), "clicks.v-1": ring([4, 5, 6], 3, 3)})
     plan = operator.plan({"demote_brokers": [4]})
     stored = [operator.stored(broker) for broker in plan.racks]
@@ -132,7 +132,7 @@ def test_demoted_broker(operator: Operator) -> None:
 
 
 def test_rollback_to_leaders_that_are_not_preferred(operator: Operator) -> None:
-    """Who led without being the preferred leader when the plan was made leads again; a second rollback does nothing."""
+    """A rollback gives the lead back to leaders that weren't preferred. A second rollback does nothing."""
     fill(operator, {"orders": ring([1, 2], 4, 2)})
     operator.crash(1)
     plan = operator.plan({"add_brokers": added(operator, 4, 5)}, brokers=[1, 2])
@@ -143,7 +143,7 @@ def test_rollback_to_leaders_that_are_not_preferred(operator: Operator) -> None:
 
 
 def test_several_batches_for_a_partition(operator: Operator) -> None:
-    """A partition that leaves all its brokers takes a batch for each replica, and as many back."""
+    """If a partition leaves all its brokers, it moves one replica a batch, and a rollback takes as many batches."""
     fill(operator, {"orders": ring([1, 2], 2, 2)})
     requested = {"add_brokers": added(operator, 4, 5), "remove_brokers": [1, 2]}
     plan = operator.plan(requested, brokers=[1, 2], execution={"batches": {"replicas_per_partition": 1}})

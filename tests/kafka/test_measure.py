@@ -1,4 +1,4 @@
-"""What the plan says of its costs, compared with the brokers' disks and with what a run measures."""
+"""The plan's costs match the brokers' disks and what a run measures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.kafka
 
 
 def test_bytes_copied(operator: Operator) -> None:
-    """Each broker copies the bytes that the plan says, give or take a few percent."""
+    """Brokers copy the bytes that the plan says, within a few percent."""
     produce(operator, 10**7)
     operator.capture()
     plan = operator.whatif(expansion(operator))
@@ -26,7 +26,7 @@ def test_bytes_copied(operator: Operator) -> None:
 
 
 def test_the_end_of_a_run_says_bytes_and_time(operator: Operator) -> None:
-    """The bytes of its batches are those planned, give or take a few percent; printed with -s, as is the time."""
+    """A run ends with the bytes and time of its batches, printed with -s. Bytes are as planned within a few percent."""
     produce(operator, 3 * 10**7)
     operator.capture()
     plan = operator.whatif(expansion(operator, throttle="1MB/s", batches={"bytes": "15MB"}))

@@ -1,4 +1,4 @@
-"""New partitions on a real cluster: planned, created and added by the playbook, exactly where the plan puts them."""
+"""New partitions on a real cluster: the playbook creates and adds them exactly where the plan puts them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.kafka
 
 
 def made(plan: Plan) -> Lists:
-    """The replica lists of the partitions that the plan makes."""
+    """The replica lists of the partitions that the plan creates."""
     return {
         f"{topic['topic']}-{number}": list(replicas)
         for topic in plan.document["new_partitions"]["topics"]
@@ -19,12 +19,12 @@ def made(plan: Plan) -> Lists:
 
 
 def configured(operator: Operator, topic: str) -> str:
-    """What Kafka says of a topic's own configuration."""
+    """A topic's own configuration, as Kafka's tool prints it."""
     return operator.cluster.tool("kafka-configs", "--entity-type", "topics", "--entity-name", topic, "--describe")
 
 
 def test_create_and_alter(operator: Operator) -> None:
-    """A topic is created and another grows; what exists stays; again there is nothing to do; a rollback leaves them."""
+    """Apply creates a topic and adds partitions to another. A second apply does nothing; a rollback keeps them."""
     operator.create_topic("orders", [[1, 2], [2, 3], [3, 1], [1, 3]])
     operator.produce("orders", 4, 100)
     config = {"min.insync.replicas": 2, "retention.ms": 86_400_000}
@@ -53,7 +53,7 @@ def test_create_and_alter(operator: Operator) -> None:
 
 
 def test_new_partitions_before_moves(operator: Operator) -> None:
-    """With a broker drained at once: new partitions never touch it, and the batches move the rest away from it."""
+    """New partitions avoid the broker that leaves, and the batches move all others away from it."""
     operator.create_topic("orders", [[6, 1], [1, 6], [2, 4]])
     operator.produce("orders", 3, 100)
     plan = operator.plan({"remove_brokers": [6], "add_partitions": [{"topic": "orders", "partitions": 8}]})
@@ -68,7 +68,7 @@ def test_new_partitions_before_moves(operator: Operator) -> None:
 
 
 def test_a_topic_made_otherwise_stops_the_play(operator: Operator) -> None:
-    """Somebody else creates the topic in the meantime: the play stops before it makes or moves anything."""
+    """If somebody else creates the topic in the meantime, the play stops before it makes or moves anything."""
     operator.create_topic("orders", [[1, 2], [2, 3]])
     topics = [{"name": "refunds", "partitions": 2, "replication_factor": 2}]
     plan = operator.plan({"create_topics": topics, "add_partitions": [{"topic": "orders", "partitions": 3}]})

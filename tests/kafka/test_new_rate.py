@@ -1,4 +1,4 @@
-"""A throttle that is changed while a batch runs, on a real cluster: how long until brokers have it, and copy at it."""
+"""How long it takes on a real cluster until brokers have a changed throttle, and until they copy at that rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operator_at_work import Operator
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 SLOW, FAST = 250_000, 1_500_000
-# Kafka holds a rate over windows of some ten seconds, in which a partition's bytes arrive a megabyte at a time.
+# Kafka averages a rate over about ten seconds, and a partition's bytes arrive one megabyte at a time.
 WINDOW_SECONDS = 20
 WITHIN_SECONDS = 60
 
@@ -27,7 +27,7 @@ class Copying:
         self.seen: list[tuple[float, int]] = []
 
     def rate(self) -> float:
-        """Bytes a second in the last window; not a number until there is one."""
+        """Bytes/s over the last window. NaN before the first window is over."""
         now = time.monotonic()
         self.seen.append((now, sum(self.operator.stored(self.broker).values())))
         early = [each for each in self.seen if each[0] <= now - WINDOW_SECONDS]
@@ -37,12 +37,12 @@ class Copying:
         return (self.seen[-1][1] - before) / (now - then)
 
     def at(self, rate: int) -> bool:
-        """Whether that is this rate, give or take a third."""
+        """Whether the current rate is this one, within a third."""
         return abs(self.rate() - rate) <= rate / 3
 
 
 def seconds_until(condition: Callable[[], bool], since: float, what: str) -> float:
-    """How long after `since` a condition, asked each second, held for the first time."""
+    """Seconds from `since` until the condition is true. It is checked every second."""
     for _ in itertools.repeat(None, 180):
         if condition():
             return time.monotonic() - since
@@ -51,7 +51,7 @@ def seconds_until(condition: Callable[[], bool], since: float, what: str) -> flo
 
 
 def followed(operator: Operator, copying: Copying, rate: int, since: float) -> tuple[float, float]:
-    """Seconds until all moving brokers' throttles are this rate, and until the window's bytes are, too."""
+    """Seconds until all moving brokers have this throttle, and until they copy at that rate."""
     lines = [
         f"{broker}: {side}.replication.throttled.rate={rate} " for broker in (1, 4) for side in ("leader", "follower")
     ]
@@ -62,7 +62,7 @@ def followed(operator: Operator, copying: Copying, rate: int, since: float) -> t
 
 
 def test_a_new_rate_takes_effect_within_a_minute(operator: Operator) -> None:
-    """Written to the file, up and down, while one batch runs at default settings; then the variable, with a new run."""
+    """The file changes the rate up and down during a batch, at default settings. Then a new run's variable does."""
     operator.create_topic("orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2)
     operator.produce("orders", 6, 60 * MEGABYTE)
     execution = {"throttle": f"{SLOW}B/s", "batches": "none"}

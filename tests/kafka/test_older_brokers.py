@@ -1,4 +1,4 @@
-"""Brokers of an older release under the newest tools: all that the tools offer of late, these brokers refuse."""
+"""The newest tools work with brokers of an older release, which refuse the tools' latest options."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from operator_at_work import Operator
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
-OLDER = "3.9.1"  # docs/apply.md names it.
+OLDER = "3.9.1"  # the release that docs/apply.md names
 
 
 def test_newest_tools_on_older_brokers(folder_with_jars: Callable[[str], Path], tmp_path: Path) -> None:
-    """Batches with and without another replication factor, a broker that leaves, throttles, elections, and back."""
+    """A plan applies and rolls back: other replication factors, a broker that leaves, throttles and elections."""
     newest = install(folder_with_jars("newest"))
     with running(tmp_path / "older", {1: "r0", 2: "r1", 3: "r2", 4: "r0"}, OLDER) as cluster:
         operator = Operator(cluster, tmp_path)
@@ -29,7 +29,7 @@ def test_newest_tools_on_older_brokers(folder_with_jars: Callable[[str], Path], 
         }
         execution = {"throttle": "100MB/s", "batches": {"moves_per_broker": 2}, "kafka_bin_dir": str(newest)}
         plan = operator.plan(changes, execution=execution)
-        # As Kafka's election tool wants its properties with another option since 4.3.
+        # Since Kafka 4.3, the election tool takes the properties with another option.
         (client := tmp_path / "client.properties").touch()
         for playbook, wanted in (
             ("apply", before | plan.replicas),

@@ -1,4 +1,4 @@
-"""A rolling restart on a real cluster: a producer with acks=all sees the errors that were foretold, and no others."""
+"""During a rolling restart of a real cluster, a producer with acks=all sees exactly the predicted errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.cli.commands import commands
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
-# A record that isn't acknowledged in this time is an error of its producer. Java's producer waits for 120 s by default.
+# After this time without acknowledgment, a record counts as an error. The Java producer's default is 120 s.
 PATIENCE = 15
 TASKS = """---
 - name: Ask for a restart
@@ -40,7 +40,7 @@ TASKS = """---
 
 @dataclass
 class Load:
-    """A producer with acks=all that writes to every partition all the time. `errors`: by partition, with times."""
+    """A producer with acks=all that keeps writing to every partition. `errors` has each partition's errors, timed."""
 
     operator: Operator
     partitions: Sequence[tuple[str, int]]
@@ -50,7 +50,7 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator[Load]:
-        """Writes for as long as the block lasts; then everything that is on its way is waited for."""
+        """Writes inside the block. At its end, waits for all records that are on their way."""
         thread = threading.Thread(target=self._write)
         thread.start()
         try:
@@ -76,7 +76,7 @@ class Load:
         producer.flush(2 * PATIENCE)
 
     def tell(self) -> None:
-        """Print how many records were acknowledged, and how many not, by partition."""
+        """Print the number of acknowledged records, and each partition's number of errors."""
         errors = {name: len(found) for name, found in sorted(self.errors.items())}
         sys.stdout.write(f"{sum(self.acknowledged.values())} records acknowledged; errors: {errors or 'none'}\n")
 
@@ -90,7 +90,7 @@ class Load:
 
 @dataclass
 class Restarts:
-    """The operator's own restart command: what the tasks ask for is stopped, is down for a while, and is started."""
+    """The operator's own restart command: it stops the requested brokers, waits, and starts them."""
 
     operator: Operator
     down_seconds: float = 0
@@ -98,7 +98,7 @@ class Restarts:
 
     @contextmanager
     def obeyed(self) -> Iterator[Path]:
-        """The file with the tasks, which are obeyed for as long as the block lasts."""
+        """The file with the tasks. Inside the block, a thread does what they ask for."""
         tasks, wanted = self.operator.folder / "tasks.yml", self.operator.folder / "wanted"
         tasks.write_text(TASKS.replace("FOLDER", str(self.operator.folder)))
         ended = threading.Event()
@@ -122,7 +122,7 @@ class Restarts:
         began = time.monotonic()
         ending = [self.operator.cluster.processes.pop(broker) for broker in brokers]
         for process in ending:
-            process.terminate()  # so that they take their leave of the controller, as an operator's command has it
+            process.terminate()  # a clean shutdown, as an operator's command does it
         for process in ending:
             process.wait(60)
         time.sleep(self.down_seconds)
@@ -131,7 +131,7 @@ class Restarts:
 
 
 def made(operator: Operator, *options: str) -> tuple[Playbooks, dict]:
-    """The restart of the cluster as it is, written beside the spec: its playbooks, and restart.json."""
+    """Make a restart of the current cluster beside the spec. Return its playbooks and restart.json."""
     operator.capture()
     defaults = {"config_defaults": {"min.insync.replicas": 1}}
     path, out = operator.spec({}, cluster=defaults), operator.folder / "restart"
@@ -142,21 +142,21 @@ def made(operator: Operator, *options: str) -> tuple[Playbooks, dict]:
 
 
 def play(playbooks: Playbooks, tasks: Path, *options: str) -> Run:
-    """The whole restart."""
+    """Run the whole restart."""
     return playbooks.play("restart", "-e", f"kafka_reassign_restart_tasks={tasks}", *options, delay=1)
 
 
 def named(partitions: list[dict]) -> set[str]:
-    """Partitions of restart.json as Kafka's tools name them."""
+    """The names of restart.json's partitions, as Kafka's tools write them."""
     return {f"{each['topic']}-{number}" for each in partitions for number in each["partitions"]}
 
 
-# Each partition has a replica in each of the three racks (1 and 4, 2 and 5, 3 and 6).
+# Each partition has one replica in each of the three racks (1 and 4, 2 and 5, 3 and 6).
 SPREAD = [[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 6], [5, 6, 1], [6, 1, 2]]
 
 
 def test_no_error_where_none_was_foretold(operator: Operator) -> None:
-    """Three steps, a rack each; every record of a producer with acks=all is acknowledged, and all is as before."""
+    """Three steps, one rack each: every record is acknowledged, and leaders are as before."""
     operator.create_topic("orders", SPREAD, min_insync_replicas="2")
     operator.await_true(operator.in_sync, "all in sync")
     before = operator.leaders()
@@ -177,7 +177,7 @@ def test_no_error_where_none_was_foretold(operator: Operator) -> None:
 
 
 def test_errors_where_they_were_foretold(operator: Operator) -> None:
-    """min.insync.replicas as large as the replication factor: refused by step and partition, as restart.json has it."""
+    """With min.insync.replicas equal to the RF, writes are refused in the steps and partitions of restart.json."""
     operator.create_topic("orders", SPREAD, min_insync_replicas="2")
     operator.create_topic("strict", [[2, 3], [3, 1]], min_insync_replicas="2")
     operator.await_true(operator.in_sync, "all in sync")
@@ -212,7 +212,7 @@ def test_errors_where_they_were_foretold(operator: Operator) -> None:
 
 
 def test_what_was_not_foretold_stops_before_the_step(operator: Operator) -> None:
-    """min.insync.replicas is raised after the steps were made: the playbook asks Kafka, and restarts nothing."""
+    """If min.insync.replicas is raised after the steps were made, the playbook notices and restarts nothing."""
     operator.create_topic("orders", SPREAD, min_insync_replicas="2")
     operator.await_true(operator.in_sync, "all in sync")
     playbooks, _ = made(operator)

@@ -1,4 +1,4 @@
-"""The three well-known examples of reassignments and elections, replayed with Kafka's own tools and with the playbooks.
+"""Replays the three well-known examples of reassignments and elections with Kafka's own tools and the playbooks.
 
 Their brokers 0 and 1 are 1 and 2 here.
 """
@@ -18,12 +18,12 @@ COMPLETED = re.compile(r"Reassignment of partition (\S+) is completed")
 
 
 def listed(partitions: str) -> set[str]:
-    """The names of the partitions in a JSON text as Kafka's tools read and write it."""
+    """The names of the partitions in a JSON text of Kafka's tools."""
     return {f"{each['topic']}-{each['partition']}" for each in json.loads(partitions)["partitions"]}
 
 
 def reassign(operator: Operator, plan: Plan, file: str) -> None:
-    """Execute one of the plan's files by hand, and wait until Kafka says that all of it is complete."""
+    """Execute one of the plan's files by hand, and wait until Kafka's tool says that all of it is complete."""
     wanted = listed((plan.folder / file).read_text())
 
     def told(command: str) -> str:
@@ -36,13 +36,13 @@ def reassign(operator: Operator, plan: Plan, file: str) -> None:
 
 
 def elect(operator: Operator, plan: Plan) -> str:
-    """Elect the plan's preferred leaders by hand; what Kafka says."""
+    """Elect the plan's preferred leaders by hand. Return what Kafka's tool prints."""
     options = ("--election-type", "preferred", "--path-to-json-file", plan.folder / "preferred-replica.json")
     return operator.cluster.tool("kafka-leader-election", *options)
 
 
 def test_tp_re_01(operator: Operator) -> None:
-    """A topic of five partitions on one broker spreads over two: generated, executed, verified, and undone by hand."""
+    """Five partitions of a topic on one broker spread over two: generated, executed, verified and undone by hand."""
     operator.create_topic("tp_re_01", [[1]] * 5)
     operator.produce("tp_re_01", 5, 100)
     before = State.of(operator)
@@ -61,7 +61,7 @@ def test_tp_re_01(operator: Operator) -> None:
 
 
 def test_tp_re_02(operator: Operator) -> None:
-    """One replica becomes two, and Terraform's variables say of the topic what Kafka says."""
+    """One replica becomes two. Terraform's variables have the same replication factor as Kafka."""
     operator.create_topic("tp_re_02", [[2], [1], [2]])
     operator.produce("tp_re_02", 3, 100)
     requested = {"set_replication_factor": [{"topics": "tp_re_02", "replication_factor": 2}]}
@@ -75,7 +75,7 @@ def test_tp_re_02(operator: Operator) -> None:
 
 
 def test_tp_demo_03(operator: Operator) -> None:
-    """After a crash one broker leads all; an election, by hand and by playbook, gives the preferred leaders back."""
+    """After a crash one broker leads all. An election, by hand and by playbook, restores the preferred leaders."""
     operator.create_topic("tp_demo_03", [[1, 2], [2, 1], [1, 2]])
     operator.produce("tp_demo_03", 3, 100)
     led = operator.leaders()
