@@ -21,7 +21,7 @@ _WITHOUT_RATES = 3
 
 
 def measured(problem: Problem) -> int:
-    """How many of MEASURES, counted from the first, aren't all 0 in this problem."""
+    """The number of MEASURES, counted from the first, that aren't all 0 in this problem."""
     known = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
     return len(MEASURES) if known else _WITHOUT_RATES
 
@@ -230,7 +230,7 @@ def read_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray, r
 def _sums(
     problem: Problem, replicas: IntArray, leaders: IntArray, groups: IntArray, shape: tuple[int, int, IntArray]
 ) -> LongArray:
-    """(count, measures, columns) of a shape (count, measures, column of each broker or -1)."""
+    """(count, measures, columns): the sums. `shape`: count, measures, and each broker's column or -1."""
     count, measures, here = shape
     columns = int(here.max(initial=-1)) + 1
     first = groups.astype(np.int64) * columns

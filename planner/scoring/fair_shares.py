@@ -21,7 +21,7 @@ from planner.model.cordons import most_led, most_on_broker, usable_sets
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.rack_spread import bounds_as_today
 
-# int64, or objects that are Python's integers.
+# int64, or Python's integers as objects.
 ExactArray = NDArray[Any]
 
 # The most that all weights add up to: times a million replicas, and a million again, that is far below 2^63.
@@ -300,7 +300,7 @@ def water_filled(filling: ShareFilling) -> Shares:
     """Shares by weights between what the racks and brokers must and may hold.
 
     Racks that cross a bound are pinned to it, and the others share the rest, until nothing changes (at most R times).
-    Racks above their `most` are pinned first, since that raises the level of the others; then those below `least`.
+    Racks above their `most` are pinned first, because that raises the level of the others; then those below `least`.
     """
     pinned = np.full_like(filling.least, -1)
     for bound, beyond in ((filling.most, np.greater), (filling.least, np.less)):
@@ -329,7 +329,7 @@ class _Level:
 
 
 def _level(filling: ShareFilling, pinned: ExactArray) -> _Level:
-    """The level if racks hold what `pinned` (K, R) says; -1: racks that share what is left."""
+    """The level if racks hold `pinned` (K, R); -1: racks that share the rest."""
     full = np.zeros((len(pinned), filling.weights.shape[-1]), dtype=bool)
     while True:
         used, open_weight = _by_rack(filling, full, filling.cap), _by_rack(filling, ~full, filling.weights)

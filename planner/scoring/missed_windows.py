@@ -87,7 +87,7 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]
         _Judged("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
     ]
     for each in _of_bytes(problem, windows, assignment):
-        # A disk's limit isn't a window: alone it is left out, and a window that it cuts ends where it would without it.
+        # A disk's limit isn't a window: it is left out, and a window that it cuts gets its own upper end back.
         if (around := byte_window(each.fair, each.wanted)) is not None:
             low, high = each.bounds
             cluster.append(replace(each, bounds=np.stack([low, np.maximum(high, around[1])])))

@@ -80,10 +80,9 @@ class ScoringBasis:
 
 class Tally(NamedTuple):
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
-    `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
-    and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1),
-    `growth_scenarios.held_ahead`; `exposed` (G, E), `failure_costs.lost_by_group`; and, the last one, `topic_spread`
-    (G,), which combines by its maximum.
+    `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in and sends;
+    `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1), `growth_scenarios.held_ahead`;
+    `exposed` (G, E), `failure_costs.lost_by_group`; and last `topic_spread` (G,), which is combined as a maximum.
     """
 
     sums: LongArray

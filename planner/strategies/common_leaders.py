@@ -262,7 +262,7 @@ class _Moves:
         return way if self.problem.rebalance == "all" else (way.copied, way.outside, *way[2:])
 
     def _way(self, row: int, there: int) -> _Way | None:
-        """The best way to a replica of a row there; None without one."""
+        """The best way for a row to get a replica there; None if there is none."""
         own = self.placed[row]
         if there in own or not self.moves[row]:
             able = self._may_lead(row, own, there) if self.problem.movable[row] else own[0] == there

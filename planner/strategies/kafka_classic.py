@@ -48,7 +48,7 @@ def place(
     order, racks = _arranged(brokers, rack_aware)
     count, first_id = len(order), max(start_partition_id, 0)
     ids = np.arange(first_id, first_id + partitions)
-    # The shift grows at each multiple of the number of brokers, 0 not counted.
+    # The shift grows at each multiple of the number of brokers, except at 0.
     shifts = next_replica_shift + ids // count - max(first_id - 1, 0) // count
     positions = _walked(racks, replication_factor, (ids + start_index) % count, shifts * len(set(racks)))
     return [tuple(order[position] for position in row) for row in positions.tolist()]

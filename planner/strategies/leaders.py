@@ -181,8 +181,8 @@ def _ways_to_lead(
     problem: Problem, placed: IntArray, row: int, alike: LongArray, held: LongArray, wanted: Windows
 ) -> Iterator[tuple[int, int, int, int, int, int]]:
     """Ways to a replica that may lead a row: 1 if counts change, bytes copied in addition, replicas on the new broker,
-    the row that takes the old place (the row itself: none), both brokers. These are in one rack, or the row lacks the
-    new one's.
+    the row that takes the old place (the row itself: none), and both brokers. The new one is in the old one's rack, or
+    in a rack that the row lacks.
 
     alike (K,): rows of its topic that may move; held (B,): replicas on each broker.
     """

@@ -3,8 +3,8 @@
 The optimum's flow only knows how far counts are outside their windows. It would fill brokers that are far below them,
 for example new ones, one after the other. Here a min-cost flow fills all of them evenly: each further replica on a
 broker, and each further one of a topic there, costs more than the last. Existing partitions stay where the plan puts
-them. First counts how far brokers are outside their windows, then how far topics on brokers are, then how much brokers
-hold within their windows. Leaders are chosen among the replicas in the same way.
+them. Costs rank how far brokers are outside their windows before how far topics on brokers are, and that before how
+much brokers hold within their windows. Leaders are chosen among the replicas in the same way.
 """
 
 from dataclasses import dataclass, replace

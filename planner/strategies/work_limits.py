@@ -59,7 +59,7 @@ LEVEL_CELLS = 1_500_000
 FIRST_PARTNERS = 16
 # While a broker is outside by so many times what an exchange shifts, more exchanges are made without a new search.
 FAR_OUTSIDE = 10
-# Rows of other topics that are tried against each other.
+# Rows on each side of an exchange across topics that are tried against each other.
 SAMPLED_ROWS = 200
 # Rounds of polishing: without any, +0.47 % bytes on expand-mid with disks within 2 %, +0.002 % on no-racks.
 POLISH_ROUNDS = 8
@@ -117,8 +117,8 @@ CASE_ROWS, CASE_HALVINGS = 200, 4
 BRANCHES_TRIED = 8
 # A placement is made by deciding so many more rows, one by one, each at the best of so many brokers.
 DIVE_ROWS, DIVE_BROKERS = 200, 3
-# Cases may use this part of the work; the rest is needed if windows can't all hold. Of that, the splitting may use the
-# first part, and each placement the second part of what is left then.
+# Cases may use SHARE_OF_CASES of the work; the rest is needed if windows can't all hold. Of that, splitting may use
+# SHARE_OF_SPLITTING, and each placement SHARE_OF_PLACEMENT of what is left then.
 SHARE_OF_CASES, SHARE_OF_SPLITTING, SHARE_OF_PLACEMENT = 0.8, 0.6, 0.4
 # The part of the work for windows that can't all hold, and the part of that for the least outside.
 SHARE_OF_RELAXED, SHARE_OF_CLOSEST = 0.2, 0.5

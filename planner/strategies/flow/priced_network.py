@@ -264,7 +264,7 @@ class _Condensed:
         kept, count = per_rack(layout, *np.nonzero(solved.stays)), len(classes.sample)
         rows, prices = np.nonzero(newcomers)
         of = layout.topics[rows].astype(np.int64) * count + prices
-        # By topic and price, and by rack.
+        # Arrivals by (topic, price) and by rack.
         arrivals = np.zeros((layout.topic_count, count * layout.most.shape[1]), dtype=np.int64)
         places = classes.of_group[layout.groups] * layout.most.shape[1] + layout.racks
         np.add.at(arrivals.T, places, solved.arriving.T)

@@ -2,9 +2,9 @@
 
 Each objective is another flow over the arcs that all objectives before it leave free (see `min_cost_flow.Face`):
 
-1. Partitions whose leader loses its replica; if there is no leader, the preferred leader counts. The cost is one unit
-   per partition, saved on the arc by which that broker keeps its replica, so the result is exact. If `rebalance` is
-   `none` or `racks`, this comes before the windows of replicas: no leader changes to make counts more even.
+1. Partitions whose leader loses its replica; if there is no leader, the preferred leader counts. Each arc of the
+   partition costs one unit, except the arc on which that broker keeps its replica: exact. If `rebalance` is `none` or
+   `racks`, this comes before the windows of replicas: no leader changes to make counts more even.
 2. Partitions that gain or lose a replica. A flow can't charge a partition once, however many of its replicas leave. So
    a partition that could lose k replicas is charged 1/k for each of them, which is never more than the whole charge.
    If a flow touches no more partitions than its total, rounded up, none is better. Else `open_ties` searches further.
@@ -268,7 +268,7 @@ class _Cells:
 
     @staticmethod
     def of(network: Network, face: Face, *, past: bool = False) -> _Cells:
-        """The cells within a face's limits; `past`: with limits for any staying replicas, not for those of now."""
+        """The cells within a face's limits; `past`: limits for any staying replicas, not only for the current ones."""
         layout = network.layout
         count, brokers = layout.topic_count * len(layout.targets), len(layout.targets)
         of_keep = layout.topics[network.keep[0]].astype(np.int64) * brokers + network.keep[1]

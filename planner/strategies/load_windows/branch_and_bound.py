@@ -118,8 +118,8 @@ class _Search:
         return self._dive(settled, every, most)
 
     def _dive(self, settled: BoolArray, shares: FloatArray, most: float) -> FloatArray | None:
-        """Decide the largest split row where that costs the least, keep all larger rows as they are, and repeat until
-        only tiny rows are split.
+        """Decide the largest split row on the broker where that costs the least, keep all larger rows as they are, and
+        repeat until only tiny rows are split.
         """
         decided = as_decided(np.flatnonzero(settled), shares[settled] > _HALF)
         least = self._least(decided)

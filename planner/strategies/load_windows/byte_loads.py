@@ -107,7 +107,7 @@ def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:
             raise min_cost_flow.CostRangeError
         enter = enter - np.rint(units[:, None] * (in_group / scale)).astype(np.int64)
         keep = keep - np.rint(units[:, None] * (on_broker[there] / scale)).astype(np.int64)
-    # Every replica pays once for keeping or entering, so what a row pays in any case is no cost, and none is negative.
+    # Every replica pays once for keeping or entering, so a row's least cost is taken off, and no cost is negative.
     base = np.minimum(enter.min(axis=1), np.where(layout.home >= 0, keep, enter.max()).min(axis=1, initial=enter.max()))
     return replace(
         layout,

@@ -46,7 +46,7 @@ class _Exchange(NamedTuple):
 
 # Pairs of brokers without an exchange: both brokers' changes by then, and the weight from which one may exist.
 _Fruitless = dict[tuple[int, int], tuple[tuple[int, int], float]]
-# Floating point makes such a weight inexact by less than this.
+# Such weights are lowered by this factor, because floating point is inexact.
 _EXACT = 1 - 1e-6
 
 
@@ -225,7 +225,7 @@ def _cheapen(placement: SearchPlacement, enough: int) -> bool:
     """Make all exchanges that save bytes, until they have saved enough; True if there were any.
 
     Each exchange sends a row to where it costs less, so only those rows are tried, each with all that could come back.
-    In large placements several exchanges of two brokers are made at a look, if each is still possible after the others.
+    In large placements, one search finds several exchanges of two brokers; each is made if it is still possible then.
     """
     rows, here, there = _dearer_than_elsewhere(placement)
     width, saved = placement.on.shape[1], 0

@@ -43,7 +43,7 @@ _WORK_A_COLUMN, _MOST_WORK = 0.001, 60
 _WHOLE = 1e-6
 # If shares are whole, a replica with a larger share than this is there.
 _HALF = 0.5
-# The flow's cost of a replica where it has no share, and of a second one on the same broker.
+# The flow's cost of a replica on a broker where it has no share, and of a second one on the same broker.
 _NO_SHARE, _TWICE = 100_000, 10_000_000
 
 # Row, place of the broker in the part, and whether the row's replica is there.

@@ -167,7 +167,7 @@ class _Search:
         self.finished_there: dict[int, Started] = {}
 
     def within(self, wanted: Windows, even: Even | None = None) -> _Search:
-        """The same search with other windows, and another way to even."""
+        """The same search with other windows, and with another `even` if one is given."""
         return _Search(self.problem, self.balance, self.layout, wanted, even or self.even, self.effort)
 
     def best(self, lows: range) -> Started:
