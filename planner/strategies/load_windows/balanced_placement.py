@@ -1,14 +1,14 @@
 """Finds placements whose bytes and traffic are within their windows too, and bounds the bytes that these must move.
 
 Windows of bytes are side constraints that a pure flow can't express. A price per byte on each broker replaces them. The
-flow at those prices is still exact, its node potentials and the prices prove a bound (`lagrangian_bound`), and
-exchanges of single replicas bring the loads from near their windows into them. Brokers that the cheapest placement
+flow at those prices is still exact, and its node potentials and the prices prove a bound (`lagrangian_bound`). Then
+exchanges of single replicas bring loads that are near their windows into them. Brokers that the cheapest placement
 leaves too empty get the price of a copied byte, which is nearly always the right one. If a gap remains, the prices of a
 linear program are tried, and its solution with split replicas, rounded. If single partitions are as large as the
 windows, cases decide which brokers have them; see `branch_and_bound`.
 
 If windows can't all hold, the placement is first brought as close to them as possible. Every further placement may be
-as far outside as that one, in sum and on the worst broker, whichever brokers are outside; the cheapest one is searched.
+as far outside as this one, in sum and on the worst broker, on any brokers; the cheapest of those is the plan.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -111,7 +111,7 @@ def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Certificate) -> 
 
 
 def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
-    """The placement with the least outside (of several, the cheapest), and the case that proves that."""
+    """The placement with the least outside (of several, the cheapest), and the case that proves that none has less."""
     if task.effort is None or not plan.outside:
         return plan, None
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
@@ -175,7 +175,7 @@ def even(
 ) -> Evened | None:
     """The placement brought into the windows of bytes and traffic in; None if no such window is asked for.
 
-    `effort` is the work that it may do; None: little work, enough to compare placements, and the bound proves less.
+    `effort` is the work that it may do. None: little work, enough to compare placements, and the bound proves less.
     `begun`: the result of that little work, to continue from.
     """
     loads = byte_loads(problem, layout, wanted, grown)
@@ -339,7 +339,7 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
 def _finished(
     task: Task, placement: SearchPlacement, prices: LongArray | None, bound: Bound | None, *, nearly: bool = False
 ) -> PlacedPlan:
-    """The placement brought into the windows at these prices, and polished until the bound allows no more.
+    """The placement brought into the windows at these prices, and polished until it is as cheap as its bound allows.
 
     `nearly`: it is nearly within them already (see `repair`).
     """
@@ -349,7 +349,7 @@ def _finished(
     return PlacedPlan.of(placement)
 
 
-# The attempts to bring loads into their windows, each with how close to its bound a plan must be to end them.
+# The attempts to bring loads into their windows; each is made until a plan is this close to its bound.
 _ATTEMPTS: Sequence[tuple[_Attempts, float]] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR), (_exactly, FAIR))
 
 
@@ -385,7 +385,7 @@ def _is_large(task: Task) -> bool:
 def _is_far(task: Task, placement: SearchPlacement) -> bool:
     """True if more bytes are outside of their windows than exchanges of replicas alone can bring into them.
 
-    Loads other than bytes on disk count as many bytes as they are worth.
+    Loads other than bytes on disk count with their worth in bytes.
     """
     total = int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())
     return bool(placement.outside().sum() > NEARLY_EVEN * total)

@@ -6,7 +6,7 @@ bisection finds the best start. With windows of bytes that start is a guess, whi
 Windows of topics: without the other windows, each topic's bytes would be such a function of its own start, so all are
 bisected at once. That is a guess if other windows matter. Other guesses are the starts next to the counts of the
 relaxed placement, whose windows of topics contain all starts. The cheapest of these guesses and of the start with the
-fewest replicas is taken; no plan is below the relaxed placement, wherever its windows begin.
+fewest replicas is taken. No plan costs less than the relaxed placement, wherever its windows begin.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class WideWindows:
 
 
 class BestPosition(NamedTuple):
-    """The cheapest of all starts, and a placement that no plan is below, if there was a choice.
+    """The cheapest of all starts, and the relaxed placement, the least cost of any plan, if there was a choice.
 
     `lows`: starts of a window that allows the same plans at each start, if it can hold; `at`: the placement at one.
     """
@@ -82,7 +82,7 @@ class BestPosition(NamedTuple):
 
     @property
     def lowest(self) -> Started:
-        """The placement that no plan is below."""
+        """The placement that no plan costs less than."""
         return self.best if self.relaxed is None else self.relaxed.started
 
 
@@ -158,7 +158,7 @@ class _Search:
         self.problem, self.balance, self.layout, self.wanted, self.even = problem, balance, layout, wanted, even
         columns = len(layout.rows) * len(layout.targets)
         self.small, self.effort = columns <= START_COLUMNS, effort
-        # Starts are compared by little work if there are too many columns for much work at each start.
+        # Starts are compared with little work, unless there are few columns or only one start can be tried.
         self._to_compare = effort if not self.small or columns <= FEW_START_COLUMNS else None
         self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
@@ -233,7 +233,7 @@ class _Search:
 
 
 def _judged(started: Started) -> tuple[int, int, int]:
-    """The excess of counts, the bytes outside their windows, and the bytes moved."""
+    """The excess of counts, the bytes outside their windows, and the cost or the bytes moved."""
     if started.evened is None:
         return started.placed.solved.excess, 0, started.placed.solved.cost
     return started.placed.solved.excess, started.evened.outside, started.evened.moved
