@@ -1,4 +1,4 @@
-"""Clusters in every condition, as Kafka's tools print them, planned through the front door; for test_conditions."""
+"""Clusters in every condition, as Kafka's tools print them, planned with the CLI; for test_real_world_conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Described:
-    """A topic as `kafka-topics --describe` shows it; leaders and ISRs by partition where they aren't all replicas."""
+    """A topic as `kafka-topics --describe` shows it; leaders and ISRs are stated if they aren't all replicas."""
 
     rows: Sequence[Sequence[int]]
     configs: str = ""
@@ -35,7 +35,7 @@ Topics = Mapping[str, Described]
 
 
 def describe(topics: Topics) -> str:
-    """What `kafka-topics --describe` prints."""
+    """The output of `kafka-topics --describe`."""
     return "".join(f"{line}\n" for name, topic in topics.items() for line in _lines(name, topic))
 
 
@@ -50,7 +50,7 @@ def _lines(name: str, topic: Described) -> Iterable[str]:
 
 
 def log_dirs(topics: Topics) -> str:
-    """What `kafka-log-dirs --describe` prints: every broker with its replicas in one log dir."""
+    """The output of `kafka-log-dirs --describe`: every broker with its replicas in one log dir."""
     held: dict[int, list[dict[str, object]]] = {}
     for name, topic in topics.items():
         for at, row in enumerate(topic.rows):
@@ -65,7 +65,7 @@ def log_dirs(topics: Topics) -> str:
 
 
 def spec_in(folder: Path, racks: Racks, topics: Topics, rest: str = "", more: Mapping[str, str] | None = None) -> Path:
-    """A spec over the printed state; `rest` goes below it, `more` are further state files."""
+    """Writes a spec with the printed state; `rest` is added below it, and `more` has further state files."""
     files = {"describe.txt": describe(topics), "log-dirs.txt": log_dirs(topics), **(more or {})}
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -91,20 +91,20 @@ class Outcome:
         return [each["replicas"] for each in self.plan["partitions"] if each["topic"] == topic]
 
     def held(self, when: str = "after", what: str = "replicas") -> dict[int, int]:
-        """What each broker holds."""
+        """The number of replicas, or of `what`, on each broker."""
         return {broker["id"]: broker[when][what] for broker in self.plan["brokers"]}
 
     def term(self, name: str) -> tuple[float, float]:
-        """A term today and by the plan."""
+        """The values of a term today and with the plan."""
         found = next(each for each in self.plan["terms"] if each["name"] == name)
         return found["today"], found["plan"]
 
     def relaxed(self) -> dict[tuple[str, str | None], str]:
-        """Each window that couldn't be kept, (name, topic), and why."""
+        """The windows that couldn't be kept, (name, topic), each with its reason."""
         return {(each["window"], each["topic"]): each["why"] for each in self.plan["balance"]["relaxed"]}
 
     def warns(self, sentence: str) -> bool:
-        """True where the plan warns so, and its report says it."""
+        """True if the plan has this warning and the report shows it."""
         shown = self.report.replace("\\", "")
         return sentence in self.plan["warnings"] and sentence in shown
 
@@ -112,7 +112,7 @@ class Outcome:
 def plan_of(
     folder: Path, racks: Racks, topics: Topics, rest: str = "", more: Mapping[str, str] | None = None
 ) -> Outcome:
-    """The plan for a cluster that its tools describe so."""
+    """The plan for a cluster that its tools describe like this."""
     out = folder / "plan"
     options = WhatifOptions(out=out, engine="local", candidates=8)
     whatif(spec_in(folder, racks, topics, rest, more), options, Console(file=StringIO()))

@@ -1,4 +1,4 @@
-"""What the bound of a plan is about, in words: the balance and the rules."""
+"""What the words about a plan's bound say: which balance and which rules it covers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.plan import bound_and_proof, bound_json, headline
 
 @pytest.mark.parametrize(("by", "of_split"), [("broker", True), ("rack_leaders", False)])
 def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: bool) -> None:
-    """It doesn't say where replicas may be: no split of it copies less."""
+    """Rules on leaders only don't limit replicas, so the proof doesn't mention their split."""
     made = planned(Balance())
     assert made.bound is not None
     certificate = bound_json.from_document(json.loads(made.bound))
@@ -28,7 +28,7 @@ def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: boo
 
 @pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])
 def test_gap_in_per_cent(moved: int, least: int, gap: float) -> None:
-    """By how much of itself the plan is above the bound."""
+    """The gap is how much more than the bound the plan moves, in per cent of the plan's own bytes."""
     assert gap == bound_and_proof.gap_percent(moved, least)
 
 
@@ -37,7 +37,7 @@ RACKS = " and spreads replicas over the racks"
 
 
 def made_for(disk: str, missed: tuple[str, ...] = (), **bound: Any) -> Document:
-    """The small plan as one that `sweep.balance` made for another disk target than the one asked for."""
+    """The small plan, made for another disk target than the one asked for, as `sweep.balance` does."""
     plan = small()
     windows = plan["balance"]["wanted"]
     balance = {"wanted": windows | {"disk": disk}, "asked": windows, "missed": missed, "relaxed": []}
@@ -53,14 +53,14 @@ def met(**top: Any) -> Document:
 
 @pytest.mark.parametrize(("least", "share"), [(10, " (1,000 %)"), (9, ""), (0, ""), (110, "")])
 def test_a_gap_has_a_percentage_where_that_tells_something(least: int, share: str) -> None:
-    """Not where a few bytes are asked for and a whole partition is copied."""
+    """The gap has no percentage above 1,000 %, for example if the bound is a few bytes and a whole partition moves."""
     bound = typed(met(bound=small()["bound"] | {"bytes_moved": 110, "least_bytes_moved": least})).bound
     above = f"at most {110 - least} B{share} above the proven minimum" if least < 110 else "the proven minimum"
     assert (above if least else "the minimum is unknown") == bound_and_proof.gap_to_least(bound)
 
 
 def test_a_plan_of_another_balance_is_not_of_the_one_asked_for() -> None:
-    """A plan of the front keeps the windows that it was made for, and its bound is for these, whatever it misses."""
+    """A plan for looser targets says so, and its bound is for those targets."""
     plan = typed(made_for("50%", ("disk",)))
     assert bound_and_proof.looser(plan)
     assert "the balance is looser than asked: bytes" == headline.balance_missed(plan)
@@ -70,14 +70,14 @@ def test_a_plan_of_another_balance_is_not_of_the_one_asked_for() -> None:
 
 
 def test_a_narrower_target_than_asked_is_said_too() -> None:
-    """No target that was asked for is missed, and other plans that meet them copy less."""
+    """A plan for stricter targets than asked for says so, because other plans that meet the targets copy less."""
     plan = typed(made_for("5%"))
     assert "the proven minimum at the targets with disk 5%; " in headline.headline(plan)
     assert f"meets the targets with disk 5%{RACKS}" == bound_and_proof.bounded(plan)
 
 
 def test_what_is_missed_at_another_balance_is_missed_there() -> None:
-    """The excess of the bound is beyond the windows that the plan was made for, not those asked for."""
+    """If a plan misses the targets that it was made for, its bound is for a balance as close to those targets."""
     document = made_for("5%", ("topic_replicas",), excess=EXCESS)
     document["balance"]["relaxed"] = small()["balance"]["relaxed"]
     plan = typed(document)
@@ -86,7 +86,7 @@ def test_what_is_missed_at_another_balance_is_missed_there() -> None:
 
 
 def test_an_adopted_plan_is_as_even_as_it_is() -> None:
-    """Its windows are what it reaches: nobody asked for those."""
+    """An adopted plan's windows are what it reaches, so its bound is for plans that are as even."""
     adopted = {"file": "a", "sha256": "ab" * 32, "format": "JSON", "partitions": 2, "partitions_there": 0}
     plan = typed(made_for("50%", ("disk",)) | {"adopted": adopted})
     assert "the proven minimum at this looser balance; " in headline.headline(plan)
@@ -94,7 +94,7 @@ def test_an_adopted_plan_is_as_even_as_it_is() -> None:
 
 
 def test_a_bound_about_unmet_targets_says_so() -> None:
-    """Plans as close to the targets; where only disk limits are exceeded, those."""
+    """If targets are missed, the bound is for plans as close to them; if only disk limits are exceeded, for those."""
     plan = small()
     outside = plan | {"bound": plan["bound"] | {"excess": EXCESS}}
     assert f"comes as close to the targets{RACKS}" == bound_and_proof.bounded(typed(outside))
@@ -111,7 +111,7 @@ def test_a_bound_about_unmet_targets_says_so() -> None:
     ],
 )
 def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> None:
-    """Without them another plan copies less; who leads changes no bound on what is copied."""
+    """The bound's words name placement, apart and caps, because other plans may copy less; not rules on leaders."""
     plan = met()
     plan["spec"] |= {
         "placement": [{"topics": "a", "broker_set": "fast", "brokers": [1], "exclusive": False}],
@@ -125,7 +125,7 @@ def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> Non
 
 @pytest.mark.parametrize(("shut", "named"), [((1,), "broker 1"), ((1, 2), "brokers 1–2")])
 def test_cordoned_brokers_are_part_of_what_is_proven(shut: tuple[int, ...], named: str) -> None:
-    """A plan that copied to them might copy less."""
+    """The bound's words name cordoned brokers, because a plan that copies to them may copy less."""
     plan = met()
     for broker in plan["brokers"]:
         broker |= {"cordoned": True} if broker["id"] in shut else {}
@@ -134,21 +134,21 @@ def test_cordoned_brokers_are_part_of_what_is_proven(shut: tuple[int, ...], name
 
 
 def test_racks_as_today_are_part_of_what_is_proven() -> None:
-    """Plans that spread replicas worse aren't among those that the bound is about."""
+    """With racks as today, the bound is for plans that spread replicas at least as evenly as today."""
     plan = met()
     plan["spec"] |= {"racks_as_today": True}
     assert f"meets the targets{RACKS} at least as evenly as today" == bound_and_proof.bounded(typed(plan))
 
 
 def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
-    """Excluded ones stay in all plans that the bound is about; racks count only where the rule is on."""
+    """The bound is for plans that leave excluded topics alone; it mentions racks only if the rack rule is on."""
     plan = met(rack_aware=False)
     plan["spec"]["topics"] |= {"exclude": ["a"]}
     assert "meets the targets and leaves excluded topics where they are" == bound_and_proof.bounded(typed(plan))
 
 
 def test_partitions_that_stay_are_part_of_what_is_proven() -> None:
-    """A plan that may change more, or that leaves others for later, might spread more over the racks and copy less."""
+    """The bound's words name partitions that may not change or wait, because plans that change them may copy less."""
     plan = met()
     plan["spec"]["topics"] |= {"on_brokers": [2, 4]}
     only = "changes only partitions on broker 2 and broker 4"
@@ -159,7 +159,7 @@ def test_partitions_that_stay_are_part_of_what_is_proven() -> None:
 
 
 def test_that_nothing_meets_all_targets_is_said_where_it_is_proven() -> None:
-    """Else no plan that was tried does, which proves nothing."""
+    """It says that no plan meets all targets only if that is proven; else only that no plan tried does."""
     plan = small()
     said = "1 balance target is not met: "
     assert f"{said}no plan tried meets all targets" == headline.balance_missed(typed(plan))

@@ -1,4 +1,4 @@
-"""A bound's file: what is read back is what was written, the check comes to the plan's bound, and refuses any other."""
+"""The file of a bound: it is read back as it was written, its check finds the plan's bound, and others are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from planner.sweep.choice import BASE, Swept
 
 @cache
 def relaxed() -> Certificate:
-    """The certificate of a plan whose windows of replicas and of bytes can't hold, and may begin in two places."""
+    """The certificate of a plan whose windows of replicas and bytes can't hold, and may begin at two places."""
     problem = problem_of(
         no_racks(1, 2, 3, 4),
         {"a": [(1, 2), (1, 3), (2, 1), (1, 4)], "b": [(1,), (2,), (1,)], "fixed": [(1,), (1,), (1,), (2,), (1,)]},
@@ -47,13 +47,13 @@ def relaxed() -> Certificate:
 
 
 def document() -> dict[str, Any]:
-    """Its plain data, to be changed."""
+    """The certificate as plain data, to be changed."""
     return copy.deepcopy(bound_json.to_document(relaxed()))
 
 
 @pytest.mark.slow
 def test_what_is_outside_is_read_back() -> None:
-    """The same bound, the same least outside."""
+    """A certificate that is read back has the same bound and the same least excess."""
     made, again = relaxed(), bound_json.from_document(document())
     assert lagrangian_bound.least(made) == lagrangian_bound.least(again)
     assert made.outside is not None
@@ -65,7 +65,7 @@ def test_what_is_outside_is_read_back() -> None:
 
 @pytest.mark.slow
 def test_less_may_be_outside_only_with_a_higher_bound() -> None:
-    """The bound is for plans with so much outside: with less it isn't lower."""
+    """If less may be outside the windows, the bound isn't lower."""
     made = document()
     before = lagrangian_bound.least(bound_json.from_document(made))
     made["outside"]["loads"] //= 2
@@ -79,7 +79,7 @@ def tables(made: dict[str, Any]) -> list[list[list[int]]]:
 
 @pytest.mark.slow
 def test_edges_that_are_not_those_of_the_windows_are_refused() -> None:
-    """An edge further in than its window's proves more than is so."""
+    """An edge further inside than its window's is refused, because it would prove too much."""
     assert any(tables(document()))
     for at, table in enumerate(tables(document())):
         for row in range(len(table)):
@@ -92,7 +92,7 @@ def test_edges_that_are_not_those_of_the_windows_are_refused() -> None:
 
 @pytest.mark.slow
 def test_starts_that_nothing_is_proven_for_are_refused() -> None:
-    """A bound for some starts of a window only."""
+    """A file whose bound lacks some starts of a window is refused."""
     made = document()
     made["lows"] = made["outside"]["broker_windows"]["first"] * 2
     made["others"] = []
@@ -103,7 +103,7 @@ def test_starts_that_nothing_is_proven_for_are_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["replicas", "loads"])
 def test_what_is_outside_has_the_price_of_one(what: str) -> None:
-    """A proof of how much is outside at another price would say more than there is."""
+    """A proof of how much is outside is refused if its price isn't 1, because it would prove too much."""
     made = document()
     case = made["outside"]["least"][what][0]
     while "off" in case:
@@ -114,7 +114,7 @@ def test_what_is_outside_has_the_price_of_one(what: str) -> None:
 
 
 def test_no_price_is_negative() -> None:
-    """Being paid for what is outside proves nothing."""
+    """A negative price on excess is refused, because it would prove nothing."""
     made = document()
     made["prices"]["of_loads"] = -1
     with pytest.raises(ValueError, match="of what is outside"):
@@ -145,7 +145,7 @@ def swept(spec: Spec) -> Planned:
     ids=["counts", "disk"],
 )
 def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
-    """The file comes to the bound that the plan states, and the plan's own list to the bytes that it moves."""
+    """The file gives the bound that the plan states, and the plan's partitions give the bytes that it moves."""
     made = planned(balance)
     assert made.bound is not None
     checked = bound_json.check(made.plan, made.bound, "bound.json")
@@ -161,7 +161,7 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
 @examples(30)
 @given(specs(rebalance=("all", "none")))
 def test_without_sizes_replicas_are_counted_those_of_replacements_too(spec: Spec) -> None:
-    """The file comes to the number of replicas that the plan states, whatever a broker takes over."""
+    """Without sizes the file gives the number of replicas that the plan states, also with replaced brokers."""
     topics = tuple(
         replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions))
         for topic in spec.cluster.topics
@@ -175,7 +175,7 @@ def test_without_sizes_replicas_are_counted_those_of_replacements_too(spec: Spec
 
 
 def test_any_change_of_the_file_shows() -> None:
-    """One digit more is another file."""
+    """A file with one changed digit is refused, because its SHA-256 differs."""
     made = planned(Balance())
     assert made.bound is not None
     with pytest.raises(StalePlanError, match="SHA-256"):
@@ -183,7 +183,7 @@ def test_any_change_of_the_file_shows() -> None:
 
 
 def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
-    """A plan that claims more than its prices prove is told so, though all digests fit."""
+    """A plan that claims more than the file's prices prove is refused, even if all digests match."""
     made = planned(Balance())
     assert made.bound is not None
     claim = {**as_json(made.plan)["bound"], "least_bytes_moved": made.plan.bound.least_bytes_moved + 1}
@@ -192,7 +192,7 @@ def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
 
 
 def test_the_file_is_json_by_lines() -> None:
-    """One key a line, read back as the same certificate."""
+    """The file has one key a line, and its bound is the plan's."""
     made = planned(Balance())
     assert made.bound is not None
     document = json.loads(made.bound)
@@ -220,7 +220,7 @@ def relaxed_plan() -> Planned:
 
 
 def test_the_excess_is_worked_out_again() -> None:
-    """What plans may be outside of windows stands in the plan, is proven, and the plan is outside by no more."""
+    """The plan states how much may be outside windows, with proof, and the check accepts the plan."""
     made = relaxed_plan()
     assert made.bound is not None
     stated = made.plan.bound.excess
@@ -233,7 +233,7 @@ def test_the_excess_is_worked_out_again() -> None:
 
 @pytest.mark.slow
 def test_another_excess_than_that_of_the_bound_is_refused() -> None:
-    """A plan can't claim that less is outside, nor leave it out."""
+    """A plan that claims less excess than the bound's file, or none, is refused."""
     made = relaxed_plan()
     assert made.bound is not None
     stated = as_json(made.plan)["bound"]
@@ -245,7 +245,7 @@ def test_another_excess_than_that_of_the_bound_is_refused() -> None:
 
 @pytest.mark.slow
 def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
-    """A plan further outside of its windows than the bound's may move fewer bytes: nothing is proven of it."""
+    """A plan further outside its windows than the bound allows is refused, because it may move fewer bytes."""
     made = relaxed_plan()
     assert made.bound is not None
     rows = [{**row, "replicas": row["replicas_before"]} for row in as_json(made.plan)["partitions"]]
@@ -257,7 +257,7 @@ def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
 
 
 def test_a_plan_below_its_bound_is_refused() -> None:
-    """Nothing that moves fewer bytes than any plan does can be what the bound is about."""
+    """A plan that moves fewer bytes than its bound is refused."""
     made = planned(Balance())
     assert made.bound is not None
     rows = [{**row, "replicas": row["replicas_before"]} for row in as_json(made.plan)["partitions"]]

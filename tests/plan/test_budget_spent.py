@@ -1,4 +1,4 @@
-"""The plan's section on its budget: what was allowed and spent, what stays undone, and what that would cost."""
+"""The plan's section on its budget: what it allows, what is spent, what is left to do, and what that costs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
 
 
 def expansion(rebalance: Rebalance = "all") -> Problem:
-    """Six partitions of unlike size on two brokers, and a third broker that is to get two of them."""
+    """Six partitions of different sizes on two brokers, and a third broker that should get two of them."""
     return problem_of(
         no_racks(1, 2),
         {"a": [(1,), (1,), (1,), (2,), (2,), (2,)]},
@@ -37,7 +37,7 @@ def expansion(rebalance: Rebalance = "all") -> Problem:
 
 
 def section_of(problem: Problem, budget: Budget, rows: list[tuple[int, ...]]) -> dict[str, Any]:
-    """The section of a plan of these replica lists."""
+    """The budget section for a plan with these replica lists."""
     plan = assignment_of(problem, rows)
     scores = score(ScoringBasis.of(problem), plan)
     found = section(
@@ -51,14 +51,14 @@ def section_of(problem: Problem, budget: Budget, rows: list[tuple[int, ...]]) ->
 
 
 def test_no_budget_no_section() -> None:
-    """Only where something is limited is there anything to say."""
+    """Without a budget there is no section."""
     problem = expansion()
     spec = spec_of(no_racks(1), {"a": [(1,)]})
     assert section(spec, problem, today(problem), dict.fromkeys(TERMS, 0)) is None
 
 
 def test_the_rest_after_a_first_step() -> None:
-    """One partition of 5 bytes has moved; the next of 7 is what it takes to be even."""
+    """A partition of 5 bytes has moved; the one of 7 bytes that balance still needs is left."""
     found = section_of(expansion(), Budget(bytes_moved=6), [(3,), (1,), (1,), (2,), (2,), (2,)])
     assert {
         "limits": {"bytes_moved": 6, "replicas_moved": None, "leaders_changed": None},
@@ -75,25 +75,25 @@ def test_the_rest_after_a_first_step() -> None:
 
 
 def test_the_rest_begins_where_the_step_ends() -> None:
-    """The step took another partition than the cheapest: that one stays where it is now."""
+    """The step moved another partition than the cheapest, so what is left starts from there."""
     found = section_of(expansion(), Budget(bytes_moved=7), [(1,), (1,), (3,), (2,), (2,), (2,)])
     assert {"bytes_moved": 7, "replicas_moved": 1}.items() <= found["undone"].items()
 
 
 def test_nothing_is_left() -> None:
-    """A step that keeps all windows leaves nothing undone."""
+    """If a step keeps all windows, nothing is left to do."""
     found = section_of(expansion(), Budget(bytes_moved=20), [(3,), (1,), (1,), (2,), (2,), (3,)])
     assert {"windows": [], **NONE_WAIT, **dict.fromkeys(TERMS, 0)} == found["undone"]
 
 
 def test_what_may_not_move_costs_nothing() -> None:
-    """With `rebalance: none` windows stay open and no later step would close them."""
+    """With `rebalance: none`, windows stay missed and nothing is left, because no later step would move more."""
     found = section_of(expansion("none"), Budget(bytes_moved=20), [(1,)] * 3 + [(2,)] * 3)
     assert {"windows": ["replicas"], **NONE_WAIT, **dict.fromkeys(TERMS, 0)} == found["undone"]
 
 
 def test_leaders_that_no_election_changes_stay_for_the_rest() -> None:
-    """Broker 2 leads all of an excluded topic, and will: there is no other leader that would make it more even."""
+    """An excluded topic keeps its leaders on broker 2: the window stays missed, and no leader is left to change."""
     rows, led = {"a": [(1, 2)], "kept": [(1, 2)] * 4}, {"kept": [2] * 4}
     problem = problem_of(no_racks(1, 2), rows, leaders=led, topics=TopicFilter(exclude=("kept",)))
     found = section_of(problem, Budget(leaders_changed=9), [(1, 2)] * 5)
@@ -101,7 +101,7 @@ def test_leaders_that_no_election_changes_stay_for_the_rest() -> None:
 
 
 def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
-    """The new state: the step's replicas, led by their preferred leaders, and no change that forces anything."""
+    """After a replacement, the new state has the step's replicas and leaders, and nothing is forced or replaced."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 3), (3, 2)]}, changes=Changes((Broker(9),), (), ((3, 9),)))
     target = assignment_of(problem, [(1, 9), (9, 2)])
     rest = after(problem, target, np.zeros(2, dtype=bool), leaders_after(problem, target))
@@ -116,7 +116,7 @@ def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
 @examples(30)
 @given(problems(rebalance=("all", "leaders", "racks", "none")))
 def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
-    """After the optimum there is a valid plan that moves nothing."""
+    """After the optimum, doing nothing is a valid plan, and the next step moves no byte."""
     step = solve(problem, problem.balance).assignment
     rest = after(problem, step, np.zeros(problem.rows, dtype=bool), leaders_after(problem, step))
     assert () == independent_check.check(rest, today(rest))
@@ -127,7 +127,7 @@ def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
 
 
 def test_arrays_stay_the_problems_own() -> None:
-    """What is left is a problem of its own: the old one is as it was."""
+    """Working out what is left doesn't change the arrays of the problem."""
     problem = expansion()
     before = problem.replicas.copy()
     step = assignment_of(problem, [(3,)] * 6)

@@ -1,4 +1,4 @@
-"""The plan document: its shape, its numbers, its gates, and that it can't be changed unseen."""
+"""The plan document: its structure, its numbers, its limits, and that no change goes unnoticed."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def expansion(**rest: Any) -> Spec:
 
 
 def terms(plan: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Today's value and the plan's, by term."""
+    """The values today and with the plan, by term."""
     return {term["name"]: (term["today"], term["plan"]) for term in plan["terms"]}
 
 
 def test_traffic_of_brokers_racks_and_windows() -> None:
-    """Rates make traffic before and after; the windows asked for are all there; the document fits the schema."""
+    """With rates, brokers have traffic before and after; all windows are there; the document fits the schema."""
     spec = expansion(balance=balance_of(1, 1, 1, "none", "none", "90%"))
     topics = tuple(
         replace(topic, partitions=tuple(replace(each, bytes_in_per_sec=10) for each in topic.partitions))
@@ -76,7 +76,7 @@ def test_traffic_of_brokers_racks_and_windows() -> None:
 
 @pytest.mark.slow
 def test_unlike_brokers_have_no_limit_of_spread() -> None:
-    """Shares by capacity differ by more than any spread; how full a broker is is told against its share."""
+    """Brokers of different capacity have no limit on their spread; how full they are is stated against their share."""
     spec = expansion()
     unlike = tuple(replace(broker, disk_bytes=1000 * broker.id) for broker in spec.cluster.brokers)
     added = replace(ADD_4, add_brokers=(Broker(4, None, 4000),))
@@ -91,7 +91,7 @@ def test_unlike_brokers_have_no_limit_of_spread() -> None:
 @examples(25)
 @given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_fits_the_schema_and_itself(spec: Spec) -> None:
-    """Any spec's plan fits the schema; its sections agree with one another; and it is read back as it was written."""
+    """Any spec's plan fits the schema, its sections agree with each other, and it is read back unchanged."""
     plan = plan_of(spec)
     assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
     data = canonical_json(plan).encode()
@@ -118,7 +118,7 @@ def test_fits_the_schema_and_itself(spec: Spec) -> None:
 @examples(25)
 @given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_batches_applied_are_the_plan(spec: Spec) -> None:
-    """All batches one after the other turn today's lists into the plan's, each step starting where the last ended."""
+    """All batches in order turn today's lists into the plan's; each step starts where the last one ended."""
     plan = plan_of(replace(spec, execution=Execution(batches=BatchRules(bytes=8, replicas_per_partition=1))), 2)
     lists = {(t.name, p.id): list(p.replicas) for t in spec.cluster.topics for p in t.partitions}
     for batch in plan["batches"]:
@@ -132,7 +132,7 @@ def test_batches_applied_are_the_plan(spec: Spec) -> None:
 
 
 def test_expansion_by_hand() -> None:
-    """A new broker takes its share: three of twelve replicas and, of the smallest, the fewest bytes there are."""
+    """A new broker gets its share, three of twelve replicas, with the fewest bytes possible."""
     plan = plan_of(expansion(inputs=(InputRow("expand.yaml", "ab" * 32),)))
     roles = {broker["id"]: (broker["role"], broker["after"]["replicas"]) for broker in plan["brokers"]}
     assert {1: ("stays", 3), 2: ("stays", 3), 3: ("stays", 3), 4: ("added", 3)} == roles
@@ -145,7 +145,7 @@ def test_expansion_by_hand() -> None:
 
 
 def test_without_sizes_the_bound_is_in_replicas() -> None:
-    """Where sizes aren't known the least number of replicas is proven, and there is a warning."""
+    """Without sizes, the fewest replicas are proven, and there is a warning."""
     spec = spec_of(no_racks(1, 2, 3), ROWS, sizes=0, changes=ADD_4)
     plan = plan_of(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))
     bound = plan["bound"]
@@ -156,7 +156,7 @@ def test_without_sizes_the_bound_is_in_replicas() -> None:
 
 
 def test_replacement_without_sizes_has_no_gap() -> None:
-    """Replicas that a new broker takes over one to one are as few as can be; none is beyond the bound."""
+    """A replacement moves as few replicas as possible, so the plan has no gap."""
     changes = Changes(add_brokers=(Broker(9),), replace_brokers=((3, 9),))
     plan = plan_of(spec_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}, sizes=0, changes=changes))
     assert (2, 0) == (terms(plan)["replicas_moved"][1], plan["bound"]["gap_percent"])
@@ -165,7 +165,7 @@ def test_replacement_without_sizes_has_no_gap() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rebalance", ["leaders", "racks", "none"])
 def test_forced_only_plans_move_the_fewest_bytes(rebalance: Rebalance) -> None:
-    """Where only what must move may, a placement that moves more bytes doesn't win by being more even."""
+    """If only forced moves are allowed, a more even placement that moves more bytes doesn't win."""
     rows = {"x": [(1, 3, 2), (2,), (2, 1)]}
     change = ReplicationFactorRow("x", 2)
     changes = Changes(remove_brokers=(3,), set_replication_factor=(change,), rebalance=rebalance)
@@ -175,7 +175,7 @@ def test_forced_only_plans_move_the_fewest_bytes(rebalance: Rebalance) -> None:
 
 
 def test_winners_without_a_proof_claim_none() -> None:
-    """Where a placement of Kafka's wins, by more even leaders, no optimum is claimed that nobody computed."""
+    """If a placement of Kafka's wins because its leaders are more even, the proof doesn't claim an optimum."""
     rows = {"kept": [(1, 2), (1, 2)], "x": [(1, 2), (1,)]}
     changes = Changes(add_brokers=(Broker(3),), set_replication_factor=(ReplicationFactorRow("x", 1),))
     spec = spec_of(
@@ -194,7 +194,7 @@ def test_winners_without_a_proof_claim_none() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("spread", "searched"), [(2, True), (1, False)])
 def test_a_proof_says_what_was_only_searched(spread: int, searched: bool) -> None:
-    """A wide window of a topic may begin at several places: the least is for all of them, the plan is in one."""
+    """If a topic's window is wide, the proof says that its start was searched, and there is a gap."""
     rows, sizes = {"t": [(2,), (1,), (2,), (2,), (2,), (2,)]}, {"t": [62, 46, 75, 28, 65, 18]}
     changes = Changes(add_brokers=(Broker(3),))
     spec = spec_of(no_racks(1, 2), rows, sizes=sizes, changes=changes, balance=balance_of("none", "none", spread))
@@ -203,7 +203,7 @@ def test_a_proof_says_what_was_only_searched(spread: int, searched: bool) -> Non
 
 
 def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
-    """A placement of Kafka's has no least that a search could have missed."""
+    """Without a proven minimum, the proof doesn't mention a search of windows' starts."""
     spec = expansion(balance=balance_of("none", "none", 2))
     problem = build(spec)
     proposal = Proposal(problem.replicas)
@@ -213,7 +213,7 @@ def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
 
 
 def test_nothing_to_do() -> None:
-    """An even cluster's plan is empty: no partition, no batch, nothing moved, nothing beyond the bound."""
+    """An even cluster's plan is empty: no partitions, no batches, nothing moved, no gap."""
     plan = plan_of(spec_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}))
     assert ([], [], 0, 0) == (
         plan["partitions"], plan["batches"], plan["bound"]["bytes_moved"], plan["bound"]["gap_percent"]
@@ -221,7 +221,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_today_is_judged_as_it_is() -> None:
-    """Leaders that are off, or missing, break no rule today; and it is today's leaders that are counted."""
+    """A leader that isn't the preferred one, or is missing, breaks no rule today; today's leaders are counted."""
     rows = {"kept": [(1, 2), (2, 1)], "x": [(1, 2, 3), (2, 3, 1)]}
     spec = spec_of(
         no_racks(1, 2, 3), rows, leaders={"kept": [2, 2], "x": [1, None]}, topics=TopicFilter(exclude=("kept",))
@@ -229,12 +229,12 @@ def test_today_is_judged_as_it_is() -> None:
     plan = plan_of(spec)
     assert 0 == plan["compared"][0]["violations"] == terms(plan)["left_to_change"][0]
     assert (1, 1) == terms(plan)["without_leader"]
-    # Leaders today are 1, 2 and 0 partitions' of brokers 1, 2 and 3.
+    # Today brokers 1, 2 and 3 lead 1, 2 and 0 partitions.
     assert 2 == plan["compared"][0]["leader_spread"]
 
 
 def test_unforced_leaders_off_the_preferred_broker_break_no_rule_today() -> None:
-    """The same with `rebalance: none`, which keeps every list as it is."""
+    """With `rebalance: none`, a leader that isn't the preferred one leaves nothing to change."""
     changes = Changes(rebalance="none")
     plan = plan_of(spec_of(no_racks(1, 2), {"x": [(1, 2)]}, leaders={"x": [2]}, changes=changes))
     assert 0 == terms(plan)["left_to_change"][0]
@@ -242,7 +242,7 @@ def test_unforced_leaders_off_the_preferred_broker_break_no_rule_today() -> None
 
 @pytest.mark.parametrize("kept", [{"changes": Changes(rebalance="none")}, {"topics": TopicFilter(exclude=("x",))}])
 def test_leaders_that_nobody_elects_stay_in_all_figures(kept: dict[str, Any]) -> None:
-    """A plan without elections has the leaders of today: in its terms, brokers, racks, windows and comparison."""
+    """A plan without elections has today's leaders everywhere: in terms, brokers, racks, windows and comparison."""
     rows = {"x": [(1, 2), (2, 3), (3, 1)]}
     plan = plan_of(spec_of({1: "a", 2: "b", 3: "c"}, rows, leaders={"x": [2, 3, 3]}, **kept))
     assert ([], []) == (plan["partitions"], plan["batches"])
@@ -255,7 +255,7 @@ def test_leaders_that_nobody_elects_stay_in_all_figures(kept: dict[str, Any]) ->
 
 
 def test_doing_nothing_elects_nobody_but_a_plan_may_elect_alone() -> None:
-    """Preferred leaders that are even already: the plan moves no replica and elects two; doing nothing leaves them."""
+    """If only elections are needed, the plan moves no replica and elects two leaders; doing nothing changes none."""
     rows = {"x": [(1, 2), (2, 3), (3, 1)]}
     plan = plan_of(spec_of(no_racks(1, 2, 3), rows, leaders={"x": [2, 3, 3]}))
     assert [0, 1] == [each["partition"] for batch in plan["batches"] for each in batch["elect"]]
@@ -263,7 +263,7 @@ def test_doing_nothing_elects_nobody_but_a_plan_may_elect_alone() -> None:
 
 
 def test_relaxed_windows_are_named() -> None:
-    """A window that can't hold is in the plan, with what was wanted and what was reached."""
+    """The plan names each window that can't hold, with the value asked for and the value reached."""
     racks = {1: "a", 2: "b", 3: "b"}
     plan = plan_of(spec_of(racks, {"x": [(1, 2), (1, 3)] * 2}))
     assert [("replicas", None, "1", 2), ("topic_replicas", "x", "1", 2)] == [
@@ -274,7 +274,7 @@ def test_relaxed_windows_are_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["bytes_moved", "replicas_moved", "leaders_changed"])
 def test_gates(key: str) -> None:
-    """A plan at its limit passes; one above it is refused with the key, what it needs and what is allowed: exit 3."""
+    """A plan at its limit passes; above it, it is refused with the key and the value needed: exit code 3."""
     needed = terms(plan_of(expansion()))[key][1]
     assert needed > 0
     passed = plan_of(expansion(limits=SpecLimits(**{key: needed})))
@@ -287,7 +287,7 @@ def test_gates(key: str) -> None:
 
 
 def test_no_valid_candidate() -> None:
-    """Where every candidate breaks a rule there is no plan, and the rules are named."""
+    """If every candidate breaks a rule, there is no plan, and the error names the rules."""
     change = Changes(set_replication_factor=(ReplicationFactorRow("x", 1),))
     spec = spec_of(no_racks(1, 2), {"x": [(1, 2)]}, changes=change, config={"x": (("min.insync.replicas", "2"),)})
     with pytest.raises(InfeasibleError, match="no candidate keeps every rule; the best one breaks:\nx-0: repl"):
@@ -306,7 +306,7 @@ def test_no_valid_candidate() -> None:
     ids=str,
 )
 def test_tampering_is_seen(path: tuple[Any, ...]) -> None:
-    """Any value that is changed after the plan was made makes its id wrong."""
+    """If any value of a finished plan is changed, its id doesn't fit, and it is refused."""
     plan = json.loads(canonical_json(plan_of(expansion(), 2)))
     *way, last = path
     inner = plan
@@ -320,7 +320,7 @@ def test_tampering_is_seen(path: tuple[Any, ...]) -> None:
 
 @pytest.mark.slow
 def test_id_is_of_the_content() -> None:
-    """The same spec gives the same id; another size or throttle gives another; the order of keys doesn't count."""
+    """The id depends on sizes, throttle, balance and seed, but not on the order of keys or the time."""
     plan = plan_of(expansion(), 20)
     assert plan == plan_of(expansion(), 20)
     assert plan["plan_id"] == plan_id(dict(reversed(plan.items())))
@@ -335,7 +335,7 @@ def test_id_is_of_the_content() -> None:
 
 
 def test_the_plan_says_from_when_and_until_when() -> None:
-    """Nothing without a capture time; no end without valid_for."""
+    """There is no validity without a capture time, and no end without valid_for."""
     ends = ValiditySection(
         captured_at="2026-11-20T10:00:00Z", valid_for_seconds=86_400, valid_until="2026-11-21T10:00:00Z"
     )
@@ -348,7 +348,7 @@ def test_the_plan_says_from_when_and_until_when() -> None:
 
 @pytest.mark.slow
 def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
-    """A cordon is no limit: it has its own heading, with and without limits above it."""
+    """A cordon isn't a limit: it has its own heading, with and without exceeded limits."""
     joining = Broker(4, cordoned_log_dirs=("*",))
     spec = expansion(changes=Changes(add_brokers=(joining,), replace_brokers=((3, 4),)))
     with pytest.raises(UnsafePlanError) as only_cordoned:
@@ -367,7 +367,7 @@ def test_what_is_not_safe_stands_apart_from_what_exceeds_a_limit() -> None:
 
 
 def test_new_partitions_fill_disks_up_to_the_limit() -> None:
-    """With their stated sizes, which a batch doesn't copy: broker 1 holds 91 bytes of 100."""
+    """New partitions count with their stated sizes, although no batch copies them: broker 1 has 9 of 100 bytes left."""
     brokers = tuple(Broker(number, disk_bytes=100) for number in (1, 2, 3))
     spec = spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES)
     spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))

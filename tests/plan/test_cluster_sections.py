@@ -1,4 +1,4 @@
-"""The plan's sections on the cluster: what tells changed partitions from others, and the rows of batches."""
+"""The plan's sections on the cluster: how changed partitions are noticed, and the rows of batches."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from planner.plan.document.codec import as_json
 
 
 def topic(*lists: tuple[int, ...], name: str = "a", leaders: dict[int, int | None] | None = None) -> Topic:
-    """A topic of 10 bytes a partition; the first replica leads where nothing else is said."""
+    """A topic with 10 bytes in each partition; the first replica leads unless `leaders` says otherwise."""
     led = leaders or {}
     return Topic(name, tuple(Partition(at, each, led.get(at, each[0]), None, 10) for at, each in enumerate(lists)))
 
 
 def row(made: Topic) -> StateRow:
-    """What a plan has of a topic."""
+    """The plan's row for a topic."""
     return state([made], sizes_known=True).topics[0]
 
 
 def test_a_topic_takes_three_characters_a_partition() -> None:
-    """Its sizes as one number; none where they aren't known."""
+    """A topic takes three characters a partition, and one number for its size, if that is known."""
     made = row(topic((1, 2), (2, 3), (3, 1), leaders={1: 3, 2: None}))
 
     assert (6, "AB-", 30) == (len(made.replicas), made.leaders, made.size_bytes)
@@ -34,7 +34,7 @@ def test_a_topic_takes_three_characters_a_partition() -> None:
 
 
 def test_changed_lists_and_leaders_are_named() -> None:
-    """A leader of other replicas isn't told apart; partitions that came later aren't among them."""
+    """Changed lists are named, and changed leaders of unchanged lists; added and missing partitions aren't named."""
     before = row(topic((1, 2), (2, 3), (3, 1)))
 
     assert ([], []) == unlike_state(before, topic((1, 2), (2, 3), (3, 1)))
@@ -43,7 +43,7 @@ def test_changed_lists_and_leaders_are_named() -> None:
 
 
 def test_few_of_many_lists_are_taken_for_each_other() -> None:
-    """Twelve bits a list: of thousands about one in 4,096 pairs."""
+    """A list has twelve bits, so about one in 4,096 changed lists isn't noticed."""
     lists = list(permutations(range(1, 13), 3))
     before = row(topic(*lists))
     shifted = topic(*(lists[1:] + lists[:1]))
@@ -53,7 +53,7 @@ def test_few_of_many_lists_are_taken_for_each_other() -> None:
 
 
 def test_the_digest_is_over_names_lists_and_leaders() -> None:
-    """Sizes change all the time; they aren't in it."""
+    """The digest covers names, lists and leaders, but not sizes, because those always change."""
     made = topic((1, 2), (2, 3))
     sized = replace(made, partitions=tuple(replace(each, size_bytes=99) for each in made.partitions))
 
@@ -63,12 +63,12 @@ def test_the_digest_is_over_names_lists_and_leaders() -> None:
 
 
 def test_a_leader_outside_its_replicas_is_nobody() -> None:
-    """As where there is none."""
+    """A leader that isn't among the replicas is shown like a missing one."""
     assert "-" == of_leader(Partition(0, (1, 2), 9)) == of_leader(Partition(0, (1, 2), None))
 
 
 def test_a_batch_has_its_steps_its_elections_and_its_costs() -> None:
-    """With the broker that is fullest while it runs; no log dirs where none are planned."""
+    """A batch has its steps, elections and costs, and the broker that is fullest while it runs."""
     one = Batch(1, (Step("t", 0, (1,), (2,), 10, 1),), (("t", 0),))
     (row,) = batch_rows(costs([one], 2, {1: 10, 2: 0}, {2: 20}, True))
 
@@ -85,7 +85,7 @@ def test_a_batch_has_its_steps_its_elections_and_its_costs() -> None:
 
 
 def test_a_partition_has_its_reason_and_what_is_known_of_it() -> None:
-    """A rate and log dirs only where there are any."""
+    """A partition has a reason; a rate and log dirs are there only if they are known."""
     plain = PartitionChange("t", 3, (1,), (2,), None, 10, Reason.BROKER_LEAVES)
     full = PartitionChange("t", 4, (1,), (1,), 1, 10, Reason.BALANCE_LOG_DIRS, 7, ("/a",), ("/b",))
     first, second = map(as_json, partition_rows([plain, full]))

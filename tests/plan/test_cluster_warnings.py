@@ -1,4 +1,4 @@
-"""The warnings of a plan: topics left with no more replicas than have to be in sync, cordoned and demoted brokers."""
+"""The warnings of a plan: topics without a replica to spare for min.insync.replicas, cordoned and demoted brokers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ BROKERS = tuple(Broker(number) for number in range(1, 5))
 
 
 def topic(name: str, replicas: int, least: int | None = None, deleting: bool = False) -> Topic:
-    """A topic of one partition; `least` is its own min.insync.replicas."""
+    """A topic with one partition; `least` is its own min.insync.replicas."""
     config = () if least is None else (("min.insync.replicas", str(least)),)
     return Topic(name, (Partition(0, tuple(range(1, replicas + 1)), 1),), config, deleting)
 
 
 def told(*topics: Topic, defaults: int = 1, **requested: object) -> list[str]:
-    """The warnings of a cluster whose topics inherit a min.insync.replicas of `defaults`."""
+    """The warnings for a cluster whose topics inherit a min.insync.replicas of `defaults`."""
     cluster = Cluster("c", BROKERS, topics, config_defaults=(("min.insync.replicas", str(defaults)),))
     spec = Spec(cluster, Changes(**requested))  # type: ignore[arg-type]
     return list(at_min_isr(spec, build(spec)))
 
 
 def to(factor: int) -> tuple[ReplicationFactorRow, ...]:
-    """Every topic gets this factor."""
+    """A change that gives every topic this factor."""
     return (ReplicationFactorRow("*", factor),)
 
 
@@ -48,12 +48,12 @@ ONE_DOWN = "while one of their brokers is down, writes with acks=all are refused
     ],
 )
 def test_what_the_plan_changes(today: int, factor: int, least: int, expected: str) -> None:
-    """To the very edge."""
+    """A changed factor that leaves no replica to spare has a warning, and each case has its own words."""
     assert [expected] == told(topic("t", today), defaults=least, set_replication_factor=to(factor))
 
 
 def test_what_stays_is_told_once_with_the_first_of_them() -> None:
-    """As many replicas as have to be in sync, or fewer; what is being deleted doesn't count."""
+    """Topics that stay at min.insync.replicas, or below, are counted, with some names; deleted topics don't count."""
     kept = [topic(f"t{number}", 2) for number in range(5)]
     found = told(*kept, topic("own", 3, least=3), topic("less", 1), topic("gone", 1, deleting=True), defaults=2)
     assert [
@@ -64,7 +64,7 @@ def test_what_stays_is_told_once_with_the_first_of_them() -> None:
 
 
 def test_new_topics_too() -> None:
-    """They inherit it."""
+    """New topics inherit min.insync.replicas, and have the warning too."""
     new = (NewPartitions("new", 0, 2, 2),)
     (found,) = told(topic("t", 3), defaults=2, new_partitions=new)
     assert found == f"1 topic with new partitions of as many replicas as min.insync.replicas (new): {ONE_DOWN}"
@@ -72,7 +72,7 @@ def test_new_topics_too() -> None:
 
 @pytest.mark.parametrize(("today", "factor", "least"), [(1, 1, 1), (2, 3, 2), (3, 2, 1)])
 def test_a_replica_to_spare_is_no_warning(today: int, factor: int, least: int) -> None:
-    """Nor is a topic that has one replica, as it had."""
+    """No warning if a replica can fail, or if a topic keeps its one replica."""
     assert [] == told(topic("t", today), defaults=least, set_replication_factor=to(factor))
 
 
@@ -85,7 +85,7 @@ def test_a_replica_to_spare_is_no_warning(today: int, factor: int, least: int) -
     ],
 )
 def test_what_only_demoted_brokers_can_lead_is_named(demoted: tuple[int, ...], expected: list[str]) -> None:
-    """It stays led there; all else is led by others."""
+    """Partitions that only demoted brokers can lead are named, and stay led there; other brokers lead the rest."""
     lists = ((1,), (1,), (1, 2), (2, 3), (3, 1))
     old = Topic("t", tuple(Partition(number, row, row[0]) for number, row in enumerate(lists)))
     spec = Spec(Cluster("c", BROKERS, (old,)), Changes(demote_brokers=demoted, rebalance="none"))
@@ -100,7 +100,7 @@ def test_what_only_demoted_brokers_can_lead_is_named(demoted: tuple[int, ...], e
 
 
 def test_what_on_brokers_keeps_where_placement_forbids_it_is_named() -> None:
-    """t-1 has no replica on broker 1, so that it stays on broker 3; t-0 leaves it."""
+    """t-1 has no replica on broker 1, so on_brokers keeps it on broker 3, and that is named; t-0 leaves broker 3."""
     old = Topic("t", tuple(Partition(number, row, row[0]) for number, row in enumerate(((1, 3), (2, 3), (1, 2)))))
     rule = PlacementRuleRow("t", "few", (1, 2), exclusive=False)
     spec = Spec(Cluster("c", BROKERS, (old,)), placement=(rule,), topics=TopicFilter(on_brokers=(1,)))
@@ -110,7 +110,7 @@ def test_what_on_brokers_keeps_where_placement_forbids_it_is_named() -> None:
 
 
 def test_what_a_budget_leaves_where_placement_forbids_it_is_not_said_to_be_kept() -> None:
-    """Both partitions leave broker 3, one of them in a later step."""
+    """Both partitions leave broker 3, one of them in a later step: there is no warning that one is kept."""
     old = Topic("t", tuple(Partition(number, row, row[0]) for number, row in enumerate(((1, 3), (2, 3)))))
     rule = PlacementRuleRow("t", "few", (1, 2), exclusive=False)
     spec = Spec(Cluster("c", BROKERS, (old,)), placement=(rule,), budget=Budget(replicas_moved=1))
@@ -128,12 +128,12 @@ def test_what_a_budget_leaves_where_placement_forbids_it_is_not_said_to_be_kept(
             (2, 3),
             ["brokers 2–3 are cordoned (cordoned.log.dirs): no new replica goes there, and the other brokers share it"],
         ),
-        # What leaves gets nothing anyway.
+        # A broker that leaves gets no replicas anyway.
         ((4,), []),
     ],
 )
 def test_brokers_that_get_nothing_are_named(shut: tuple[int, ...], expected: list[str]) -> None:
-    """Else a plan that leaves a broker as it is would look like a mistake."""
+    """Cordoned brokers are named, because a plan that gives a broker nothing would look like a mistake."""
     brokers = tuple(replace(each, cordoned_log_dirs=("*",) * (each.id in shut)) for each in BROKERS)
     spec = Spec(Cluster("c", brokers, (topic("t", 2),)), Changes(remove_brokers=(4,)))
     found = [each for each in warnings(spec, build(spec), ()) if "cordoned" in each]
@@ -142,7 +142,7 @@ def test_brokers_that_get_nothing_are_named(shut: tuple[int, ...], expected: lis
 
 @pytest.mark.parametrize(("held", "expected"), [(6, 1), (1, 0)])
 def test_a_new_topic_on_few_brokers(held: int, expected: int) -> None:
-    """The brokers that are far below the others get all of it, or each its share; topics of today don't count."""
+    """A warning says if all of a new topic goes to brokers far emptier than the others; otherwise there is none."""
     old = Topic("old", tuple(Partition(number, (number % 3 + 1,), number % 3 + 1) for number in range(3 * held)))
     spec = Spec(
         Cluster("c", BROKERS, (old,)), Changes(new_partitions=(NewPartitions("new", 0, 5, 1),), rebalance="none")
@@ -154,7 +154,7 @@ def test_a_new_topic_on_few_brokers(held: int, expected: int) -> None:
 
 
 def test_log_dirs_that_are_listed_for_nothing() -> None:
-    """Of brokers that get a replica, where balance.log_dirs doesn't ask for them."""
+    """A warning says if a broker lists log dirs and gets a replica, but balance.log_dirs isn't asked for."""
     several = tuple(replace(each, log_dirs=(LogDir("/a"), LogDir("/b"))) for each in BROKERS[1:])
     spec = Spec(Cluster("c", (BROKERS[0], *several), (topic("t", 1),)), Changes())
     change = PartitionChange("t", 0, (1,), (2, 1), 1, 0, Reason.BALANCE_REPLICAS)

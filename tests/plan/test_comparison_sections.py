@@ -1,4 +1,4 @@
-"""The sections that compare: do nothing, the plan and Kafka's own beside it, the front, alternatives, counts."""
+"""The sections that compare: doing nothing, the plan, Kafka's placements, the Pareto front, alternatives, counts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ADD_5 = Changes(add_brokers=(Broker(4), Broker(5)))
 
 
 def spec(*variants: Changes, count: int = 60, rule: Choice | None = None, **rest: Any) -> Spec:
-    """Three brokers become four; variants are called a, b."""
+    """Three brokers become four; the variants are named a, b."""
     named = tuple(Variant(name, each) for name, each in zip("ab", variants, strict=False))
     sweep = Sweep(count, choice=rule or Choice(), variants=named)
     return spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES, **{"changes": ADD_4, "sweep": sweep, **rest})
 
 
 def made(asked: Spec) -> tuple[tuple[Swept, ...], Chosen, Proposal]:
-    """The alternatives swept in this process, the choice, and the proposal that it is."""
+    """The alternatives, swept in this process, the choice among them, and its proposal."""
     tried = alternatives(asked)
     done = swept(tried, [run(each.problem, each.candidates) for each in tried])
     chosen = choose(done)
@@ -45,7 +45,7 @@ def made(asked: Spec) -> tuple[tuple[Swept, ...], Chosen, Proposal]:
 
 
 def test_compared_with_nothing_and_kafka() -> None:
-    """Doing nothing costs nothing; the best of Kafka's placements is never better by bytes than the median."""
+    """Doing nothing costs nothing; the best of Kafka's placements copies no more than the median."""
     done, chosen, _ = made(spec())
     rows = comparison_sections.compared(done[0], chosen.row)
     kafka = sum(name.startswith("kafka") for name in done[0].result.scores["strategy"].to_pylist())
@@ -64,7 +64,7 @@ def test_compared_with_nothing_and_kafka() -> None:
 
 
 def test_kafkas_own_is_beside_every_plan() -> None:
-    """Where the sweep has no placement of Kafka's, as nothing may be placed anew, a few are played for comparison."""
+    """If the sweep has none of Kafka's placements, because nothing may be placed anew, 100 are made to compare."""
     still = spec(changes=Changes(rebalance="leaders"))
     done, chosen, _ = made(still)
     labels = [row.label for row in comparison_sections.compared(done[0], chosen.row)]
@@ -74,7 +74,7 @@ def test_kafkas_own_is_beside_every_plan() -> None:
 
 @pytest.mark.slow
 def test_do_nothing_is_today_as_it_is() -> None:
-    """Leaders are counted where they lead today, preferred or not."""
+    """For doing nothing, leaders count where they lead today, preferred or not."""
     done, chosen, _ = made(spec_of(no_racks(1, 2), {"x": [(1, 2), (2, 1)]}, leaders={"x": [1, 1]}))
     nothing = comparison_sections.compared(done[0], chosen.row)[0]
     assert (2, 0, 0) == (nothing.leader_spread, nothing.replica_spread, nothing.bytes_moved)
@@ -82,7 +82,7 @@ def test_do_nothing_is_today_as_it_is() -> None:
 
 @pytest.mark.slow
 def test_the_front_falls() -> None:
-    """More bytes are worth more evenness at every step but the plan itself, which is there once and marked."""
+    """Along the front, more bytes mean less imbalance, except for the plan itself, which is there once and marked."""
     asked = spec(ADD_5, balance=balance_of(1, 1, 1, "none", "50%"))
     points = comparison_sections.pareto(*made(asked))
     assert [True] == [point.chosen for point in points if point.label == "this plan"]
@@ -94,7 +94,7 @@ def test_the_front_falls() -> None:
 
 @pytest.mark.slow
 def test_points_say_their_bound_and_their_time() -> None:
-    """What the strategy proved, the plan's from its certificate; seconds only with a throttle and known sizes."""
+    """The plan's point has the bound of its certificate; it has seconds only with a throttle."""
     done, chosen, proposal = made(spec())
     better = proposal._replace(least_bytes=proposal.least_bytes - 1)
     mine = next(point for point in comparison_sections.pareto(done, chosen, better) if point.chosen)
@@ -106,7 +106,7 @@ def test_points_say_their_bound_and_their_time() -> None:
 
 
 def test_without_a_proof_there_is_no_gap() -> None:
-    """A proposal that proves nothing leaves the row's own bound; UNKNOWN is told as none."""
+    """If neither the proposal nor the row has a proven bound, the point has no bound and no gap."""
     done, chosen, proposal = made(spec())
     row = {**chosen.row, "least_bytes": UNKNOWN}
     bare = chosen._replace(row=row)
@@ -118,7 +118,7 @@ def test_without_a_proof_there_is_no_gap() -> None:
 
 @pytest.mark.slow
 def test_alternatives_side_by_side() -> None:
-    """None where there is only changes; else each with its brokers, its best plan and whether it is the one."""
+    """Without variants there is no section; else each row has its brokers, its best plan, and whether it is chosen."""
     assert () == comparison_sections.variants(*made(spec()))
     rows = comparison_sections.variants(*made(spec(ADD_5)))
     assert [("changes", 4, True, "this plan"), ("a", 5, False, "optimum")] == [
@@ -129,7 +129,7 @@ def test_alternatives_side_by_side() -> None:
 
 @pytest.mark.slow
 def test_counts_of_all_alternatives() -> None:
-    """Every candidate of each, by strategy; the winner's row and digest are the ones to make it again from."""
+    """All candidates of all alternatives are counted by strategy; the winner's row and digest reproduce the plan."""
     done, chosen, proposal = made(spec(ADD_5))
     counted = comparison_sections.candidates_section(done, chosen)
     assert (60, 60) == (counted.evaluated, sum(counted.by_strategy.values()))
@@ -141,7 +141,7 @@ def test_counts_of_all_alternatives() -> None:
 
 @pytest.mark.slow
 def test_choice_names_rule_and_amount() -> None:
-    """The amount only of rules that have one."""
+    """The choice has its rule, and an amount only if the rule has one."""
     done, chosen, _ = made(spec(ADD_5))
     assert ("asked", None, "changes", chosen.why) == structs.astuple(comparison_sections.choice(done, chosen))
     done, chosen, _ = made(spec(ADD_5, rule=Choice("most_even_within_bytes", 10**6)))
@@ -152,7 +152,7 @@ def test_choice_names_rule_and_amount() -> None:
 @examples(10)
 @given(specs())
 def test_no_point_is_better_than_the_plan_in_both(whole: Spec) -> None:
-    """Of the proven points at the balance asked for, none moves fewer bytes; today stands where nothing moves."""
+    """No proven point for the plan's balance moves fewer bytes than the plan, apart from doing nothing."""
     asked = replace(whole, sweep=Sweep(30))
     done, chosen, proposal = made(asked)
     points = comparison_sections.pareto(done, chosen, proposal)

@@ -1,4 +1,4 @@
-"""A plan that a budget cuts short says so in the first line of every output, whoever shows it."""
+"""If a budget cuts a plan short, the first line of every output says so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTPUTS = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example with three what-ifs, whose plan has to stop at a budget."""
+    """The example with three what-ifs, with a plan that a budget cuts short."""
     made = tmp_path_factory.mktemp("first-step")
     spec = (ROOT / "examples" / "what-if.yaml").read_text(encoding="utf-8")
     before, _, after = spec.partition("changes:\n")
@@ -43,19 +43,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("typed", [*OUTPUTS, "check s.plan"])
 def test_the_first_line_of_a_text(typed: str, folder: Path) -> None:
-    """On a terminal."""
+    """Text on a terminal begins with the first step."""
     assert told(run(folder, typed)).startswith(SAID)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("typed", OUTPUTS)
 def test_the_first_line_of_a_markdown(typed: str, folder: Path) -> None:
-    """In a comment on a pull request."""
+    """Markdown for a comment on a pull request begins with the first step."""
     assert told(run(folder, f"{typed} --format markdown")).startswith(f"**{SAID}")
 
 
 def test_what_files_say_first(folder: Path) -> None:
-    """The report in both its forms, its title, and what playbooks print before and after."""
+    """The report says it first, in both forms and in its title; the playbooks' variables say it too."""
     plan = folder / "s.plan"
     assert (plan / "report.md").read_text(encoding="utf-8").startswith(f"**{SAID}")
     page = (plan / "report.html").read_text(encoding="utf-8")
@@ -67,7 +67,7 @@ def test_what_files_say_first(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_fleet_says_it_of_each_cluster_and_no_gap(folder: Path) -> None:
-    """What a first step costs is up to the budget: how far it is from the least says nothing of the change."""
+    """A fleet says it for each cluster, and shows no gap, because a first step's cost depends on its budget."""
     (folder / "t.yaml").write_bytes((folder / "s.yaml").read_bytes())
     fleet = "whatif s.yaml t.yaml --engine local --candidates 4 --out fleet --format"
     rows = told(run(folder, f"{fleet} markdown")).splitlines()[2:4]
@@ -77,13 +77,13 @@ def test_a_fleet_says_it_of_each_cluster_and_no_gap(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_growth_within_the_budget_is_no_first_step(folder: Path) -> None:
-    """It is judged by what the whole change takes, not by whether there is a budget."""
+    """If the whole change fits into the budget, growth doesn't call it a first step."""
     text = (folder / "s.yaml").read_text(encoding="utf-8")
     (folder / "ample.yaml").write_text(text.replace("40MB", "40GB"), encoding="utf-8")
     assert "FIRST STEP" not in told(run(folder, "growth ample.yaml --engine local"))
 
 
 def told(ran: Ran) -> str:
-    """What a command printed that did what it was to do."""
+    """The output of a command, which is checked to succeed."""
     assert ran.code == 0, ran.err
     return ran.out

@@ -1,4 +1,4 @@
-"""What every output begins with: all of it done, or a first step with what is left."""
+"""The first words of every output: the whole change, or a first step and what is left."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def first_step(**left: Any) -> dict[str, Any]:
 
 
 def test_a_first_step_says_so_first() -> None:
-    """The budget, what is left and where, and how many more steps; never the least, nor the balance as asked."""
+    """A first step has its budget, what is left and where, and the steps to go; it claims no minimum and no balance."""
     plan = first_step()
     assert (
         "FIRST STEP ONLY (budget: at most 40 MB copied, 3 leaders changed). Broker 6 is NOT empty afterwards "
@@ -64,18 +64,18 @@ def test_a_first_step_says_so_first() -> None:
     ],
 )
 def test_what_is_left(left: dict[str, Any], said: str) -> None:
-    """Brokers that aren't empty, partitions, the balance, and what no step can move."""
+    """What is left: brokers that aren't empty, partitions, balance, and partitions that no step can move."""
     assert said in headline.first_step(typed(first_step(**left)))
 
 
 def test_a_budget_that_no_plan_tried_fits_may_be_met_by_more_plans() -> None:
-    """More candidates find what a small budget pays for, so that raising it isn't all that helps."""
+    """If the budget allows nothing that was tried, the words suggest a higher budget or more candidates."""
     nothing = first_step() | {"partitions": []}
     assert headline.headline(typed(nothing)).endswith("even than today; raise the budget, or try more --candidates.")
 
 
 def test_a_plan_that_does_all_begins_with_what_it_moves() -> None:
-    """Plans of formats that know no first steps, too."""
+    """A plan for the whole change begins with what it copies, also if it has no key about unfinished work."""
     plan = small()
     assert "" == headline.first_step(typed(plan))
     assert headline.headline(typed(plan)) == headline.first_line(typed(plan)) == headline.whole(typed(plan))
@@ -85,7 +85,7 @@ def test_a_plan_that_does_all_begins_with_what_it_moves() -> None:
 
 
 def test_missing_sizes_are_said_where_bytes_are() -> None:
-    """What counts as empty may be the most of it: nobody knows the bytes, nor whether they are the least."""
+    """If partitions have no size, the words say `at least`, and claim no minimum of bytes."""
     plan = small()
     plan["cluster"] = plan["cluster"] | {"partitions_without_size": 2}
     said = headline.headline(typed(plan))
@@ -94,7 +94,7 @@ def test_missing_sizes_are_said_where_bytes_are() -> None:
 
 
 def test_racks_that_stay_uneven_are_said() -> None:
-    """Whatever may move: with `rebalance: none` nothing is done about it, and that is said instead of `as asked`."""
+    """Racks that stay uneven are named, with the reason: `rebalance: none` or `rack_aware: as_today`."""
     broken = [term("resilience", "rack_spread_broken", "partitions", 0, 396, 0)]
     plan = small(partitions=[], terms=broken, changes={"rebalance": "none"})
     said = "396 partitions could be spread over the racks more evenly and stay as they are (rebalance: none)"
@@ -108,7 +108,7 @@ def test_racks_that_stay_uneven_are_said() -> None:
 
 
 def test_a_repair_that_has_nothing_to_do_says_so() -> None:
-    """With `rebalance: racks` nothing else is asked for; topics that may not move aren't blamed on the mode."""
+    """A `rebalance: racks` with nothing to repair says so; if uneven topics may not move, the mode isn't named."""
     broken = [term("resilience", "rack_spread_broken", "partitions", 0, 2, 0)]
     plan = small(partitions=[], changes={"rebalance": "racks"})
     assert "Nothing to do: no partition breaks the rack rule." == headline.headline(typed(plan))
@@ -128,7 +128,7 @@ def said(document: Document) -> str:
 
 
 def test_the_headline_compares_with_the_least() -> None:
-    """The verdict has what is copied, how many leaders, and the distance from the proven minimum."""
+    """The headline says what is copied, how many leaders change, and how far that is above the proven minimum."""
     plan = small()
     far = {"method": "flow", "least_bytes_moved": 20 * GB, "bytes_moved": 24 * GB, "gap_percent": 16.667, "proof": ""}
 
@@ -142,7 +142,7 @@ def test_the_headline_compares_with_the_least() -> None:
 
 @given(st.integers(2, 10**15), st.integers(1, 10**15))
 def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
-    """The part of the bound that the verdict states is rounded up, and by less than a tenth of it."""
+    """The percentage above the minimum is rounded up, by at most a tenth."""
     least = min(moved - 1, least)
     stated = gap_percent(moved, least)
     bound = {"method": "flow", "least_bytes_moved": least, "bytes_moved": moved, "gap_percent": stated, "proof": ""}
@@ -161,7 +161,7 @@ def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
 
 
 def test_why_a_plan_was_chosen() -> None:
-    """The rule with its numbers, and the variant where it isn't `changes` itself."""
+    """The words give the rule with its numbers, and the variant if that isn't `changes`."""
     choice = {"rule": "most_even_within_bytes", "value": 5, "variant": "six", "why": "the most even plan"}
 
     assert "variant six: the most even plan" == headline.chosen(typed({"choice": choice}))
@@ -174,7 +174,7 @@ def test_why_a_plan_was_chosen() -> None:
 
 
 def test_the_headline_without_sizes_or_moves() -> None:
-    """No bytes are claimed where sizes are unknown, and no plan is a plan to do nothing."""
+    """Without sizes no bytes are claimed, and a plan without moves says why there is nothing to do."""
     plan = small()
     unknown = {**plan["cluster"], "sizes_known": False}
     reorder = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"][:1]]

@@ -1,4 +1,4 @@
-"""What the plan says of log dirs: the section, the terms, the missed windows and the warnings."""
+"""What the plan says about log dirs: the section, the terms, the missed windows and the warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.model.recorded import LogDirLoad, LogDirMoveRow
 from planner.plan import log_dirs_section
 from planner.plan.document.comparison_types import TermRow
 
-# Broker 1 moves 30 of 100 bytes from /a, which should hold 45 to 55, to /b; /c has an error.
+# Broker 1 moves 30 of 100 bytes from /a, which should have 45 to 55, to /b; /c has an error.
 A = DirState(LogDir("/a"), LogDirLoad(3, 100), LogDirLoad(2, 70), (45, 55), 0, 30)
 B = DirState(LogDir("/b", 200, 20), LogDirLoad(0, 0), LogDirLoad(1, 30), (45, 55), 30, 0)
 C = DirState(LogDir("/c", error="KafkaStorageException"), LogDirLoad(1, 9), LogDirLoad(1, 9), None, 0, 0)
@@ -34,7 +34,7 @@ PLAN = DirPlan(
 
 
 def test_without_log_dirs_nothing_is_said() -> None:
-    """No section, no window, no warning, and the terms as they are."""
+    """Without log dirs there is no section, window or warning, and the terms don't change."""
     term = row(TermRow, {"group": "safety"})
     assert None is log_dirs_section.section(None)
     assert [] == [*log_dirs_section.relaxed(None), *log_dirs_section.warnings(None)]
@@ -42,7 +42,7 @@ def test_without_log_dirs_nothing_is_said() -> None:
 
 
 def test_the_section_has_each_log_dir_before_and_after() -> None:
-    """With its window, which a dir with an error doesn't have, and how far the moves are above the least."""
+    """Each log dir has bytes before and after and a window, unless it has an error; the moves have their gap."""
     found = log_dirs_section.section(PLAN)
     assert found is not None
     assert ("10%", 30, 24, 20.0, 1) == (
@@ -65,7 +65,7 @@ def test_the_section_has_each_log_dir_before_and_after() -> None:
 
 
 def test_the_log_dir_farthest_outside_of_its_window_is_named() -> None:
-    """/a holds 70 of 100 bytes in two dirs: 40 % off its share. A broker within its windows is passed over."""
+    """/a has 70 of 100 bytes in two log dirs, 40 % off its share. A broker within its windows isn't named."""
     (missed,) = log_dirs_section.relaxed(PLAN)
     assert ("log_dirs", None, "10%", 40.0) == (missed.window, missed.topic, missed.wanted, missed.reached)
     assert missed.why == (
@@ -77,7 +77,7 @@ def test_the_log_dir_farthest_outside_of_its_window_is_named() -> None:
 
 
 def test_each_term_stands_at_the_end_of_its_group() -> None:
-    """The fullest dir is twice its share today, and 40 % above it afterwards; 30 bytes move."""
+    """Each term is the last of its group: the fullest log dir is 100 % above its share today, and 40 % after."""
     terms = [row(TermRow, {"group": group, "name": group}) for group in ("fairness", "safety", "movement")]
     found = log_dirs_section.with_terms(terms, PLAN)
     names = ["fairness", "fullest_log_dir", "safety", "movement", "bytes_inside_brokers"]
@@ -86,7 +86,7 @@ def test_each_term_stands_at_the_end_of_its_group() -> None:
 
 
 def test_warnings_name_what_is_not_planned() -> None:
-    """Brokers that didn't answer, replicas in no log dir, and those that move already."""
+    """Warnings name brokers that didn't answer, replicas in no log dir, and replicas that are already moving."""
     assert [
         "log dirs of brokers 2–3 aren't planned: no answer; Kafka chooses there",
         "2 replicas on broker 1: in no log dir that answered, or with too long a name to move between log dirs; "
@@ -101,7 +101,7 @@ def inside(number: int, partition: int, before: str, after: str, size_bytes: int
 
 
 def test_no_batch_fills_a_log_dir_above_its_room() -> None:
-    """/b has room for 20 bytes: for 30 where 10 have left it in a batch before, not in the same one."""
+    """/b has room for 20 bytes: it gets 30 only if a batch before has taken 10 away, not the same batch."""
     come, go = inside(1, 0, "/a", "/b", 30), inside(1, 1, "/b", "/a", 10)
     refused = (
         "balance.log_dirs: log dir /b of broker 1 gets 30 B in batch 1, and has room for 20 B then; allowed: smaller "

@@ -1,4 +1,4 @@
-"""The plan's section on partitions to be made, and what the rest of the plan says of them."""
+"""The plan's section on new partitions, and what the rest of the plan says about them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spec(*new: NewPartitions, **rest: object) -> Spec:
 
 
 def planned(requested: Spec) -> dict:
-    """The plan of a spec, as people store it."""
+    """The plan of a spec, as it is stored."""
     problem = build_problem.build(requested)
     return json.loads(
         json.dumps(plan_documents.planned(requested, problem, run(problem, candidates(problem, requested.sweep))))
@@ -41,12 +41,12 @@ def planned(requested: Spec) -> dict:
 
 @pytest.fixture(scope="module")
 def plan() -> dict:
-    """A topic created and another grown."""
+    """A plan that creates a topic and adds partitions to another one."""
     return planned(spec(NEW, MORE))
 
 
 def test_topics_are_told_as_kafkas_tools_take_them(plan):
-    """Today's partitions lead the list of a topic that grows; a new topic has all of them new."""
+    """The lists are as Kafka's tools take them: today's partitions come first if a topic grows."""
     grown, created = sorted(plan["new_partitions"]["topics"], key=lambda topic: topic["topic"], reverse=True)
 
     assert ("t", 2, 4, 2, {}) == tuple(
@@ -63,7 +63,7 @@ def test_topics_are_told_as_kafkas_tools_take_them(plan):
 
 
 def test_schema(plan):
-    """The document keeps the schema, with new partitions and without."""
+    """The document fits the schema, with and without new partitions."""
     validator = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text()))
 
     assert [] == list(validator.iter_errors(plan))
@@ -72,7 +72,7 @@ def test_schema(plan):
 
 
 def test_nothing_else_of_the_plan_holds_them(plan):
-    """No partition that exists changes: no reassignment, no batch, no rollback, nothing copied."""
+    """New partitions aren't in the rest of the plan: no reassignment, no batch, no rollback, nothing copied."""
     files = templated_files.files(typed(plan))
 
     assert ([], [], 0) == (plan["partitions"], plan["batches"], plan["bound"]["bytes_moved"])
@@ -81,7 +81,7 @@ def test_nothing_else_of_the_plan_holds_them(plan):
 
 
 def test_changes_topics_and_terms(plan):
-    """Changes are told in the YAML's shape; topics have their numbers afterwards; what isn't there yet isn't unsafe."""
+    """Changes are as in the YAML, topics have their new numbers, and new partitions don't count as unsafe today."""
     assert [{"name": "n", "partitions": 3, "replication_factor": 2, "config": {"min.insync.replicas": "2"}}] == plan[
         "changes"
     ]["create_topics"]
@@ -96,7 +96,7 @@ def test_changes_topics_and_terms(plan):
 
 
 def test_files_for_terraform_and_the_playbook(plan):
-    """The variables hold the new topic and the new number of partitions; the role's file what kafka-topics is given."""
+    """Terraform's variables have the new topic and number of partitions; the role's file has kafka-topics' options."""
     files = templated_files.files(typed(plan))
     variables = json.loads(files["terraform/kafka_topics.auto.tfvars.json"])["kafka_topics"]
     made = json.loads(files["new-partitions.json"])
@@ -109,7 +109,7 @@ def test_files_for_terraform_and_the_playbook(plan):
 
 
 def test_kafkas_rules_stand_beside(plan):
-    """The plan first, then the best and the median of both rules; no seed is more even than the plan."""
+    """After the plan come the best and the median of both of Kafka's rules, none with a smaller spread of replicas."""
     compared = plan["new_partitions"]["compared"]
     labels = ["this plan", *(f"Kafka's {rule} rule, {pick} of 200" for rule, pick in _RULES)]
 
@@ -122,7 +122,7 @@ _RULES = [(rule, pick) for rule in ("classic", "striped") for pick in ("best", "
 
 
 def test_kafka_places_more_partitions_one_way():
-    """The classic rule has nothing to draw where a topic grows: start and shift follow from its first leader."""
+    """If a topic grows, the classic rule draws nothing: start and shift follow from the topic's first leader."""
     requested = spec(MORE)
     section = planned(requested)["new_partitions"]
 
@@ -132,7 +132,7 @@ def test_kafka_places_more_partitions_one_way():
 
 
 def test_classic_rule_by_hand():
-    """Partition 2 of t starts at the broker of partition 0's leader: AdminUtils with start index 0 and shift 0."""
+    """Partition 2 of t starts at partition 0's leader, as with AdminUtils' start index 0 and shift 0."""
     requested = spec(MORE)
     problem = build_problem.build(requested)
     asked = list(requested.changes.new_partitions)
@@ -142,18 +142,18 @@ def test_classic_rule_by_hand():
 
 
 def test_who_leads_what_exists_counts_not_who_should():
-    """The plan's own row has the leader spread of its terms, with leaders that no election changes where they are."""
+    """The leader spread counts current leaders that no election changes, here and in the terms."""
     rows, led = {"t": [[1, 2], [2, 1], [1, 2], [2, 1]]}, {"t": [2, 2, 2, 2]}
     requested = Changes(new_partitions=(NewPartitions("n", 0, 1, 1),), rebalance="none")
     found = planned(spec_of(no_racks(1, 2), rows, leaders=led, changes=requested, sweep=Sweep(candidates=30)))
     spread = next(term["plan"] for term in found["terms"] if term["name"] == "leader_spread")
 
-    # Broker 2 leads four, broker 1 the new one.
+    # Broker 2 leads four partitions, broker 1 leads the new one.
     assert 3 == found["new_partitions"]["compared"][0]["leader_spread"] == spread
 
 
 def test_report_says_what_is_made_and_that_it_stays(plan):
-    """Topics, the comparison and every list; that a rollback leaves them."""
+    """The report has the new topics and every list, and says that a rollback keeps them."""
     text = markdown.report(typed(plan))
 
     assert (
@@ -166,7 +166,7 @@ def test_report_says_what_is_made_and_that_it_stays(plan):
 
 
 def test_headline_beside_moves():
-    """What is made comes first, then what moves."""
+    """The headline has new partitions first, then moves."""
     plan = planned(spec(NEW, add_brokers=(Broker(5),), rebalance="all"))
 
     assert headline.headline(typed(plan)).startswith("Creates 3 partitions (6 replicas) in 1 new topic. Copies ")
@@ -174,7 +174,7 @@ def test_headline_beside_moves():
 
 
 def test_plans_without_them_say_nothing_of_them():
-    """No file, no section, no sentence."""
+    """A plan without new partitions has no file, section or sentence about them."""
     plan = planned(spec(add_brokers=(Broker(5),), rebalance="all"))
 
     assert "new-partitions.json" not in templated_files.files(typed(plan))

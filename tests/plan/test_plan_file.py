@@ -1,4 +1,4 @@
-"""Reading a plan.json: whatever stands in the file, there is a plan or one sentence."""
+"""Reading a plan.json: any file gives either a plan or an error of one sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sound() -> Plan:
 
 
 def refusal(content: bytes, folder: Path) -> str:
-    """Why a plan.json isn't read."""
+    """The reason why a plan.json isn't read."""
     (folder / "plan.json").write_bytes(content)
     with pytest.raises(PlannerError) as caught:
         plan_file.read(folder)
@@ -34,7 +34,7 @@ def refusal(content: bytes, folder: Path) -> str:
 
 
 def test_a_sound_plan_is_read(tmp_path: Path) -> None:
-    """By its path, and by its folder's."""
+    """A plan is read by its path or by its folder's path."""
     plan = sound()
     (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     read = plan_file.read(tmp_path)
@@ -63,14 +63,14 @@ def test_a_sound_plan_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_plan_is_refused(content: bytes, reason: str, tmp_path: Path) -> None:
-    """In a sentence, however it is broken."""
+    """A file that is no plan, in whatever way, is refused with one sentence."""
     found = refusal(content, tmp_path)
     assert reason in found
     assert len(found) < 400
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    """A missing one, a pipe that nobody writes to, a ring of links."""
+    """A missing file, a pipe that nobody writes to, and a loop of links are refused."""
     os.mkfifo(tmp_path / "p")
     (tmp_path / "ring").symlink_to("ring")
     for name, reason in (("gone", "No such file"), ("p", "a pipe"), ("ring", "symbolic links")):
@@ -112,7 +112,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Plan], None], str]] = {
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_a_right_id_over_wrong_content_is_refused(name: str, tmp_path: Path) -> None:
-    """With the path of what doesn't fit, and what would."""
+    """A plan with wrong content and a fitting id is refused, with the path of the content and what is allowed."""
     damage, expected = CONTRADICTIONS[name]
     plan = copy.deepcopy(sound())
     damage(plan)
@@ -121,14 +121,14 @@ def test_a_right_id_over_wrong_content_is_refused(name: str, tmp_path: Path) -> 
 
 
 def test_an_unfitting_id_is_refused(tmp_path: Path) -> None:
-    """Whatever else is wrong."""
+    """A plan whose id doesn't fit is refused, whatever else is wrong."""
     (tmp_path / "plan.json").write_text(json.dumps({**sound(), "rack_aware": False}), encoding="utf-8")
     with pytest.raises(StalePlanError, match="plan_id doesn't fit the content"):
         plan_file.read(tmp_path)
 
 
 def test_the_folder_of_a_restart_is_no_plan(tmp_path: Path) -> None:
-    """And is named as what it is."""
+    """The folder of a rolling restart is refused, and named as that."""
     (tmp_path / "restart.json").touch()
     with pytest.raises(PlannerError, match="is a restart's folder, which planner check takes; allowed: a plan or"):
         plan_file.read(tmp_path)

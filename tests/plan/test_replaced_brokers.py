@@ -1,4 +1,4 @@
-"""`replace_brokers` moves every replica one to one, and `set_racks` repairs what it breaks; nothing more."""
+"""`replace_brokers` moves every replica one to one, `set_racks` repairs what it breaks, and neither does more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.strategies.optimum import solve
 
 @st.composite
 def replacing(draw: st.DrawFn, rack_aware: bool) -> Spec:
-    """A spec whose only change is other brokers in the place of some, in the same racks."""
+    """A spec that only replaces some brokers by new ones in the same racks."""
     spec = draw(specs())
     leaving = draw(st.lists(st.sampled_from(spec.cluster.brokers), min_size=1, unique=True))
     joining = tuple(replace(broker, id=50 + at) for at, broker in enumerate(leaving))
@@ -30,7 +30,7 @@ def replacing(draw: st.DrawFn, rack_aware: bool) -> Spec:
 
 @given(replacing(rack_aware=False))
 def test_every_replica_goes_to_the_replacement_in_its_place(spec: Spec) -> None:
-    """Replica lists are today's with one id in the place of another, so leaders are too."""
+    """Replica lists, and so leaders, are today's, with the new id in the old one's place."""
     problem = build(spec)
     successor = dict(spec.changes.replace_brokers)
     expected = [[successor.get(broker, broker) for broker in row] for row in ids_of(problem, today(problem))]
@@ -39,7 +39,7 @@ def test_every_replica_goes_to_the_replacement_in_its_place(spec: Spec) -> None:
 
 @given(replacing(rack_aware=True))
 def test_racks_that_are_even_stay_so(spec: Spec) -> None:
-    """With racks the same holds for every partition that they let it: those that are spread as evenly as can be."""
+    """With racks, the same holds for every partition that is spread as evenly as possible afterwards."""
     problem = build(spec)
     index = {broker: at for at, broker in enumerate(problem.broker_ids.tolist())}
     moved = today(problem).copy()
@@ -51,7 +51,7 @@ def test_racks_that_are_even_stay_so(spec: Spec) -> None:
 
 
 def test_a_replacement_that_has_the_partition_leaves_it_to_another() -> None:
-    """Broker 2 can't hold a partition twice: where it has a replica already, another takes over from broker 1."""
+    """Broker 2 can't have a partition twice: if it has a replica already, another broker takes over from broker 1."""
     problem = problem_of(
         no_racks(1, 2, 3), {"t": [[1, 2], [3, 1]]}, changes=Changes(replace_brokers=((1, 2),), rebalance="none")
     )
@@ -61,7 +61,7 @@ def test_a_replacement_that_has_the_partition_leaves_it_to_another() -> None:
 
 @st.composite
 def reracked(draw: st.DrawFn) -> Spec:
-    """A spec whose only change is other racks for some brokers; all have one."""
+    """A spec that only gives some brokers other racks; all brokers have a rack."""
     spec = draw(specs())
     rack = st.sampled_from(RACK_NAMES)
     brokers = tuple(replace(broker, rack=draw(rack)) for broker in spec.cluster.brokers)
@@ -72,7 +72,7 @@ def reracked(draw: st.DrawFn) -> Spec:
 
 @given(reracked())
 def test_set_racks_repairs_what_it_breaks(spec: Spec) -> None:
-    """Partitions that it crowds are spread as evenly as can be again; all others stay."""
+    """Partitions that `set_racks` crowds are spread as evenly as possible again; all others stay."""
     problem = build(spec)
     after = solve(problem, problem.balance).assignment
     racks = {broker.id: broker.rack for broker in spec.cluster.brokers}
@@ -85,12 +85,12 @@ def test_set_racks_repairs_what_it_breaks(spec: Spec) -> None:
 
 
 def _pairs(row: list[int], racks: dict[int, str | None]) -> int:
-    """Pairs of a partition's replicas that share a rack."""
+    """The number of pairs of a partition's replicas that share a rack."""
     return sum(racks[one] == racks[other] for at, one in enumerate(row) for other in row[:at])
 
 
 def test_set_racks_by_hand() -> None:
-    """Broker 2 joins broker 1's rack: the partition that both had moves one replica to the rack left empty."""
+    """Broker 2 joins broker 1's rack: the partition on both moves a replica to the rack that is now empty."""
     problem = problem_of(
         {1: "a", 2: "b", 3: "b"},
         {"t": [[1, 2], [1, 3], [3, 2]]},

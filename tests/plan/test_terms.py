@@ -1,4 +1,4 @@
-"""The terms: one definition in all columns, today as the cluster is, and what is asked for where it is asked for."""
+"""The terms have one definition in all columns: today for the cluster as it is, the others for what is asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = {"x": [(1, 2), (2, 3), (3, 1)], "y": [(1, 2), (2, 3), (3, 1)]}
 
 
 def columns(spec: Spec, assignment: Any = None) -> dict[str, tuple[Any, Any, Any]]:
-    """Each term's values today, if nothing moves, and with a plan (by default: one that moves nothing)."""
+    """Each term's values today, if nothing moves, and with a plan; by default, the plan moves nothing."""
     asked = build(spec)
     plan = today(asked) if assignment is None else assignment
     return {
@@ -29,7 +29,7 @@ def columns(spec: Spec, assignment: Any = None) -> dict[str, tuple[Any, Any, Any
 
 
 def test_brokers_that_are_not_there_yet_do_not_count_today() -> None:
-    """Three even brokers are even today; judged with the two that come, they aren't."""
+    """Three even brokers are even today, but not if the two brokers that join count."""
     found = columns(spec_of(no_racks(1, 2, 3), ROWS, changes=Changes(add_brokers=(Broker(4), Broker(5)))))
     assert (0, 4, 4) == found["replica_spread"]
     assert 0 == found["replicas_above_share"][0]
@@ -37,7 +37,7 @@ def test_brokers_that_are_not_there_yet_do_not_count_today() -> None:
 
 
 def test_shares_say_by_how_many_brokers() -> None:
-    """Only where their number differs."""
+    """A share's meaning states the numbers of brokers only if they differ."""
     for changes, said in ((Changes(add_brokers=(Broker(4),)), True), (Changes(), False)):
         spec = spec_of(no_racks(1, 2, 3), ROWS, changes=changes)
         asked = build(spec)
@@ -47,7 +47,7 @@ def test_shares_say_by_how_many_brokers() -> None:
 
 
 def test_a_removal_that_has_not_happened_breaks_no_rule() -> None:
-    """It is left to do, for each partition that the broker holds, as long as nothing moves."""
+    """Partitions on a broker that should be removed are left to change, but break no rule."""
     found = columns(spec_of(RACKS, {"x": [(1, 2), (2, 3), (3, 1)]}, changes=Changes(remove_brokers=(3,))))
     assert (2, 2, 2) == found["left_to_change"]
     assert (0, 0, 0) == found["rack_spread_broken"]
@@ -55,7 +55,7 @@ def test_a_removal_that_has_not_happened_breaks_no_rule() -> None:
 
 @pytest.mark.parametrize("rebalance", ["all", "leaders", "racks", "none"])
 def test_the_rack_rule_is_judged_alike_in_every_mode(rebalance: Rebalance) -> None:
-    """x-1 is in one rack, and so is y-0 that is excluded: today, and if nothing moves, whatever may move."""
+    """x-1 is in one rack, and so is excluded y-0: the rack rule counts both, today and later, whatever may move."""
     racks = {1: "a", 2: "a", 3: "b"}
     rows = {"x": [(1, 3), (1, 2)], "y": [(2, 1)]}
     changes = Changes(rebalance=rebalance)
@@ -66,7 +66,7 @@ def test_the_rack_rule_is_judged_alike_in_every_mode(rebalance: Rebalance) -> No
 
 @pytest.mark.parametrize("rebalance", ["all", "leaders", "racks", "none"])
 def test_a_new_rack_breaks_the_rule_only_once_it_is_there(rebalance: Rebalance) -> None:
-    """Two racks hold two of three replicas today, as well as they can; with a third rack they could be better."""
+    """Three replicas in two racks are right today; once a third rack is there, they break the rule."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     changes = Changes(add_brokers=(Broker(5, "c"),), rebalance=rebalance)
     found = columns(spec_of(racks, {"x": [(1, 2, 3), (3, 4, 1)]}, changes=changes))
@@ -74,14 +74,14 @@ def test_a_new_rack_breaks_the_rule_only_once_it_is_there(rebalance: Rebalance) 
 
 
 def test_racks_of_today_are_those_of_today() -> None:
-    """`set_racks` that parts two brokers: one rack fails with all of x-0 today, and none of them afterwards."""
+    """`set_racks` separates two brokers: today one rack's failure takes all of x-0, afterwards none does."""
     changes = Changes(set_racks=((2, "b"),))
     found = columns(spec_of({1: "a", 2: "a"}, {"x": [(1, 2)]}, changes=changes))
     assert (1, 0, 0) == found["on_one_rack"] == found["rack_offline"]
 
 
 def test_what_is_unknown_is_not_zero() -> None:
-    """Bytes without sizes, racks without racks."""
+    """Bytes are unknown without sizes, and terms of racks are unknown without racks; they aren't 0."""
     spec = spec_of(no_racks(1, 2), {"x": [(1, 2)]}, sizes=0)
     found = columns(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))
     unknown = ("bytes_moved", "cross_rack_bytes", "busiest_broker", "on_one_rack", "rack_offline", "rack_spread_broken")
@@ -91,14 +91,14 @@ def test_what_is_unknown_is_not_zero() -> None:
 
 
 def test_shares_are_of_everything_whoever_holds_it() -> None:
-    """Broker 2 leaves and keeps what waits: brokers that stay are no further above their shares for that."""
+    """Shares count all replicas: if a leaving broker 2 keeps some, the others aren't further above their shares."""
     spec = spec_of(no_racks(1, 2, 3), {"x": [(1,), (2,), (2,), (3,)]}, changes=Changes(remove_brokers=(2,)))
     found = columns(spec)
     assert (50, 0, 0) == found["replicas_above_share"] == found["leaders_above_share"]
 
 
 def test_partitions_that_wait_are_counted_once_each() -> None:
-    """A partition that breaks several rules is one partition; those of an earlier plan's rest are added."""
+    """A partition that breaks several rules counts once; partitions that wait from an earlier plan are added."""
     changes = Changes(remove_brokers=(3,), add_brokers=(Broker(4),))
     spec = spec_of(no_racks(1, 2, 3), {"x": [(1, 3), (2, 1)]}, changes=changes, balance=balance_of(1, 1, 1))
     asked = build(spec)
@@ -109,11 +109,11 @@ def test_partitions_that_wait_are_counted_once_each() -> None:
 
 
 def test_replicas_out_of_sync_take_nothing_over_today() -> None:
-    """Broker 2 is behind with x-0, which broker 1 alone would take offline; once all are in sync it isn't."""
+    """Broker 2 isn't in sync with x-0, so broker 1's failure takes x-0 offline today, but not once all are in sync."""
     spec = spec_of(RACKS, {"x": [(1, 2), (2, 3)]}, changes=Changes(), config={"x": (("min.insync.replicas", "2"),)})
     (topic,) = spec.cluster.topics
     parts = tuple(replace(part, isr=isr) for part, isr in zip(topic.partitions, ((1,), (2, 3)), strict=True))
     found = columns(replace(spec, cluster=replace(spec.cluster, topics=(replace(topic, partitions=parts),))))
     assert [(1, 0, 0)] * 2 == [found["broker_offline"], found["rack_offline"]]
-    # x-0 refuses writes already.
+    # x-0 refuses writes already today.
     assert [(1, 2, 2)] * 2 == [found["broker_refused"], found["rack_refused"]]

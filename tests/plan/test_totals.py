@@ -1,7 +1,7 @@
-"""Figures that add up, in every table of every output: racks are the sums of their brokers, brokers of partitions.
+"""Figures add up in every table of every output: racks are the sums of their brokers, brokers of their partitions.
 
-Over clusters with brokers that leave, with and without a remainder, that come, or have no rack; with excluded topics,
-unknown sizes, budgets, and every mode.
+The clusters have brokers that leave (empty or not), join, or have no rack, excluded topics, unknown sizes, budgets,
+and every mode.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ MEASURES = ("replicas", "leaders", "size_bytes")
 
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan with what its spec's `report` asks for."""
+    """The plan with the sections that its spec's `report` asks for."""
     return as_json(one_spec.added(spec, typed(plan)))
 
 
 def plan_of(spec: Spec) -> dict[str, Any]:
-    """The plan of a spec, or its first step; hypothesis looks elsewhere where there is none."""
+    """The plan of a spec, or its first step; hypothesis rejects a spec without a plan."""
     problem = first_step(build(spec))
     try:
         return plan_documents.planned(
@@ -53,7 +53,7 @@ def plan_of(spec: Spec) -> dict[str, Any]:
 
 @st.composite
 def wishes(draw: st.DrawFn) -> Spec:
-    """A spec, maybe with a budget, maybe with brokers without a rack, maybe without sizes."""
+    """A spec, sometimes with a budget, with brokers without a rack, or without sizes."""
     spec = draw(specs(rebalance=("all", "leaders", "racks", "none")))
     if draw(st.booleans()):
         spec = replace(spec, budget=Budget(replicas_moved=draw(st.integers(1, 6))))
@@ -64,7 +64,7 @@ def wishes(draw: st.DrawFn) -> Spec:
 
 
 def lists_of(spec: Spec, plan: dict[str, Any]) -> dict[str, list[tuple[list[int], int]]]:
-    """The replicas of every partition with their size, before and after."""
+    """The replicas of every partition with its size, before and after."""
     changed = {(row["topic"], row["partition"]): row["replicas"] for row in plan["partitions"]}
     found: dict[str, list[tuple[list[int], int]]] = {"before": [], "after": []}
     for topic in spec.cluster.topics:
@@ -77,7 +77,7 @@ def lists_of(spec: Spec, plan: dict[str, Any]) -> dict[str, list[tuple[list[int]
 @examples(40)
 @given(wishes())
 def test_brokers_are_the_sum_of_partitions_and_racks_of_brokers(spec: Spec) -> None:
-    """Replicas and bytes of each broker, leaders in all; racks, and the brokers that are counted in them."""
+    """Each broker's replicas and bytes, and all leaders, come from partitions; racks are the sums of their brokers."""
     plan = plan_of(spec)
     for when, lists in lists_of(spec, plan).items():
         held = {row["id"]: row[when] for row in plan["brokers"]}
@@ -98,7 +98,7 @@ def test_brokers_are_the_sum_of_partitions_and_racks_of_brokers(spec: Spec) -> N
 @examples(40)
 @given(wishes())
 def test_every_section_tells_the_same_figures(spec: Spec) -> None:
-    """Terms, comparison, front, budget, batches: this plan, doing nothing, what is left."""
+    """Terms, comparison, front, budget and batches agree on this plan, on doing nothing and on what is left."""
     plan = plan_of(spec)
     terms = {row["name"]: row for row in plan["terms"]}
     rows = {row["label"]: row for row in plan["compared"]}
@@ -122,13 +122,13 @@ def test_every_section_tells_the_same_figures(spec: Spec) -> None:
 @examples(30)
 @given(wishes())
 def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
-    """Whom a broker leads, another one leads when it fails, or nobody: as many as the brokers' table says, each time.
+    """If a broker fails, its leaders move or go offline: together as many as the brokers' table says for it.
 
-    Brokers that lead more then are as many more as there are leaders that moved.
+    The brokers that take over lead exactly as many more as there are leaders that moved.
     """
     plan = added(asked := replace(spec, report=ReportSections(failures=("brokers",))), plan_of(spec))
     leads = {row["id"]: {when: row[when]["leaders"] for when in ("before", "after")} for row in plan["brokers"]}
-    # Whom nobody leads today, and a change moves all the same, nobody leads until a replica in sync is back.
+    # A partition that has no leader today, and moves, has none until a replica in sync is back.
     for row in plan["partitions"]:
         leads[row["replicas"][0]]["after"] -= row["leader_before"] is None
     partitions = sum(len(topic.partitions) for topic in asked.cluster.topics)
@@ -145,7 +145,7 @@ def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
 @examples(30)
 @given(wishes(), st.integers(0, 500_000))
 def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) -> None:
-    """Where nothing grows, each broker holds what the brokers' table says; all hold all replicas of all topics then."""
+    """Without growth, each broker holds what the brokers' table says; with growth, brokers and topics add up."""
     assume(spec.cluster.sizes_known)
     for rate in (0, ppm):
         grows = replace(spec, report=ReportSections(growth_months=2), growth=Monthly(rates=(Rate("*", rate),)))
@@ -165,7 +165,7 @@ def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) 
 @examples(30)
 @given(wishes())
 def test_tables_for_people_add_up(spec: Spec) -> None:
-    """The rack and broker tables of report.md, whose values are those of report.html, too."""
+    """The rack and broker tables of report.md, which has the same values as report.html, have equal sums."""
     plan = plan_of(spec)
     assume(plan["racks"])
     text = markdown.report(typed(plan))
@@ -179,7 +179,7 @@ def test_tables_for_people_add_up(spec: Spec) -> None:
 @examples(30)
 @given(wishes())
 def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
-    """Replicas and leaders before and after, broker by broker; a screen shows few, but these have no more."""
+    """The screen and report.md show the same replicas and leaders for each broker, before and after."""
     plan = plan_of(spec)
     assume(plan["partitions"])
     out = StringIO()
@@ -193,13 +193,13 @@ def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
 
 
 def rows(text: str, heading: str) -> list[dict[str, str]]:
-    """The rows of the table below a heading, each cell under its column's heading."""
+    """The rows of the table below a heading, each cell by its column's heading."""
     head, _, *lines = text.split(heading)[1].strip().split("\n\n")[0].splitlines()
     headings = [cell.strip() for cell in head.strip("|").split("|")]
     return [dict(zip(headings, (cell.strip() for cell in line.strip("|").split("|")), strict=True)) for line in lines]
 
 
 def totals(column: list[str]) -> tuple[int, int]:
-    """The sums before and after of cells such as `74 → 54`, or `74` for both."""
+    """The sums before and after of cells, for example `74 → 54`, or `74` for both."""
     pairs = [[int(each) for each in cell.split(" → ")] for cell in column]
     return sum(pair[0] for pair in pairs), sum(pair[-1] for pair in pairs)

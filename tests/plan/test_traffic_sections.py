@@ -1,4 +1,4 @@
-"""What the plan says of the hours of the week and of traffic between racks, with every figure counted again by hand."""
+"""What the plan says about the hours of the week and traffic between racks, with every figure calculated by hand."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from planner.sweep.choice import Swept, alternatives
 
 
 def asked(network: int | None = None) -> Spec:
-    """Two brokers with four partitions each alone; those of x peak on Monday 09:00, those of y on Sunday 23:00 UTC.
+    """Two brokers with four partitions each; topic x peaks on Monday 09:00 UTC, topic y on Sunday 23:00 UTC.
 
-    On average all are alike, and nobody reads. All of x is on broker 1, and all of y on broker 2.
+    On average all partitions are equal, and nobody reads. All of x is on broker 1, all of y on broker 2.
     """
     hours = np.full((2, 8, HOURS_OF_WEEK), 100.0)
     hours[0, :4, 9] = 1000
@@ -62,17 +62,17 @@ def plan_of(spec: Spec):
 
 
 def test_without_busiest_hours_there_is_no_section() -> None:
-    """Nor a line on the screen."""
+    """Without busiest hours, there is no section and no line on the screen."""
     plan = plan_of(replace(asked(), week=None))
     assert (None, ()) == (plan.hours, sentences.hours(plan))
 
 
 def test_the_plan_is_even_in_the_hours_that_bind() -> None:
-    """Doing nothing is even on average; in both hours one broker has ten times as much as the other."""
+    """Doing nothing is even on average, but in both hours one broker has ten times the other's traffic."""
     plan = plan_of(asked(network=3000))
     of = plan.hours
     assert of is not None
-    # Rates are 105, the profile's mean is 105.36: 9.1 of 10 hours keep 100 and the peak 997.
+    # Rates are 105, and the profile's mean is 105.36: 9.1 of 10 hours keep 100, and the peak is 997.
     peak, rest = round(1000 * 105 / (100 + 900 / 168)), round(100 * 105 / (100 + 900 / 168))
     hours = (PlannedHourRow(hour=9, name="Monday 10:00 Europe/Berlin"), PlannedHourRow(hour=167, name=MIDNIGHT))
     assert hours == of.planned
@@ -81,12 +81,12 @@ def test_the_plan_is_even_in_the_hours_that_bind() -> None:
     at_nine = {"broker": 1, "hour": 9, "name": hours[0].name}
     assert WorstHourRow(**at_nine, bytes_per_sec=4 * peak, topics=x_alone) == of.today.network_in
     assert WorstHourRow(**at_nine, bytes_per_sec=2 * (peak + rest), topics=both) == of.plan.network_in
-    # In ninths of the highest, rounded up: 4 × 100 of 4 × 1000 is one, half of the peaks and of the rest is five.
+    # In ninths of the highest, rounded up: 4 × 100 of 4 × 1000 is one, half of the peaks plus half of the rest is five.
     assert 4 * peak == of.highest
     weeks = [(f"{'1' * 9}9{'1' * 158}", f"{'1' * 9}5{'1' * 157}5"), (f"{'1' * 167}9", f"{'1' * 9}5{'1' * 157}5")]
     assert [(1, *weeks[0]), (2, *weeks[1])] == [(row.id, row.today, row.plan) for row in of.brokers]
     assert (2, 0) == (of.today.above_capacity, of.plan.above_capacity)
-    # Two partitions each way; the plan for the mean leaves all where it is.
+    # Two partitions move each way; the plan for the mean moves nothing.
     assert (200, 0) == (of.plan.bytes_moved, of.of_mean.bytes_moved if of.of_mean else None)
     assert of.of_mean is not None
     assert of.today == of.of_mean
@@ -105,15 +105,15 @@ MIDNIGHT = "Monday 00:00 Europe/Berlin"
 
 
 def test_capacity_that_nobody_states_is_not_judged() -> None:
-    """Null, not 0."""
+    """If no broker states a capacity, hours above it are null, not 0."""
     of = plan_of(asked()).hours
     assert of is not None
     assert (None, None) == (of.today.above_capacity, of.plan.above_capacity)
 
 
 def test_today_and_the_plan_are_held_over_the_coming_months() -> None:
-    """x doubles each month, y stays. Its hour of the peak is above the capacity of 9000 in two months as it is, and
-    with the plan, where each broker has half of x, in three.
+    """x doubles each month, y stays the same. Today's peak hour is above the capacity of 9000 in two months;
+    with the plan, which has half of x on each broker, in three.
     """
     spec = replace(asked(network=9000), growth=Monthly((Rate("x", 1_000_000), Rate("*", 0))))
     of = plan_of(spec).hours
@@ -123,7 +123,7 @@ def test_today_and_the_plan_are_held_over_the_coming_months() -> None:
     for row in of.months:
         now, plan = 4 * peak * 2**row.month, 2 * peak * 2**row.month + 2 * rest
         assert (now, plan) == (row.today.bytes_per_sec, row.plan.bytes_per_sec)
-    # In the fifth month all of x is above, 168 hours: 4 × 100 × 32; in the sixth it is so with half of it, too.
+    # In the fifth month all of x is above it for 168 hours: 4 × 100 × 32; in the sixth month, half of x is too.
     above = [(row.today.above_capacity, row.plan.above_capacity) for row in of.months[:8]]
     assert [(0, 0), (0, 0), (1, 0), (1, 2), (1, 2), (168, 2), (168, 336), (168, 336)] == above
     assert (2, 3) == (of.today.months_until_above_capacity, of.plan.months_until_above_capacity)
@@ -141,7 +141,7 @@ def test_today_and_the_plan_are_held_over_the_coming_months() -> None:
 
 @pytest.mark.slow
 def test_without_growth_or_capacities_months_say_less() -> None:
-    """No rows where no topic grows; where no broker states a capacity, no month and no column of hours above it."""
+    """Without growth there are no months; without capacities, no month and no column about hours above them."""
     of = plan_of(asked(network=3000)).hours
     assert of is not None
     assert ((), 0, None) == (of.months, of.today.months_until_above_capacity, of.plan.months_until_above_capacity)
@@ -154,7 +154,7 @@ def test_without_growth_or_capacities_months_say_less() -> None:
 
 
 def test_windows_of_hours_that_are_missed_are_told_with_the_hour() -> None:
-    """They are part of the balance asked for, by the score and by the list of what isn't met."""
+    """A missed window of an hour is named with its hour, counts in the excess, and is part of the balance asked for."""
     problem = build(asked())
     still = assignment_of(problem, [(1,)] * 4 + [(2,)] * 4)
     basis = ScoringBasis.of(problem)
@@ -169,7 +169,7 @@ def test_windows_of_hours_that_are_missed_are_told_with_the_hour() -> None:
 
 
 def test_every_candidate_is_replayed_as_the_plan_is() -> None:
-    """The columns of the winner's row are the plan's hours, and those of doing nothing are today's."""
+    """The winner's row has the plan's hours, and the row for doing nothing has today's."""
     spec = asked(network=3000)
     (swept,) = tried(spec)
     plan = planned([swept]).plan
@@ -186,7 +186,7 @@ def test_every_candidate_is_replayed_as_the_plan_is() -> None:
 
 
 def test_for_the_mean_hours_are_judged_and_not_planned_for() -> None:
-    """The plan is the one for the mean, which leaves all where it is; the columns and the section are there."""
+    """A plan for the mean moves nothing; the columns and the section about hours are there all the same."""
     spec = asked(network=3000)
     assert spec.week is not None
     plan = plan_of(replace(spec, week=replace(spec.week, planned_for=False)))
@@ -211,7 +211,7 @@ def test_for_the_mean_hours_are_judged_and_not_planned_for() -> None:
     ids=lambda each: f"{each.rule}-{each.value}" if isinstance(each, Choice) else None,
 )
 def test_the_hours_choose(choice: Choice, moved: int) -> None:
-    """The lowest worst hour for the bytes, or the fewest bytes for the hour."""
+    """A choice by hours: the lowest worst hour within some bytes, or the fewest bytes within some worst hour."""
     spec = asked(network=3000)
     plan = plan_of(replace(spec, sweep=replace(spec.sweep, choice=choice)))
     assert (choice.rule, choice.value, moved) == (plan.choice.rule, plan.choice.value, plan.bound.bytes_moved)
@@ -219,7 +219,7 @@ def test_the_hours_choose(choice: Choice, moved: int) -> None:
 
 
 def test_an_hour_that_no_plan_tried_keeps_is_refused_with_its_unit() -> None:
-    """The least that would do is a rate, for reading and as the YAML takes it."""
+    """The error states the lowest rate that works, for people and in the form that the YAML takes."""
     spec = asked(network=3000)
     told = r"1 B/s is below what each plan tried needs; allowed: at least 2\.19 kB/s \(2194 bytes/s\)"
     with pytest.raises(UnsafePlanError, match=told):
@@ -228,7 +228,7 @@ def test_an_hour_that_no_plan_tried_keeps_is_refused_with_its_unit() -> None:
 
 @pytest.mark.slow
 def test_hours_above_capacity_are_a_gate() -> None:
-    """The plan for the mean leaves two hours of brokers above; without hours or capacities it can't be judged."""
+    """A plan with two hours above capacity exceeds a limit of 1; without hours or capacities, it can't be judged."""
     of_mean = replace(asked(network=3000), limits=SpecLimits(hours_above_capacity=1))
     assert of_mean.week is not None
     of_mean = replace(of_mean, week=replace(of_mean.week, planned_for=False))
@@ -243,11 +243,11 @@ def test_hours_above_capacity_are_a_gate() -> None:
 
 
 def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
-    """The same sentence as of any limit, with the rate to write; at the rate itself the plan is kept."""
+    """Above the limit the plan is refused, with a rate that works; at that rate it passes."""
     peak, rest = round(1000 * 105 / (100 + 900 / 168)), round(100 * 105 / (100 + 900 / 168))
     spec = asked()
     assert spec.week is not None
-    # The plan for the mean leaves all where it is: each broker has one hour of peaks of its 168.
+    # The plan for the mean moves nothing: each broker has one hour of peaks in its 168 hours.
     spec = replace(spec, week=replace(spec.week, planned_for=False))
     needed = {"worst_hour": 4 * peak, "p99_hour": 4 * rest}
     for name, value in needed.items():
@@ -268,9 +268,9 @@ def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
 
 
 def across(traffic: RackTraffic) -> CrossRackSection | None:
-    """Three brokers; x-0 is led in rack a and followed in b, x-1 lies in a alone; with the plan 2 leads x-0, holds x-1.
+    """Three brokers; x-0 is led in rack a and followed in b, x-1 is only in a; the plan makes 2 lead x-0 and have x-1.
 
-    x-0 is written 100 bytes/s and read 60, x-1 10 and 5. The plan copies 5 GiB from rack to rack.
+    x-0 is written at 100 bytes/s and read at 60, x-1 at 10 and 5. The plan copies 5 GiB between racks.
     """
     spec = spec_of(dict(zip((1, 2, 3), "aba", strict=True)), {"x": [(1, 2), (1, 3)]}, traffic=traffic)
     (topic,) = spec.cluster.topics
@@ -285,11 +285,11 @@ def across(traffic: RackTraffic) -> CrossRackSection | None:
 
 
 def test_traffic_between_racks_is_counted_and_priced() -> None:
-    """Followers in other racks fetch what is written; consumers read from leaders wherever those are."""
+    """Followers in other racks fetch all writes; consumers read from leaders, wherever those are."""
     consumers = (("a", 250_000), ("b", 750_000))
     found = across(RackTraffic(consumers, per_gib=1_000_000_000))
     assert found is not None
-    # Today consumers in b read all from a; then x-0 is read from b, and x-1 from a.
+    # Today consumers in b read everything from a; with the plan, all read x-0 from b and x-1 from a.
     today, plan = 3600 * 65 * 3 // 4, 3600 * (60 + 5 * 3) // 4
     assert (360_000, today) == (found.today.replication, found.today.consumers)
     assert (396_000, plan) == (found.plan.replication, found.plan.consumers)
@@ -299,7 +299,7 @@ def test_traffic_between_racks_is_counted_and_priced() -> None:
 
 
 def test_consumers_may_fetch_from_the_nearest_replica() -> None:
-    """Those of b read x-0 there at once, and x-1 once it has a replica there; a rack without brokers reads it all."""
+    """Consumers in b read locally if b has a replica; consumers in a rack without brokers read all across racks."""
     found = across(RackTraffic((("b", 1_000_000),), nearest=True))
     assert found is not None
     assert (3600 * 5, 0) == (found.today.consumers, found.plan.consumers)
@@ -311,7 +311,7 @@ def test_consumers_may_fetch_from_the_nearest_replica() -> None:
 
 
 def test_todays_hours_are_those_of_todays_racks() -> None:
-    """Consumers of b read from broker 2 until it is in a; then the leader, which sends 10 bytes/s to 2, sends all."""
+    """Consumers in b read from broker 2 until it is in rack a; then they read from the leader, which sends it all."""
     week = WeekOfLoad({("x", 0): 0}, np.array([[10.0], [100.0]]), np.full((2, 1, HOURS_OF_WEEK), [[[10.0]], [[100.0]]]))
     changes = Changes(set_racks=((2, "a"),), rebalance="none")
     spec = spec_of({1: "a", 2: "b"}, {"x": [(1, 2)]}, sizes=50, week=week, changes=changes, sweep=Sweep(candidates=4))
@@ -327,7 +327,7 @@ def test_todays_hours_are_those_of_todays_racks() -> None:
 
 
 def test_what_consumers_read_across_racks_is_unknown_where_nobody_says_where_they_are() -> None:
-    """Replication isn't; without racks or rates there is no section."""
+    """If nobody says where consumers are, only replication is known; without racks or rates there is no section."""
     found = across(RackTraffic(per_gib=20_000))
     assert found is not None
     assert (360_000, None) == (found.today.replication, found.today.consumers)
@@ -340,7 +340,7 @@ def test_what_consumers_read_across_racks_is_unknown_where_nobody_says_where_the
 
 
 def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -> None:
-    """Else in the reports alone."""
+    """If prices or consumers' racks are stated, traffic between racks is on the screen too, else only in reports."""
     spec = spec_of({1: "a", 2: "b"}, {"x": [(1, 2)], "y": [(2, 1)]}, sweep=Sweep(candidates=2))
     rated = tuple(
         replace(topic, partitions=tuple(replace(row, bytes_in_per_sec=10**6) for row in topic.partitions))
@@ -361,11 +361,11 @@ def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -
 
 @pytest.mark.slow
 def test_the_week_is_drawn_and_its_worst_hours_are_told() -> None:
-    """A row for each broker, today and with the plan; whose topics make the worst hours is a table."""
+    """The plot has a row for each broker, today and with the plan; a table has the topics of the worst hours."""
     plan = plan_of(asked(network=3000))
     (drawn,) = (each for each in plots.draw(plan, movement(plan)) if each.name == "hours")
     assert 4 == drawn.marks
-    # A pointer is on the mark, not on the stroke beneath it.
+    # The mouse points at the mark, not at the line below it.
     mark = drawn.svg.index('id="hours-today-1"')
     assert drawn.svg.index("stroke-heat") < mark
     assert 'fill="none"' not in drawn.svg[mark : drawn.svg.index(">", mark)]

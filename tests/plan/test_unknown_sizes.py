@@ -1,4 +1,4 @@
-"""Where nobody knows sizes, no output tells bytes: neither of what moves, nor of what a failure loses."""
+"""If sizes are unknown, no output states bytes: neither moved bytes nor bytes that a failure loses."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
 from planner.report import choice_tables, markdown, terminal
 
-# Rates are amounts of bytes too, but not of what is stored: a throttle is known where sizes aren't.
+# Rates are bytes too, but not stored bytes: a throttle is known even if sizes aren't.
 BYTES = re.compile(r"(?<![\w.,])\d[\d.,]* ?(?:[kMGTPE]i?)?B(?![\w/])")
 
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan with what its spec's `report` asks for."""
+    """The plan with the sections that its spec's `report` asks for."""
     return as_json(one_spec.added(spec, typed(plan)))
 
 
 def unsized(spec: Spec) -> Spec:
-    """The spec without sizes; each broker's disk and network are stated, and failures are asked for."""
+    """The spec without sizes; brokers' disks and networks are stated, and failures are asked for."""
     brokers = tuple(replace(each, disk_bytes=10**9, network_bytes_per_sec=10**6) for each in spec.cluster.brokers)
     cluster = replace(spec.cluster, sizes_known=False, brokers=brokers)
     topics = tuple(
@@ -48,7 +48,7 @@ def unsized(spec: Spec) -> Spec:
 
 
 def outputs(plan: dict[str, Any]) -> dict[str, str]:
-    """Everything that is printed or written for people, by its name."""
+    """Everything that is printed or written for people, by name."""
     console = Console(file=StringIO(), width=200)
     terminal.show_plan(typed(plan), console, detail="everything")
     row = fleet.summary(FleetPlan(FleetJob(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
@@ -68,10 +68,10 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@examples(6)  # Each draws all plots.
+@examples(6)  # Each example draws all plots.
 @given(wishes())
 def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
-    """On a screen, in reports, plots, differences and playbooks."""
+    """No screen, report, plot, diff or playbook states bytes that are unknown."""
     asked = unsized(spec)
     plan = added(asked, plan_of(asked))
     assume(plan["partitions"])
@@ -80,7 +80,7 @@ def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
 
 
 def test_what_a_failure_costs_in_bytes_is_unknown() -> None:
-    """Of lost partitions and of brokers' room nothing is told, and it isn't 0."""
+    """What lost partitions and the brokers' room are in bytes is unknown, not 0."""
     spec = unsized(spec_of(no_racks(1, 2), {"t": [(1,), (2,)]}))
     (kind, _) = added(spec, plan_of(spec))["failures"]["kinds"]
     assert [(1, None, None)] == [
@@ -90,7 +90,7 @@ def test_what_a_failure_costs_in_bytes_is_unknown() -> None:
 
 
 def test_nobody_knows_how_near_a_plan_is_to_the_fewest_bytes() -> None:
-    """The gap is of bytes: none of none is no proof."""
+    """Without bytes, no output claims that a plan is the minimum."""
     plan = plan_of(unsized(spec_of(no_racks(1, 2), {"t": [(1,), (1,)]})))
     front = choice_tables.front(structs.replace(typed(plan), pareto=typed(plan).pareto * 2))
     gap = next(column for column in front.columns if column.heading == "Above the least")
