@@ -15,13 +15,13 @@ Sample = tuple[str, int, int, int | None, int | None, int | None]
 
 
 def sample_batch(*rows: Sample) -> pa.RecordBatch:
-    """Rows of topic, partition, second, bytes in, bytes out, size; all measured."""
+    """A batch of measured samples: topic, partition, second, bytes in, bytes out, size."""
     columns = [list(column) for column in zip(*((*row, 0) for row in rows), strict=True)]
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SAMPLE_SCHEMA, strict=True)], SAMPLE_SCHEMA)
 
 
 def gathered(batches: list[pa.RecordBatch]) -> tuple[list[tuple[str, int]], pa.ListArray]:
-    """The partitions, sorted, and each one's blocks, as Spark brings them together."""
+    """The sorted partitions and the blocks of each, grouped as Spark does it."""
     by_key: dict[tuple[str, int], list[dict[str, object]]] = {}
     for each in batches:
         for row in pa.Table.from_batches([each]).to_pylist():
@@ -31,7 +31,7 @@ def gathered(batches: list[pa.RecordBatch]) -> tuple[list[tuple[str, int]], pa.L
 
 
 def rows_of(batches: list[pa.RecordBatch], span: Span) -> pa.RecordBatch:
-    """The profile's rows (JUDGED_SCHEMA) of blocks."""
+    """The rows of a profile (JUDGED_SCHEMA) made from these blocks."""
     keys, parts = gathered(batches)
     topics, partitions = zip(*keys, strict=True)
     return load_profile_file.judged(pa.array(topics), pa.array(partitions, pa.int32()), parts, span)

@@ -1,4 +1,4 @@
-"""What a load profile gives a cluster: what isn't stated otherwise, and nothing where it is another cluster's."""
+"""A load profile gives a cluster the sizes, rates and growth that the YAML doesn't state, if it fits the cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ balance: {{replicas: 1, leaders: 1, network_in: 50%}}
 
 
 def profile(folder: Path, topic: str = "orders", size: int = 1000, span: Span = SPAN) -> None:
-    """A profile in which partition 0 is written 100 bytes a second, partition 1 300, and both double in a month."""
+    """Writes a profile: producers write 1 MB/s to partition 0 and 3 MB/s to partition 1, and both double in a month."""
     samples = []
     for hour in range(span.hours):
         at, grown = (MONDAY + hour) * 3600, 2 ** (hour / (365.25 * 2))
@@ -44,14 +44,14 @@ def profile(folder: Path, topic: str = "orders", size: int = 1000, span: Span = 
 
 
 def spec(folder: Path, rates: str = "", first: str = "") -> Path:
-    """The YAML beside its profile."""
+    """Writes the YAML beside its profile."""
     path = folder / "s.yaml"
     path.write_text(SPEC.format(rates=rates, first=first))
     return path
 
 
 def test_sizes_rates_and_growth_come_from_the_profile(tmp_path: Path) -> None:
-    """The partition that it doesn't have is idle and has no size; the plan says so."""
+    """Sizes, rates and growth come from the profile; a partition missing there is idle without a size, with a note."""
     profile(tmp_path)
 
     found = reading.load(spec(tmp_path))
@@ -76,7 +76,7 @@ def test_sizes_rates_and_growth_come_from_the_profile(tmp_path: Path) -> None:
 
 
 def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
-    """Rates by topic, a partition's own, and growth."""
+    """Rates, sizes and growth that the YAML states count before those of the profile."""
     profile(tmp_path)
     path = spec(tmp_path, rates="rates: [{topics: orders, bytes_in: 10MB/s}]", first=", bytes_in: 1MB/s, size: 5kB")
     path.write_text(path.read_text() + "growth: [{topics: orders, per_month: 1%}]\n")
@@ -100,7 +100,7 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_appeared_later_has_less_of_a_history(tmp_path: Path) -> None:
-    """Its mean is of the hours that are known of it, which are the last ones."""
+    """If a topic has samples for half of the history only, its mean is that of the last half."""
     profile(tmp_path)
     rows, about = load_profile_file.decoded((tmp_path / "load.parquet").read_bytes(), "load.parquet")
     half = rows.set_column(rows.schema.get_field_index("coverage"), "coverage", pa.array([0.5] * len(rows)))
@@ -119,7 +119,7 @@ def test_a_topic_that_appeared_later_has_less_of_a_history(tmp_path: Path) -> No
     ],
 )
 def test_a_profile_that_does_not_fit_is_refused(tmp_path: Path, topic: str, size: int, first: str, why: str) -> None:
-    """At the key that names it."""
+    """A profile of another cluster, or with other sizes, is refused at the key `cluster.load`."""
     profile(tmp_path, topic, size)
 
     with pytest.raises(SpecError) as caught:
@@ -129,20 +129,20 @@ def test_a_profile_that_does_not_fit_is_refused(tmp_path: Path, topic: str, size
 
 
 def refused(path: Path) -> list[str]:
-    """What is wrong with a YAML, line by line."""
+    """The errors of a YAML, one a line."""
     with pytest.raises(SpecError) as caught:
         reading.load(path)
     return str(caught.value).splitlines()
 
 
 def at_busiest_hours(path: Path) -> Path:
-    """The YAML with the busiest hours asked for."""
+    """Asks for the busiest hours in the YAML."""
     path.write_text(path.read_text().replace("network_in: 50%}", "network_in: 50%, at: busiest hours}"))
     return path
 
 
 def test_the_hours_of_the_week_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
-    """By partition; without `at` they are for judging plans alone."""
+    """Hours are always read to judge plans; with `at: busiest hours` plans are also made for them."""
     profile(tmp_path)
     known = reading.load(spec(tmp_path)).week
     assert known is not None
@@ -153,13 +153,13 @@ def test_the_hours_of_the_week_are_read_where_they_are_asked_for(tmp_path: Path)
     assert week is not None
     assert {("orders", 0): 0, ("orders", 1): 1} == dict(week.rows)
     assert (2, 2, 168) == week.hours.shape
-    # Three times as much is written to partition 1 in each hour; as much is read, as far as seven bits tell.
+    # Partition 1 gets three times as much in each hour, and as much is read, within the seven bits that hours keep.
     assert week.hours[0, 1] == pytest.approx(3 * week.hours[0, 0], rel=0.02)
     assert week.hours[1, 0] == pytest.approx(50, rel=0.01)
 
 
 def test_a_profile_of_less_than_a_week_has_no_busiest_hours(tmp_path: Path) -> None:
-    """It is refused at the key that names it, with how many hours it lacks."""
+    """With less than a week of history, busiest hours are refused, with the number of hours that are missing."""
     span = Span(MONDAY, MONDAY + 100)
     batch = sample_batch(*(("orders", 0, (MONDAY + hour) * 3600, 100, 50, 1000) for hour in range(100)))
     rows = rows_of(list(load_profile_statistics.blocks([batch], span)), span)
@@ -174,7 +174,7 @@ def test_a_profile_of_less_than_a_week_has_no_busiest_hours(tmp_path: Path) -> N
 
 
 def test_busiest_hours_need_a_profile_and_traffic(tmp_path: Path) -> None:
-    """Both are told at once, at the key that asks."""
+    """Busiest hours without a profile and without a target for traffic are refused with both reasons."""
     path = at_busiest_hours(spec(tmp_path))
     path.write_text(path.read_text().replace("  load: load.parquet\n", "").replace("network_in: 50%, ", ""))
 
@@ -192,7 +192,7 @@ RULES = {
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rules_of_hours_are_read_and_need_a_profile(tmp_path: Path, rule: str) -> None:
-    """The rule and its amount, in bytes or bytes/s; without a profile it can't be judged."""
+    """A rule on hours is read with its amount in bytes or bytes/s, and refused without a profile."""
     profile(tmp_path)
     path = spec(tmp_path)
     path.write_text(f"{path.read_text()}sweep: {{{rule}}}\n")
@@ -206,7 +206,7 @@ def test_rules_of_hours_are_read_and_need_a_profile(tmp_path: Path, rule: str) -
 
 @pytest.mark.parametrize("key", ["worst_hour", "p99_hour"])
 def test_the_traffic_of_an_hour_is_limited_by_a_rate(tmp_path: Path, key: str) -> None:
-    """In bytes/s; a size, or a rate without a profile, is an error at the key."""
+    """A limit on hours is read in bytes/s; a size is refused, and so is a limit without a profile."""
     profile(tmp_path)
     path = spec(tmp_path)
     plain = path.read_text()
@@ -224,7 +224,7 @@ def test_the_traffic_of_an_hour_is_limited_by_a_rate(tmp_path: Path, key: str) -
 
 
 def test_hours_above_capacity_are_limited_where_every_broker_states_its_network(tmp_path: Path) -> None:
-    """A count; where a broker states none, that is told at the broker."""
+    """The limit is a count; each broker without capacity.network is refused by name."""
     profile(tmp_path)
     path = spec(tmp_path)
     path.write_text(f"{path.read_text()}limits: {{hours_above_capacity: 3}}\n")
@@ -243,7 +243,7 @@ def test_hours_above_capacity_are_limited_where_every_broker_states_its_network(
     [(None, "No such file or directory"), (b"PAR1", "can't be read as a load profile")],
 )
 def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, content: bytes | None, why: str) -> None:
-    """At the key that names it, too."""
+    """A missing file, or a file that isn't a profile, is refused at the key `cluster.load`."""
     if content is not None:
         (tmp_path / "load.parquet").write_bytes(content)
 
@@ -260,7 +260,7 @@ MONTHS = {
 
 @pytest.mark.parametrize("written", MONTHS)
 def test_what_goes_by_months_needs_growth_and_every_disk(tmp_path: Path, written: str) -> None:
-    """By the profile or by the YAML; without either, or where a broker states no disk, that is told at the key."""
+    """Rules on months need every broker's disk, and growth from the profile or the YAML; otherwise they are refused."""
     profile(tmp_path)
     path, key = spec(tmp_path), MONTHS[written]
     sized = path.read_text().replace("[1, 2]", "[1, 2], size: 1").replace("[2, 1]", "[2, 1], size: 1")
@@ -287,6 +287,6 @@ def test_what_goes_by_months_needs_growth_and_every_disk(tmp_path: Path, written
 
 
 def assert_nine_months_or_bytes(path: Path) -> None:
-    """As a rule or as a limit."""
+    """Checks that the 9 of the rule or the limit was read."""
     found = reading.load(path)
     assert 9 == (found.limits.months_until_full or found.sweep.choice.value)

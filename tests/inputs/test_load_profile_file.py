@@ -1,4 +1,4 @@
-"""A profile's file: the same bytes for the same history, exact but for the hours, refused where it is none."""
+"""The profile's file: the same bytes for the same history, hours within 1 %, and other files refused."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ABOUT = About(SPAN, "Europe/Berlin", Findings({"samples": 3}, {"a": "why"}))
 
 
 def judged() -> pa.RecordBatch:
-    """Two partitions: one measured every hour, one of which only a size is known."""
+    """Two partitions: one is measured every hour, of the other only a size is known."""
     samples = [("a", 0, MONDAY * 3600 + hour * 3600, 1000 + hour % 24, 2000, 77) for hour in range(SPAN.hours)]
     samples.append(("a", 1, MONDAY * 3600, None, None, 5))
     return rows_of(list(load_profile_statistics.blocks([sample_batch(*samples)], SPAN)), SPAN)
 
 
 def test_what_is_written_is_read_again() -> None:
-    """What is written is read again."""
+    """A profile that is written is read back with its settings and rows."""
     rows = pa.Table.from_batches([judged()])
 
     table, about = load_profile_file.decoded(load_profile_file.encoded(rows, ABOUT), "load.parquet")
@@ -40,14 +40,14 @@ def test_what_is_written_is_read_again() -> None:
 
 
 def test_the_order_of_the_rows_does_not_show() -> None:
-    """The order of the rows does not show."""
+    """The rows' order doesn't change the file's bytes."""
     rows = pa.Table.from_batches([judged()])
 
     assert load_profile_file.encoded(rows, ABOUT) == load_profile_file.encoded(rows.take([1, 0]), ABOUT)
 
 
 def test_a_partition_says_what_was_measured() -> None:
-    """A partition says what was measured."""
+    """A row has size, percentiles, mean, coverage, source and growth; unmeasured values are None."""
     first, second = judged().to_pylist()
 
     assert (77, 1012, 2000, 1023) == tuple(
@@ -60,7 +60,7 @@ def test_a_partition_says_what_was_measured() -> None:
 
 
 def test_a_gap_at_an_end_of_the_history_is_a_gap() -> None:
-    """One hour is missing of a, two at its ends; of b ten at its end, of c ten at its beginning."""
+    """One missing hour is a gap, also at an end; ten missing hours mean that c appeared later and b vanished."""
     hours = {"a": [*range(1, 20), *range(21, 39)], "b": range(30), "c": range(10, 40), "d": [0, 1, *range(3, 40)]}
     rows = [(name, 0, (MONDAY + hour) * 3600, 5, 5, 5) for name, held in hours.items() for hour in held]
     span = Span(MONDAY, MONDAY + 40)
@@ -73,14 +73,14 @@ def test_a_gap_at_an_end_of_the_history_is_a_gap() -> None:
 
 
 def test_hours_are_less_than_one_percent_off() -> None:
-    """Hours are less than one percent off."""
+    """Stored hours differ from the true values by less than 1 %."""
     hours = np.array(judged().to_pylist()[0]["hours_in"])
 
     assert np.abs(hours / (1000 + np.arange(168) % 24) - 1).max() < 0.008
 
 
 def test_another_file_is_refused() -> None:
-    """Another file is refused."""
+    """Another Parquet file, and a file that isn't Parquet, are refused."""
     sink = BytesIO()
     pq.write_table(pa.table({"topic": ["a"]}), sink)
 
@@ -91,12 +91,12 @@ def test_another_file_is_refused() -> None:
 
 
 def test_a_block_field_is_in_the_schema() -> None:
-    """A block field is in the schema."""
+    """BLOCK_FIELDS are the columns of BLOCK_SCHEMA after topic and partition."""
     assert [field.name for field in BLOCK_FIELDS] == load_profile_statistics.BLOCK_SCHEMA.names[2:]
 
 
 def changed(name: str, values: list[object]) -> bytes:
-    """The file of two partitions with another column."""
+    """The file of two partitions with one column replaced."""
     table = pq.read_table(BytesIO(load_profile_file.encoded(pa.Table.from_batches([judged()]), ABOUT)))
     at, sink = table.schema.get_field_index(name), BytesIO()
     pq.write_table(table.set_column(at, name, pa.array(values)), sink)
@@ -119,7 +119,7 @@ def changed(name: str, values: list[object]) -> bytes:
     ],
 )
 def test_a_profile_that_was_changed_is_refused(name: str, values: list[object], why: str) -> None:
-    """What planner load wouldn't write."""
+    """A profile with values that `planner load` never writes is refused."""
     with pytest.raises(PlannerError) as caught:
         load_profile_file.decoded(changed(name, values), "x.parquet")
     assert f"x.parquet: {why}" in str(caught.value)
@@ -140,5 +140,5 @@ def test_a_profile_that_was_changed_is_refused(name: str, values: list[object], 
     ],
 )
 def test_hostile_metadata_is_no_profile(text: str) -> None:
-    """Nothing of it is trusted."""
+    """Hostile metadata isn't accepted as a profile's."""
     assert load_profile_file.about_of({b"kafka-planner.load": text.encode()}) is None

@@ -1,4 +1,4 @@
-"""Samples become sums by hour however they are cut into blocks; levels, percentiles, week and trend of known curves."""
+"""Samples are summed by hour in any blocks; means, percentiles, weeks and trends of known curves are found."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HOURS = np.arange(FOUR_WEEKS.hours)
 
 
 def growth_of(hourly: np.ndarray, span: Span) -> tuple[np.ndarray, ...]:
-    """The growth of hourly means and the ends of its interval."""
+    """The growth of hourly means, with both ends of its interval."""
     return load_profile_statistics.growth(hourly, load_profile_statistics.statistics(hourly, span).week, span)
 
 
 def test_the_week_begins_on_monday_at_midnight_utc() -> None:
-    """The week begins on Monday at midnight UTC."""
+    """Hour 0 of the week is Monday, midnight UTC."""
     hourly = np.full((1, FOUR_WEEKS.hours), 10.0)
     hourly[0, 9::168] = 70
 
@@ -35,20 +35,20 @@ def test_the_week_begins_on_monday_at_midnight_utc() -> None:
 
 
 def test_a_history_that_begins_midweek_has_its_hours_in_their_places() -> None:
-    """A history that begins midweek has its hours in their places."""
+    """If a history begins midweek, its hours still have their places in the week."""
     span = Span(MONDAY + 50, MONDAY + 50 + 200)
     hourly = (np.arange(200.0) + 50)[None, :]
 
     week = load_profile_statistics.statistics(hourly, span).week[0]
 
-    # Hour 50 of the week came twice, in this week and in the next.
+    # Hour 50 of the week comes twice, in this week and the next.
     assert 50 + 84 == week[50]
     assert 100 == week[100]
     assert 168 + 49 == week[49]
 
 
 def test_percentiles_are_of_the_hourly_means() -> None:
-    """Percentiles are of the hourly means."""
+    """Percentiles and the mean are those of the hourly means."""
     hourly = np.arange(FOUR_WEEKS.hours, dtype=np.float64)[None, ::-1]
 
     found = load_profile_statistics.statistics(hourly, FOUR_WEEKS)
@@ -58,7 +58,7 @@ def test_percentiles_are_of_the_hourly_means() -> None:
 
 
 def test_a_partition_that_was_never_measured_is_unknown() -> None:
-    """A partition that was never measured is unknown."""
+    """Statistics of a partition without samples are NaN."""
     hourly = np.full((2, FOUR_WEEKS.hours), np.nan)
     hourly[1] = 5
 
@@ -70,11 +70,11 @@ def test_a_partition_that_was_never_measured_is_unknown() -> None:
 
 @pytest.mark.parametrize("growth", [-0.2, 0.0, 0.08, 1.5])
 def test_growth_is_found_under_a_weekly_curve_and_odd_days(growth: float) -> None:
-    """Growth is found under a weekly curve and odd days."""
+    """Growth is found despite a weekly curve, an incident and a missing day."""
     months = HOURS / 24 / load_profile_statistics.MONTH_DAYS
     curve = 1000 * (2 + np.cos(HOURS * 2 * np.pi / 24) + 0.5 * (HOURS % 168 < 120))
     hourly = (curve * (1 + growth) ** months)[None, :]
-    # Two days of an incident, and a day that wasn't measured.
+    # An incident of two days, and a day without samples.
     hourly[0, 240:288] *= 20
     hourly[0, 400:424] = np.nan
 
@@ -85,7 +85,7 @@ def test_growth_is_found_under_a_weekly_curve_and_odd_days(growth: float) -> Non
 
 
 def test_the_interval_holds_the_growth_in_95_of_100() -> None:
-    """The interval holds the growth in 95 of 100."""
+    """The interval contains the true growth in about 95 of 100 random histories."""
     random = np.random.default_rng(7)
     months = HOURS / 24 / load_profile_statistics.MONTH_DAYS
     daily = np.repeat(random.normal(0, 0.05, (2000, 28)), 24, axis=1)
@@ -97,7 +97,7 @@ def test_the_interval_holds_the_growth_in_95_of_100() -> None:
 
 
 def test_an_hour_that_is_missing_has_the_level_of_its_week() -> None:
-    """Traffic doubles each week; without its last sample an hour of the week would have less than half of the mean."""
+    """A missing hour gets its week's level. Traffic doubles each week: a mean without the last week is 38 % too low."""
     curve = 100 + 50 * np.sin(HOURS * np.pi / 12)
     hourly = (curve * 2.0 ** (HOURS // 168))[None]
     whole = load_profile_statistics.statistics(hourly, FOUR_WEEKS).week
@@ -108,7 +108,7 @@ def test_an_hour_that_is_missing_has_the_level_of_its_week() -> None:
 
 
 def test_hours_before_the_first_and_after_the_last_are_not_estimated() -> None:
-    """A partition that is there for two weeks has the means of those."""
+    """Hours before a partition appeared aren't estimated: its week has the means of the last two weeks."""
     hourly = (100 * 2.0 ** (HOURS // 168))[None].copy()
     hourly[0, : 2 * 168 - 5] = np.nan
 
@@ -119,7 +119,7 @@ def test_hours_before_the_first_and_after_the_last_are_not_estimated() -> None:
 
 
 def test_hours_of_the_night_that_are_missing_are_no_growth() -> None:
-    """A day's level is by the hours that are known of it."""
+    """Missing night hours give no false growth, because a day's level uses only its known hours."""
     hourly = (100 + 99 * np.sin(HOURS * np.pi / 12))[None].copy()
     for day in (21, 23, 24, 26, 27):
         hourly[0, day * 24 + 13 : day * 24 + 23] = np.nan
@@ -130,7 +130,7 @@ def test_hours_of_the_night_that_are_missing_are_no_growth() -> None:
 
 
 def test_growth_is_unknown_within_two_weeks_and_of_what_is_idle() -> None:
-    """Growth is unknown within two weeks and of what is idle."""
+    """Growth is NaN for two weeks of history or less, and for idle partitions."""
     for hours in (7 * 24, 9 * 24, 14 * 24):
         short = Span(MONDAY, MONDAY + hours)
         assert np.isnan(growth_of(np.ones((1, hours)), short)).all()
@@ -142,7 +142,7 @@ SPAN = Span(10, 14)
 
 
 def test_samples_of_an_hour_are_added_up() -> None:
-    """Samples of an hour are added up."""
+    """The samples of an hour are summed and counted; the size is the last one."""
     rows = sample_batch(
         ("a", 0, 10 * HOUR, 100, 7, 5), ("a", 0, 10 * HOUR + 60, 300, None, 6), ("a", 0, 12 * HOUR, 50, 1, 9)
     )
@@ -159,7 +159,7 @@ def test_samples_of_an_hour_are_added_up() -> None:
 
 
 def test_samples_of_the_same_time_count_once_with_their_mean() -> None:
-    """Samples of the same time count once with their mean."""
+    """Samples with the same time count as one sample with their mean."""
     rows = sample_batch(("a", 0, 10 * HOUR, 100, None, None), ("a", 0, 10 * HOUR, 300, None, None))
     _, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
 
@@ -168,7 +168,7 @@ def test_samples_of_the_same_time_count_once_with_their_mean() -> None:
 
 
 def test_a_value_below_zero_is_left_out_and_counted() -> None:
-    """A value below zero is left out and counted."""
+    """Negative values are left out and counted."""
     rows = sample_batch(("a", 0, 10 * HOUR, -1, 5, None), ("a", 0, 10 * HOUR + 1, 300, -1, None))
     _, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
     in_sums, in_counts, out_sums, out_counts, _ = load_profile_statistics.added_up(parts, SPAN)
@@ -178,21 +178,21 @@ def test_a_value_below_zero_is_left_out_and_counted() -> None:
 
 
 def test_a_partition_without_a_size_has_none() -> None:
-    """A partition without a size has none."""
+    """A partition without a size has -1."""
     _, parts = gathered(list(load_profile_statistics.blocks([sample_batch(("a", 0, 10 * HOUR, 1, 1, None))], SPAN)))
 
     assert [-1] == load_profile_statistics.noted(parts).sizes.tolist()
 
 
 def test_samples_outside_of_the_span_are_left_out() -> None:
-    """Samples outside of the span are left out."""
+    """Samples outside the span are left out."""
     rows = sample_batch(("a", 0, 9 * HOUR, 1, 1, 1), ("a", 0, 14 * HOUR, 1, 1, 1))
 
     assert [] == list(load_profile_statistics.blocks([rows], SPAN))
 
 
 def test_the_span_is_the_run_of_hours_with_most_samples() -> None:
-    """The span is the run of hours with most samples."""
+    """The span is the run of successive hours with the most samples."""
     hours = np.array([498_300, 3, 498_301, 498_302, 499_000])
     samples = np.array([10, 1, 10, 10, 2])
 
@@ -216,7 +216,7 @@ rows_of_samples = st.lists(
 
 @given(rows_of_samples, st.integers(1, 40))
 def test_how_samples_are_cut_into_blocks_does_not_show(rows: list[Sample], cut: int) -> None:
-    """How samples are cut into blocks does not show."""
+    """The sums don't depend on how samples are cut into blocks."""
     parts = [rows[:cut], rows[cut:]]
     whole = gathered(list(load_profile_statistics.blocks([sample_batch(*rows)], SPAN)))
     apart = gathered(

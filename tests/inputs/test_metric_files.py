@@ -1,4 +1,4 @@
-"""Metrics in every form that they come in: which series count, whose they are, and what is refused."""
+"""Reads metrics in all supported formats: which series count, for which broker, and what is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def query_range(*series: dict[str, object]) -> str:
     ],
 )
 def test_usual_names_of_the_exporter_are_known(labels: dict[str, str]) -> None:
-    """Bytes in of a topic, by each of the names that common configurations give them."""
+    """Bytes in of a topic are recognized by each name that common exporter configurations use."""
     text = query_range({"metric": {**labels, "instance": "kafka-1:7071"}, "values": [[AT, "12.5"]]})
 
     assert [Measurement("bytes_in", "a", -1, "kafka-1:7071", AT, 12.5)] == list(
@@ -51,14 +51,14 @@ def test_usual_names_of_the_exporter_are_known(labels: dict[str, str]) -> None:
     ],
 )
 def test_other_series_are_passed_over(labels: dict[str, str]) -> None:
-    """All topics together, rates that Kafka has averaged, other metrics."""
+    """Totals of all topics, rates averaged by Kafka, and other metrics are ignored."""
     text = query_range({"metric": labels, "values": [[AT, "1"]]})
 
     assert [] == list(metric_files.measures("query_range", text, "f.json"))
 
 
 def test_an_export_is_read_line_by_line() -> None:
-    """Times in milliseconds; a value that is null is none."""
+    """An export has times in milliseconds; a null value is skipped."""
     metric = {"__name__": "kafka_log_log_logendoffset", "topic": "a", "partition": "3", "pod": "kafka-0"}
     line = json.dumps({"metric": metric, "values": [5, None, 9], "timestamps": [AT * 1000, 0, (AT + 60) * 1000]})
 
@@ -69,7 +69,7 @@ def test_an_export_is_read_line_by_line() -> None:
 
 
 def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
-    """Comments and series without labels are passed over; a label may hold any character."""
+    """Exporter text has the time of its file name, unless a line has its own; a label may hold any character."""
     text = (
         "# HELP kafka_log_log_size bytes\n# TYPE kafka_log_log_size gauge\n"
         'kafka_log_log_size{partition="0",topic="a",path="c:\\\\x,}\\"=",} 42.0\n'
@@ -84,7 +84,7 @@ def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
 
 
 def test_brokers_are_told_apart_by_the_files_of_their_metrics() -> None:
-    """Unless a label does it: what a broker serves has none. Captures of one broker have the same name but the time."""
+    """A label names the broker, or else the file's name without its time."""
     text = 'kafka_log_log_size{topic="a",partition="0"} 1\nkafka_log_log_size{topic="a",partition="0",pod="p"} 2\n'
     files = (
         "kafka-1-2026-11-20T10:00:00Z.prom",
@@ -96,7 +96,7 @@ def test_brokers_are_told_apart_by_the_files_of_their_metrics() -> None:
 
 
 def test_offsets_as_the_tool_prints_them() -> None:
-    """A partition without a leader has no offset."""
+    """Offsets are read as the tool prints them; a partition without a leader has none."""
     text = "a:0:17\na.b-c:12:9\na:1:\n"
 
     assert [Measurement("offset", "a", 0, "", AT, 17), Measurement("offset", "a.b-c", 12, "", AT, 9)] == list(
@@ -105,7 +105,7 @@ def test_offsets_as_the_tool_prints_them() -> None:
 
 
 def test_sizes_as_the_tool_prints_them() -> None:
-    """Each broker's replica."""
+    """Sizes are read as kafka-log-dirs prints them, with their broker."""
     replica = {"partition": "a-b-1", "size": 5, "offsetLag": 0, "isFuture": False}
     text = json.dumps(
         {"version": 1, "brokers": [{"broker": 7, "logDirs": [{"logDir": "/d", "partitions": [replica]}]}]}
@@ -137,7 +137,7 @@ def test_sizes_as_the_tool_prints_them() -> None:
 def test_what_cannot_be_read_is_refused(
     kind: metric_files.MetricsFormat, text: str, file: str, why: str | None
 ) -> None:
-    """One error that names the file; a series of something else is passed over."""
+    """A file that can't be read is refused with its name; a series of another metric is skipped."""
     if why is None:
         assert [] == list(metric_files.measures(kind, text, file))
         return
@@ -162,7 +162,7 @@ def test_what_cannot_be_read_is_refused(
     ],
 )
 def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
-    """What isn't known may be a table."""
+    """The format is detected from the first characters; None means that the file may be a table."""
     assert kind == metric_files.file_kind(head)
 
 
@@ -182,14 +182,14 @@ def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
     ],
 )
 def test_what_is_no_value_is_refused(kind: metric_files.MetricsFormat, text: str, why: str) -> None:
-    """With the file's name."""
+    """An invalid value or sample is refused."""
     with pytest.raises(PlannerError) as caught:
         list(metric_files.measures(kind, text, "m-20261120T100000Z"))
     assert why in str(caught.value)
 
 
 def test_times_that_are_none_are_marked_and_the_end_of_a_series_is_no_value() -> None:
-    """So that whoever makes rates of them can count them."""
+    """An impossible time is marked with -1, so that it can be counted; NaN ends a series and is left out."""
     series = {"__name__": "kafka_log_log_size", "topic": "a", "partition": "0"}
     values = [[1e30, "1"], [-5, "1"], [1_795_168_800, "NaN"], [1_795_168_800.5, "2"]]
     text = json.dumps({"data": {"resultType": "matrix", "result": [{"metric": series, "values": values}]}})

@@ -1,4 +1,4 @@
-"""YAML as text with places: what can't be read, what is refused though YAML allows it, and what doesn't matter."""
+"""Reads YAML with the place of each value, and refuses what can't be read, or isn't safe, with its place."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str,
 
 
 def test_a_bad_byte_behind_a_byte_order_mark_has_its_place(tmp_path: Path) -> None:
-    """The mark isn't counted."""
+    """The column of an invalid byte doesn't count a byte order mark."""
     assert ["s.yaml:1:3"] == summary(findings(tmp_path, b"\xef\xbb\xbfab\xff"), tmp_path)
     assert ["s.yaml:1:1"] == summary(findings(tmp_path, b"\xef\xbb\xbf\xff"), tmp_path)
 
 
 def test_aliases_are_values_like_others(tmp_path: Path) -> None:
-    """A modest use of anchors is fine, in JSON-like YAML too."""
+    """Anchors and aliases are accepted, in flow style too."""
     text = SMALL.replace("[{replicas: [1, 2]}, {replicas: [2, 3]}]", "[&p {replicas: [1, 2]}, *p]")
     assert 2 == len(spec_of(tmp_path, text).cluster.topics[0].partitions)
 
 
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
-    """Editors on Windows write one."""
+    """A byte order mark, which Windows editors write, is skipped."""
     assert "demo" == spec_of(tmp_path, "\ufeff" + SMALL).cluster.name
 
 
-# What libyaml takes, or reads otherwise, and PyYAML doesn't.
+# What libyaml accepts or reads differently from PyYAML.
 UNLIKE = ["{a?b: 1}", "x:\ty", "{a: !, b: 1}", "[!1 x]", "a: |#\n  b", "b: 1\n\ufeffa: 1", 'a: "\\ud83d"']
 ALIKE = [
     "a: é😀b\nc: [1, 'x', \"\\u00e9\"]",
@@ -94,7 +94,7 @@ def _read(text: str) -> yaml_source.Document | str:
 
 @pytest.mark.parametrize("source", [*UNLIKE, *ALIKE, *EXAMPLES], ids=str)
 def test_the_quick_reader_reads_as_pyyaml_does(source: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same values, lines and columns, or the same refusal."""
+    """libyaml and PyYAML give the same values, lines and columns, or the same error."""
     text = source.read_text() if isinstance(source, Path) else source
     read = _read(text)
     monkeypatch.setattr(yaml_source, "_READ_OTHERWISE", re.compile(""))
@@ -102,6 +102,6 @@ def test_the_quick_reader_reads_as_pyyaml_does(source: str | Path, monkeypatch: 
 
 
 def test_large_files_are_read_by_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyYAML's own scanner takes twenty seconds for 92,000 partitions."""
+    """Large files are read by libyaml, because PyYAML's scanner takes twenty seconds for 92,000 partitions."""
     monkeypatch.delattr(yaml, "SafeLoader")
     assert {"a": [1, "b:2"]} == yaml_source.read_yaml("a: [1, b:2]", "s.yaml").value

@@ -1,4 +1,4 @@
-"""What `kafka-configs --describe` prints, captured from Kafka 4.3 and made shorter."""
+"""Reads what `kafka-configs --describe` prints; the samples are from Kafka 4.3, shortened."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ Default configs for brokers in the cluster are:
 
 
 def read(text: str) -> StatePart:
-    """The text as a file called c.txt."""
+    """Reads the text as a file named c.txt."""
     return read_part(text, "c.txt")
 
 
 def test_topics_own_configurations() -> None:
-    """Of every topic, those without any among them; a comma may be part of a value."""
+    """Each topic's own configuration is read, also an empty one; a value may contain a comma."""
     part = read(f"[main] INFO chatter\n{OWN}")
     orders = (("cleanup.policy", "compact,delete"), ("retention.ms", "86400000"))
     assert {"clicks": (), "orders": orders} == part.configs
@@ -54,7 +54,7 @@ def test_topics_own_configurations() -> None:
 
 
 def test_cordoned_log_dirs_are_those_of_each_broker() -> None:
-    """All of them, some of them, and none: as Kafka 4.3.1 prints cordoned.log.dirs (KIP-1066). 4.1.1 prints null."""
+    """All, some or no log dirs of a broker are cordoned, as Kafka 4.3.1 prints them (KIP-1066); 4.1.1 prints null."""
     lines = {3: "/d1,/d2", 4: "*", 5: "", 6: "null"}
     text = "".join(
         f"Dynamic configs for broker {broker} are:\n"
@@ -66,7 +66,7 @@ def test_cordoned_log_dirs_are_those_of_each_broker() -> None:
 
 
 def test_what_is_inherited_is_told_by_its_synonyms() -> None:
-    """A topic's own value hides what others inherit, which stands behind it; Kafka's own defaults are left out."""
+    """The synonyms of a topic's own value show what other topics inherit; Kafka's own defaults are left out."""
     part = read(ALL)
     assert {"clicks": (), "orders": (("min.insync.replicas", "3"),)} == part.configs
     assert (("min.insync.replicas", "2"), ("segment.bytes", "5000000")) == part.config_defaults
@@ -75,14 +75,14 @@ def test_what_is_inherited_is_told_by_its_synonyms() -> None:
 
 
 def test_brokers_configurations_are_what_topics_inherit() -> None:
-    """Under topics' names: the cluster's, and what all brokers set alike."""
+    """Cluster-wide values and those that all brokers share are what topics inherit, under the topics' key names."""
     part = read(BROKERS)
     assert (("min.insync.replicas", "2"), ("segment.bytes", "7")) == part.config_defaults
     assert {} == part.configs
 
 
 def test_a_broker_may_want_more_in_sync() -> None:
-    """It may lead any partition: the largest counts, with a note."""
+    """If brokers differ in min.insync.replicas, the largest counts, because any broker may lead; a note says so."""
     more = BROKERS.replace("log.retention.ms=9", "min.insync.replicas=3")
     more = more.replace("DYNAMIC_BROKER_CONFIG:log.retention.ms=9", "DYNAMIC_BROKER_CONFIG:min.insync.replicas=3")
     part = read(more)
@@ -98,13 +98,13 @@ def test_a_broker_may_want_more_in_sync() -> None:
     ],
 )
 def test_what_was_cut_or_glued_is_refused(text: str, message: str) -> None:
-    """With its line."""
+    """A truncated line or a repeated output is refused with its line."""
     with pytest.raises(ImportStateError) as error:
         read(text)
     assert str(error.value).startswith(message)
 
 
 def test_only_what_topics_inherit_is_taken_of_brokers() -> None:
-    """A znode of theirs has throttles too."""
+    """Of a broker's znode only the keys that topics inherit are read, not its throttles."""
     found = as_topics_inherit({"log.retention.ms": "5", "leader.replication.throttled.rate": "1"})
     assert (("retention.ms", "5"),) == found

@@ -1,4 +1,4 @@
-"""What `kafka-broker-api-versions` prints: live brokers with their racks."""
+"""Reads what `kafka-broker-api-versions` prints: the live brokers and their racks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ kafka-3:9092 (id: 3 rack: r0) -> (
 
 
 def test_brokers_have_racks_or_none() -> None:
-    """Kafka prints `null` for none; a rack may hold blanks; older versions don't say who is fenced."""
+    """Racks are read with their spaces; `null` is none; a fenced broker gives a note, if the Kafka version tells it."""
     part = read_part(VERSIONS, "v.txt")
     assert [(1, "r 1", 1), (2, None, 4), (3, "r0", 6)] == [
         (each.id, each.rack, each.place.line) for each in part.brokers
@@ -28,6 +28,6 @@ def test_brokers_have_racks_or_none() -> None:
 
 
 def test_a_broker_that_is_there_twice_is_refused() -> None:
-    """Two outputs in one file, perhaps of two clusters."""
+    """A broker that is listed twice is refused, because the file may hold the outputs of two clusters."""
     with pytest.raises(ImportStateError, match=r"v\.txt:8:1: broker 1 is here twice; allowed: once"):
         read_part(VERSIONS + VERSIONS, "v.txt")

@@ -1,4 +1,4 @@
-"""What kafka-consumer-groups --describe prints, of Kafka 2 to 4, and what isn't told by it."""
+"""Reads what kafka-consumer-groups --describe prints in Kafka 2 to 4, and refuses what it can't read."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ OWNED = {"b-1-8f1d2c3e": (("orders", 0), ("payments", 0)), "b-2-77aa01bc": (("or
 
 
 def test_offsets():
-    """Each line's consumer owns its partition; topics without a consumer are the group's too."""
+    """The consumer in each line owns its partition; topics without a consumer belong to the group too."""
     assert (DescribedGroup("billing", "", OWNED, ("orders", "payments")),) == consumer_groups.parse(OFFSETS, "g")
 
 
 @pytest.mark.parametrize("text", [MEMBERS_3, MEMBERS_4], ids=["3.x", "4.x"])
 def test_members(text):
-    """With --members --verbose: the assignment in either form, members without partitions included."""
+    """With --members --verbose the assignment is read in both formats; members without partitions are read too."""
     (group,) = consumer_groups.parse(text, "g")
 
     assert OWNED == {member: held for member, held in group.members.items() if held}
@@ -50,14 +50,14 @@ def test_members(text):
 
 
 def test_members_without_their_partitions():
-    """Without --verbose only who is there is known."""
+    """Without --verbose the members are known, but not their partitions."""
     text = "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS\nbilling b-1 /10.0.0.7 b 2\n"
 
     assert (DescribedGroup("billing", "", {"b-1": ()}, ()),) == consumer_groups.parse(text, "g")
 
 
 def test_state_and_members_in_one_file():
-    """Several outputs one after the other, with what Kafka says between them, are one state of each group."""
+    """Several outputs in one file, with Kafka's messages between them, are joined by group."""
     told = "Consumer group 'empty' has no active members.\n"
     empty, billing = sorted(consumer_groups.parse(STATE + told + MEMBERS_3, "g"), key=lambda group: -len(group.name))[
         ::-1
@@ -81,7 +81,7 @@ def test_state_and_members_in_one_file():
     ],
 )
 def test_what_can_not_be_read(text, place, said):
-    """The line, what was seen, and what is allowed."""
+    """A text that can't be read is refused with its line, its value, and what is allowed."""
     with pytest.raises(ImportStateError) as error:
         consumer_groups.parse(text, "g")
 
@@ -109,7 +109,7 @@ jobs            kafka-1:9092  (1)         Stable          3
 
 
 def test_share_groups():
-    """What kafka-share-groups --describe prints, with --members and --state: several members may have a partition."""
+    """Outputs of kafka-share-groups with --members and --state are read; several members may own the same partition."""
     found = DescribedGroup(
         "jobs",
         "simple",

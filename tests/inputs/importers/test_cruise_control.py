@@ -1,4 +1,4 @@
-"""Cruise Control's answers: the cluster's state, and proposals."""
+"""Reads Cruise Control's cluster state and its proposals."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ OTHER = {
 
 
 def answer(**lists: Any) -> str:
-    """kafka_cluster_state's JSON."""
+    """The JSON of kafka_cluster_state with these lists."""
     return json.dumps(
         {"KafkaPartitionState": lists, "KafkaBrokerState": {"ReplicaCountByBrokerId": {"1": 2}}, "version": 1}
     )
 
 
 def test_the_verbose_cluster_state_is_an_assignment() -> None:
-    """A partition may be in several lists of problems."""
+    """The verbose state is an assignment; a partition may be in several of its lists."""
     lists = {"offline": [OTHER], "urp": [ROW, OTHER], "with-offline-replicas": [ROW], "under-min-isr": [], "other": []}
     part = read_part(answer(**lists), "c.json")
     assert Rank.DOCUMENT == part.rank
@@ -53,14 +53,14 @@ def test_the_verbose_cluster_state_is_an_assignment() -> None:
 
 
 def test_the_short_cluster_state_is_refused() -> None:
-    """It lists problems alone, so most partitions would be missing."""
+    """The state without verbose=true is refused, because it has only partitions with problems."""
     with pytest.raises(ImportStateError, match="allowed: the answer with verbose=true"):
         read_part(answer(urp=[ROW]), "c.json")
 
 
 @pytest.mark.parametrize("about", [{"topic": "a-1", "partition": 0, "hash": 5}, "a-1-0"])
 def test_proposals_give_the_old_replicas(about: Any) -> None:
-    """They list the partitions that would change; beside a description, what differs is told."""
+    """Old replicas of proposals are a part of the assignment, because only partitions that change are listed."""
     proposal = {"topicPartition": about, "oldLeader": 2, "oldReplicas": [1, 2], "newReplicas": [3, 2]}
     part = read_part(json.dumps({"proposals": [proposal], "version": 1}), "p.json")
     assert [("a-1", Partition(0, (1, 2), 2))] == [(entry.topic, entry.partition) for entry in part.entries]
@@ -71,13 +71,13 @@ def test_proposals_give_the_old_replicas(about: Any) -> None:
     "change", [{"replicas": []}, {"replicas": "x"}, {"in-sync": None}, {"leader": "1"}, {"partition": -1}, {"topic": 5}]
 )
 def test_bad_answers_are_named(change: dict[str, Any]) -> None:
-    """With the place in the JSON."""
+    """An invalid value is refused with its place in the JSON."""
     with pytest.raises(ImportStateError, match=r"KafkaPartitionState\.other\[0\].*allowed:"):
         read_part(answer(other=[ROW | change]), "c.json")
 
 
 def test_proposals_say_what_is_wanted_and_what_was_found() -> None:
-    """The place of a proposal is its own line."""
+    """The new replicas are the target, the old ones the assignment, and each has the line of its proposal."""
     row = {"topicPartition": "a-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [3, 1]}
     wanted, found = read_proposals('{"proposals": [\n' + json.dumps(row) + "]}", "p.json")
 
@@ -87,7 +87,7 @@ def test_proposals_say_what_is_wanted_and_what_was_found() -> None:
 
 
 def test_a_proposal_without_new_replicas_is_refused() -> None:
-    """It says nothing of what is wanted."""
+    """A proposal without new replicas is refused."""
     row = {"topicPartition": "a-0", "oldLeader": 2, "oldReplicas": [2, 1]}
 
     with pytest.raises(ImportStateError, match=r"p\.json:1:16: proposals\[0\]\.newReplicas: None aren't replicas"):

@@ -1,4 +1,4 @@
-"""JSON inside what Kafka's tools print: hostile documents, and where items begin."""
+"""JSON in the output of Kafka's tools: hostile documents are refused, and each item has its place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from planner.model.errors import ImportStateError
     ],
 )
 def test_hostile_json_is_refused_without_a_traceback(text: str) -> None:
-    """Endless nesting and numbers of thousands of digits are findings."""
+    """JSON nested 100,000 levels deep, or with a number of 5,000 digits, is refused without a traceback."""
     for expected in ("assignment", "sizes", "state"):
         with pytest.raises(ImportStateError):
             read_part(text, "f", expected=expected)
@@ -38,13 +38,13 @@ def test_hostile_json_is_refused_without_a_traceback(text: str) -> None:
     ],
 )
 def test_what_json_would_let_pass_is_refused_at_its_place(text: str, message: str) -> None:
-    """Python's reader takes the last of two keys, and NaN, without a word."""
+    """Duplicate keys, NaN and text after the JSON are refused with their place; Python's reader takes the first two."""
     with pytest.raises(ImportStateError, match=message):
         read_alone(text, "f")
 
 
 def test_items_of_a_list_have_their_places() -> None:
-    """Brackets inside of items, and a log line above, don't count."""
+    """Each item of a list has its line and column, despite brackets inside items and a log line above."""
     text = '[main] WARN\n{"v": [9], "partitions" : [ {"x": [1, 2]},\n {"x": "]"} , 3]} rest'
     start = text.index("{")
     found = [(each.line, each.column) for each in islice(item_places(text, "partitions", start, "f"), 4)]

@@ -1,4 +1,4 @@
-"""What `kafka-log-dirs --describe` prints: the bytes of each partition's largest replica."""
+"""Reads what `kafka-log-dirs --describe` prints: the bytes of each partition's largest replica."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.model.errors import ImportStateError
 
 
 def test_log_dirs_take_the_largest_replica() -> None:
-    """Replicas differ by what isn't flushed or deleted yet; the two headings are skipped."""
+    """A partition's size is that of its largest replica; the two heading lines are skipped."""
     text = capture("kraft-4.1/kafka-log-dirs-describe.txt")
     sizes = log_dirs_describe.read_part(text, "l.txt").sizes
     assert 91 == len(sizes)
@@ -24,7 +24,7 @@ def test_log_dirs_take_the_largest_replica() -> None:
 
 
 def test_log_dirs_with_a_broker_down() -> None:
-    """A broker that didn't answer only takes away the sizes that nobody else has."""
+    """If a broker didn't answer, only sizes that no other broker has are missing."""
     sizes = log_dirs_describe.read_part(capture("kraft-4.1/kafka-log-dirs-describe.txt"), "l.txt").sizes
     down = capture("kraft-4.1/kafka-log-dirs-describe-broker-4-down.txt")
     without_4 = log_dirs_describe.read_part(down, "l.txt").sizes
@@ -33,7 +33,7 @@ def test_log_dirs_with_a_broker_down() -> None:
 
 
 def test_log_dirs_with_futures_errors_and_hyphens() -> None:
-    """A future replica doesn't count, a failed log dir holds nothing, and the last hyphen divides."""
+    """A future replica doesn't count, a failed log dir gives a note, and a name is split at its last hyphen."""
     text = (
         '{"version":1,"brokers":[{"broker":1,"logDirs":['
         '{"error":"KafkaStorageException","logDir":"/a","partitions":[]},'
@@ -51,7 +51,7 @@ def test_log_dirs_with_futures_errors_and_hyphens() -> None:
     "number", ["NaN", "Infinity", "-Infinity", "1e999", "-1", "1.0", '"1"', "true", "9223372036854775808"]
 )
 def test_sizes_are_whole_numbers_of_bytes(number: str) -> None:
-    """What isn't one is refused with its value."""
+    """A size that isn't a whole number of bytes from 0 to 2**63 − 1 is refused."""
     replica = f'{{"partition":"a-0","size":{number}}}'
     text = f'{{"brokers":[{{"broker":1,"logDirs":[{{"logDir":"/a","partitions":[{replica}]}}]}}]}}'
     with pytest.raises(ImportStateError, match="isn't a number"):
@@ -59,6 +59,6 @@ def test_sizes_are_whole_numbers_of_bytes(number: str) -> None:
 
 
 def test_log_dirs_below_a_line_with_braces() -> None:
-    """A logger may print them; the JSON begins with its own line."""
+    """A line with braces, from a logger, may precede the JSON."""
     text = '[main] {x} WARN\n{"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"a-0","size":7}]}]}]}\n'
     assert {("a", 0): 7} == log_dirs_describe.read_part(text, "l").sizes

@@ -1,4 +1,4 @@
-"""Reassignment JSON, lists of running reassignments, topics to move, and replica assignments."""
+"""Reads reassignment JSON, lists of running reassignments, topics to move, and replica assignments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.model.errors import ImportStateError
 
 
 def test_reassignment_of_the_generate_output() -> None:
-    """Of `--generate`'s two assignments the current one is taken; it equals what describe shows."""
+    """Of the output of `--generate`, the current assignment is read; it equals that of kafka-topics --describe."""
     text = capture("kraft-4.1/kafka-reassign-partitions-generate.txt")
     described = read_topics(capture("kraft-4.1/kafka-topics-describe.txt"), "d.txt")
     assert [(topic.name, [row.replicas for row in topic.partitions]) for topic in described] == [
@@ -22,7 +22,7 @@ def test_reassignment_of_the_generate_output() -> None:
 
 
 def test_reassignment_alone_is_led_by_the_first_replica() -> None:
-    """The JSON has no leaders; entries may come in any order."""
+    """A reassignment JSON has no leaders, so the first replica leads; partitions may come in any order."""
     text = (
         '{"version":1,"partitions":[{"topic":"b","partition":1,"replicas":[3,1]},'
         '{"topic":"b","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}'
@@ -31,7 +31,7 @@ def test_reassignment_alone_is_led_by_the_first_replica() -> None:
 
 
 def test_reassignment_of_the_execute_output() -> None:
-    """What `--execute` prints before it starts, with a warning above and advice below."""
+    """The output of `--execute` is read, with a warning above and advice below the JSON."""
     text = (
         "WARN something\nCurrent partition replica assignment\n\n"
         '{"version":1,"partitions":[{"topic":"b","partition":0,"replicas":[3,1],"log_dirs":["/d/a","/d/b"]}]}\n\n'
@@ -41,7 +41,7 @@ def test_reassignment_of_the_execute_output() -> None:
 
 
 def test_reassignment_followed_by_something_else() -> None:
-    """Two assignments without the tool's headings are ambiguous."""
+    """A second assignment without the tool's headings is refused, because it is ambiguous."""
     one = '{"version":1,"partitions":[{"topic":"b","partition":0,"replicas":[3,1]}]}'
     with pytest.raises(ImportStateError, match=r"r\.json:2:1: something follows the JSON"):
         read_topics(f"{one}\n{one}", "r.json")
@@ -51,7 +51,7 @@ HEADING = "Current partition reassignments:\n"
 
 
 def test_a_line_is_a_reassignment() -> None:
-    """Its topic may end like a partition; adding and removing replicas may be missing."""
+    """Each line of the list is read; a topic's name may end in -1, and adding or removing may be missing."""
     text = HEADING + "a-1-0: replicas: 4,1,2. adding: 4. removing: 1.\nb-3: replicas: 1,2. removing: 1.\n"
     assert [("a-1", 0, (4,), (1,), (4, 1, 2)), ("b", 3, (), (1,), (1, 2))] == [
         (row.topic, row.partition, row.adding, row.removing, row.replicas) for row in read_part(text, "f0").moving
@@ -59,12 +59,12 @@ def test_a_line_is_a_reassignment() -> None:
 
 
 def test_no_reassignment_in_the_list_is_none() -> None:
-    """The tool says so in words."""
+    """The tool's sentence for no reassignments is read as an empty list."""
     assert () == read_part("No partition reassignments found.\n", "f0").moving
 
 
 def test_a_line_of_the_list_that_is_cut_is_refused() -> None:
-    """Otherwise a reassignment would be overlooked."""
+    """A truncated line is refused, because otherwise a reassignment would be missed."""
     with pytest.raises(
         ImportStateError, match=r"f0:2:1: 'a-0: replicas: 4,1' isn't a reassignment; allowed: what kafka"
     ):
@@ -72,7 +72,7 @@ def test_a_line_of_the_list_that_is_cut_is_refused() -> None:
 
 
 def test_topics_to_move_of_a_real_cluster() -> None:
-    """The file that the capture's --generate was given."""
+    """Reads the topics-to-move file of a real `--generate`."""
     part = read_part(capture("kraft-4.1/topics-to-move.json"), "t.json")
     expected = ("orders", "payments", "clickstream", "audit.log", "user_profile-changelog", "dead-letter")
     assert expected == part.only_topics
@@ -80,19 +80,19 @@ def test_topics_to_move_of_a_real_cluster() -> None:
 
 @pytest.mark.parametrize("entry", ['{"topic":"a b"}', '{"topic":5}', '"orders"'])
 def test_an_entry_that_is_no_topic_is_named(entry: str) -> None:
-    """With its place in the list; a sound one beside it is none of the findings."""
+    """An invalid entry is refused with its place in the list; the valid one beside it isn't."""
     with pytest.raises(ImportStateError, match=r"^t\.json:1:1: topics\[1\]\.topic: .* isn't a topic; allowed:"):
         read_part(f'{{"version":1,"topics":[{{"topic":"orders"}},{entry}]}}', "t.json")
 
 
 def test_a_topic_that_is_named_twice_may_move_once() -> None:
-    """The names stay in the file's order."""
+    """A topic that is listed twice counts once, and the order of the file is kept."""
     text = '{"version":1,"topics":[{"topic":"b"},{"topic":"a"},{"topic":"b"}]}'
     assert ("b", "a") == read_part(text, "t.json").only_topics
 
 
 def test_a_replica_assignment_needs_its_topic() -> None:
-    """`0:1,1:0,0:1` is three partitions of whichever topic is named beside it."""
+    """A string like `0:1,1:0,0:1` is read as three partitions of the named topic; without a name it is refused."""
     (part,) = [read_part(' "0:1,1:0,0:1"\n', "m.txt", "tp_demo_03")]
     assert [(0, 1), (1, 0), (0, 1)] == [entry.partition.replicas for entry in part.entries]
     assert {"tp_demo_03"} == {entry.topic for entry in part.entries}
@@ -101,7 +101,7 @@ def test_a_replica_assignment_needs_its_topic() -> None:
 
 
 def test_of_the_generate_output_the_proposed_assignment_is_what_is_wanted() -> None:
-    """As Kafka printed it: the same partitions twice, found and proposed."""
+    """Of the output of `--generate`, the proposed assignment is the target and the current one what was found."""
     wanted, found = read_proposed(capture("kraft-4.1/kafka-reassign-partitions-generate.txt"), "g.txt")
 
     assert found is not None
@@ -111,7 +111,7 @@ def test_of_the_generate_output_the_proposed_assignment_is_what_is_wanted() -> N
 
 
 def test_what_follows_the_proposed_assignment_is_refused() -> None:
-    """Nothing is left unread."""
+    """Text after the proposed assignment is refused."""
     text = capture("kraft-4.1/kafka-reassign-partitions-generate.txt") + "\nmore"
 
     with pytest.raises(ImportStateError, match="something follows the JSON; allowed: all that --generate prints"):

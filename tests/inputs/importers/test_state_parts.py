@@ -1,4 +1,4 @@
-"""What one source says of a cluster: its rank, running reassignments, and its entries as topics or with faults."""
+"""What one source knows of a cluster: its rank, its running reassignments, and its entries as topics or findings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LAST = 2**31 - 1
 
 
 def entry(topic: str, partition: Partition, line: int = 1) -> AssignmentEntry:
-    """A partition that was read in this line."""
+    """An entry for a partition that was read from this line."""
     return AssignmentEntry(Place("f", line, 1), f"{topic}-{partition.id}", topic, partition)
 
 
 def test_entries_in_any_order_are_topics_by_name() -> None:
-    """With the configuration and the mark for deletion that belong to each."""
+    """Entries become topics sorted by name, each with its configuration and its mark for deletion."""
     rows = [entry("b", Partition(1, (2,), 2)), entry("a", Partition(0, (3,), 3)), entry("b", Partition(0, (1,), 1))]
     found = assignment(rows, {"b": (("x", "1"),)}, deleting={"a"}, effective={"a": (("y", "2"),)})
     assert (
@@ -47,19 +47,19 @@ def test_entries_in_any_order_are_topics_by_name() -> None:
     ],
 )
 def test_what_no_partition_can_be_is_found(partition: Partition, said: list[str]) -> None:
-    """Each fault once; the last one has none."""
+    """Each impossible partition gives one finding; a valid one gives none."""
     assert said == [finding.message for finding in entry_findings([entry("a", partition)])]
 
 
 def test_a_partition_that_is_there_twice_is_told_at_its_second_place() -> None:
-    """And the place of the first is named."""
+    """A partition that is listed twice is refused at its second place, and the message names the first."""
     rows = [entry("a", Partition(0, (2,), 2), line=3), entry("a", Partition(0, (1,), 1), line=7)]
     with pytest.raises(ImportStateError, match=r"^f:7:1: a-0: partition 0 of a is here twice, first at f:3:1"):
         assignment(rows, {})
 
 
 def test_brokers_outrank_znodes_and_those_documents() -> None:
-    """The merge sorts by rank, so its numbers are what is believed first."""
+    """Brokers' answers rank before znodes, and znodes before documents."""
     assert [Rank.CLUSTER, Rank.ZNODES, Rank.DOCUMENT] == sorted([Rank.DOCUMENT, Rank.ZNODES, Rank.CLUSTER])
 
 
@@ -70,7 +70,7 @@ def test_brokers_outrank_znodes_and_those_documents() -> None:
 def test_a_reassignment_is_refused_with_what_it_adds_or_else_removes(
     adding: tuple[int, ...], removing: tuple[int, ...], seen: str
 ) -> None:
-    """At the place and under the key where it was read."""
+    """The message names the replicas to add, or else those to remove, at the place and the key where they were read."""
     place = Place("f", 3, 1)
     found = moving_finding(RunningReassignment(place, "a", 7, adding, removing, key="a-7"))
     assert (place, "a-7") == (found.place, found.key)

@@ -1,4 +1,4 @@
-"""What `terraform show -json` prints of states and plans, and how declared topics differ from today's."""
+"""Reads topics and MSK brokers from `terraform show -json`, and compares declared topics with today's."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from planner.model.errors import ImportStateError, Place
 
 
 def topic(name: str, partitions: Any, factor: Any, **more: Any) -> dict[str, Any]:
-    """The values of a kafka_topic."""
+    """The values of a kafka_topic resource."""
     return {"name": name, "partitions": partitions, "replication_factor": factor, "config": {}, "id": name, **more}
 
 
 def resource(values: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A resource of a state."""
+    """A resource in a state."""
     return {
         "address": f"kafka_topic.x[{values['name']!r}]",
         "mode": "managed",
@@ -33,13 +33,13 @@ def resource(values: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def state(*resources: dict[str, Any], inner: Any = ()) -> str:
-    """What terraform show prints of a state."""
+    """What terraform show prints for a state with these resources."""
     module = {"resources": list(resources), "child_modules": [{"resources": list(inner)}]}
     return json.dumps({"format_version": "1.0", "terraform_version": "1.11.4", "values": {"root_module": module}})
 
 
 def plan(*changes: tuple[list[str], Any]) -> str:
-    """What terraform show prints of a plan."""
+    """What terraform show prints for a plan with these changes."""
     rows = [
         {"address": f"x[{at}]", "type": "kafka_topic", "change": {"actions": actions, "after": after}}
         for at, (actions, after) in enumerate(changes)
@@ -51,7 +51,7 @@ def plan(*changes: tuple[list[str], Any]) -> str:
 
 
 def test_a_state_declares_topics_in_all_modules() -> None:
-    """Other resources and data sources are passed over."""
+    """Topics of all modules are read; other resources and data sources are ignored."""
     data = resource(topic("z", 1, 1), mode="data")
     other = resource(topic("y", 1, 1), type="kafka_acl")
     part = read_part(state(resource(topic("a", 4, 3)), data, other, inner=[resource(topic("b", 1, 2))]), "s.json")
@@ -62,7 +62,7 @@ def test_a_state_declares_topics_in_all_modules() -> None:
 
 
 def test_a_plan_declares_what_will_be() -> None:
-    """What is destroyed isn't declared any more; what isn't known before the apply is none."""
+    """A plan's topics are read as they will be: no destroyed topics, and None for values unknown before the apply."""
     text = plan((["update"], topic("a", 4, 3)), (["delete"], None), (["create"], {"name": "new", "partitions": 2}))
     part = read_part(text, "p.json")
     assert [("a", 4, 3), ("new", 2, None)] == [(x.topic, x.partitions, x.replication_factor) for x in part.targets]
@@ -73,7 +73,7 @@ CLOUD = {"topic_name": "c", "partitions_count": 4, "config": {"retention.ms": "5
 
 
 def test_topics_of_amazon_msk_and_of_confluent_cloud() -> None:
-    """Each provider has its own words; MSK's configuration is JSON text, Confluent Cloud says nothing of replicas."""
+    """Topics of MSK and Confluent Cloud are read; MSK's configuration is JSON text, Confluent has no factor."""
     configs = {"configs": json.dumps({"retention.ms": "7", "cleanup.policy": "compact"})}
     rows = (
         resource({**MSK, **configs}, type="aws_msk_topic"),
@@ -97,7 +97,7 @@ def test_topics_of_amazon_msk_and_of_confluent_cloud() -> None:
 def test_a_plan_that_would_delete_a_topics_data_is_refused(
     kind: str, values: dict[str, Any], name: str, actions
 ) -> None:
-    """By the topic's name, with the attributes that make Terraform replace it; an update in place is read."""
+    """A plan that would replace a topic, and so delete its data, is refused with the reason; an update is read."""
     change = {"actions": actions, "before": values, "after": values, "replace_paths": [["replication_factor"]]}
     text = plan_of(kind, change)
     with pytest.raises(ImportStateError, match=f"replace topic {name!r} for its replication_factor, which deletes"):
@@ -106,7 +106,7 @@ def test_a_plan_that_would_delete_a_topics_data_is_refused(
 
 
 def plan_of(kind: str, change: dict[str, Any]) -> str:
-    """What terraform show prints of a plan with one change."""
+    """What terraform show prints for a plan with one change."""
     rows = [{"address": "x", "type": kind, "change": change}]
     return json.dumps({"format_version": "1.2", "terraform_version": "1.11.4", "resource_changes": rows})
 
@@ -124,7 +124,7 @@ def plan_of(kind: str, change: dict[str, Any]) -> str:
     ],
 )
 def test_bad_declarations_are_named(text: str, message: str) -> None:
-    """By their address."""
+    """An invalid declaration is refused with its address."""
     with pytest.raises(ImportStateError, match=message):
         read_part(text, "t.json")
 
@@ -140,7 +140,7 @@ AT = Place("p.json", 1, 1)
 
 
 def test_targets_are_what_has_to_change() -> None:
-    """Factors, more partitions, new topics; fewer partitions nobody can have."""
+    """New replication factors, more partitions and new topics are targets; fewer partitions only give a note."""
     rows = (TopicTarget("a", 4, 3), TopicTarget("b", 1, 1), TopicTarget("c", 2, 2))
     found = targets(read_topics(DESCRIBE, "d.txt"), rows)
     assert Targets((("a", 3),), (("a", 4),), (rows[2],), ("b",)) == found
@@ -171,7 +171,7 @@ def test_targets_are_what_has_to_change() -> None:
     ],
 )
 def test_a_spec_is_told_what_its_changes_leave_otherwise(changes: str, found: list[str], tmp_path: Path) -> None:
-    """Not what Terraform declares and the changes ask for too; and a topic that only they change."""
+    """Notes tell which declared values the spec's changes don't reach, or change although Terraform declares others."""
     (tmp_path / "d.txt").write_text(DESCRIBE, encoding="utf-8")
     declared = [resource(topic(*each)) for each in (("a", 4, 3), ("b", 2, 1), ("c", 2, 2))]
     (tmp_path / "p.json").write_text(state(*declared), encoding="utf-8")
@@ -190,7 +190,7 @@ def test_a_spec_is_told_what_its_changes_leave_otherwise(changes: str, found: li
 
 
 def test_what_is_declared_as_it_is_or_not_known_yet_changes_nothing() -> None:
-    """A plan leaves out what is only known after it was applied."""
+    """Topics that are as declared, or whose values aren't known yet, give no targets and no notes."""
     rows = (TopicTarget("a", 1, 2), TopicTarget("b", None, None))
     found = targets(read_topics(DESCRIBE, "d.txt"), rows)
     assert Targets() == found
@@ -201,7 +201,7 @@ ARN = "arn:aws:kafka:eu-west-1:1:cluster/orders/1"
 
 
 def msk(count: int = 3, **group: Any) -> dict[str, Any]:
-    """An aws_msk_cluster, with what more its brokers have in common."""
+    """An aws_msk_cluster resource; `group` adds to the settings of its broker group."""
     volume = [{"ebs_storage_info": [{"provisioned_throughput": [], "volume_size": 1000}]}]
     nodes = {"instance_type": "kafka.m7g.large", "az_distribution": "DEFAULT", "storage_info": volume, **group}
     values = {"arn": ARN, "cluster_name": "orders", "number_of_broker_nodes": count, "broker_node_group_info": [nodes]}
@@ -209,7 +209,7 @@ def msk(count: int = 3, **group: Any) -> dict[str, Any]:
 
 
 def nodes_of(*ids: Any, arn: str = ARN) -> dict[str, Any]:
-    """The data source of its nodes, which are in subnets by turns; ids are numbers with a fraction there."""
+    """The data source of its nodes, in three subnets in turn; Terraform writes the ids as decimals."""
     listed = [{"broker_id": number, "client_subnet": f"subnet-{at % 3}"} for at, number in enumerate(ids)]
     values = {"cluster_arn": arn, "node_info_list": listed}
     return {"address": "data.x", "mode": "data", "type": "aws_msk_broker_nodes", "values": values}
@@ -222,7 +222,7 @@ SUBNETS = tuple(
 
 
 def test_brokers_of_msk_are_in_their_zones() -> None:
-    """By the nodes and their subnets, in any module; the disk and the type are those of the cluster."""
+    """An MSK broker's rack is the zone of its subnet, from any module; disk and type are those of the cluster."""
     part = read_part(state(msk(), *SUBNETS[:2], inner=[nodes_of(1.0, 2, 3), SUBNETS[2]]), "s.json")
     assert [(1, "euw1-az1", 1000 << 30), (2, "euw1-az2", 1000 << 30), (3, "euw1-az3", 1000 << 30)] == [
         (each.id, each.rack, each.disk_bytes) for each in part.brokers
@@ -231,7 +231,7 @@ def test_brokers_of_msk_are_in_their_zones() -> None:
 
 
 def test_what_is_not_known_of_msk_is_said() -> None:
-    """Ids without nodes, zones without subnets, a count that differs, several clusters, a plan for more brokers."""
+    """A note tells what is unknown: ids, zones, another count, which of two clusters, brokers that a plan adds."""
     expected = (
         ([msk()], "aws_msk_cluster of 3 brokers, but not their ids and racks; the data source aws_msk_broker_nodes"),
         ([msk(), nodes_of(1, 2, 3)], "in which availability zone 3 of 3 MSK brokers are: they aren't read from it"),
@@ -255,13 +255,13 @@ def test_what_is_not_known_of_msk_is_said() -> None:
 
 @pytest.mark.parametrize("number", [None, "1", 1.5, -1, 2**31, True])
 def test_an_id_that_no_broker_has(number: Any) -> None:
-    """It names the key, and what is allowed."""
+    """A broker_id that isn't a valid broker id is refused with its key."""
     with pytest.raises(ImportStateError, match=r"aws_msk_broker_nodes.node_info_list.broker_id: .*the id of a broker"):
         read_part(state(msk(), nodes_of(number), *SUBNETS), "s.json")
 
 
 def test_names_of_another_kind_are_names_that_nothing_has() -> None:
-    """An address, an id or a subnet that is no text is looked up all the same."""
+    """A cluster, id or subnet that isn't text matches nothing, and a note says what is missing."""
     odd = {"type": "aws_subnet", "values": {"id": {"a": 1}, "availability_zone_id": "z"}}
     node = nodes_of(1, arn={"a": 1})
     node["values"]["node_info_list"][0]["client_subnet"] = [1]
@@ -270,6 +270,6 @@ def test_names_of_another_kind_are_names_that_nothing_has() -> None:
 
 
 def test_express_brokers_have_no_volume() -> None:
-    """Their type is told all the same: the planner says by it that MSK places their replicas."""
+    """Express brokers have no disk size, but a platform, from which the planner knows that MSK places the replicas."""
     part = read_part(state(msk(instance_type="express.m7g.large", storage_info=[]), nodes_of(1), *SUBNETS), "s.json")
     assert ("msk.express.m7g.large", [None]) == (part.platform, [each.disk_bytes for each in part.brokers])

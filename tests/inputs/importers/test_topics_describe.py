@@ -1,4 +1,4 @@
-"""What `kafka-topics --describe` prints: real captures, old layouts, and what isn't told by them."""
+"""Reads what `kafka-topics --describe` prints: real captures, old formats, and damaged outputs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from planner.model.errors import ImportStateError
 
 
 def by_name(topics: tuple[Topic, ...]) -> dict[str, Topic]:
-    """Topics by their names."""
+    """The topics by their names."""
     return {topic.name: topic for topic in topics}
 
 
 def test_describe_of_a_kraft_cluster() -> None:
-    """Kafka 4.1 with TopicId, Elr and configuration: all topics, by name."""
+    """Kafka 4.1 prints TopicId, Elr and configuration; all topics and partitions are read."""
     topics = read_topics(capture("kraft-4.1/kafka-topics-describe.txt"), "d.txt")
     expected = {
         "audit.log": 6, "clickstream": 30, "dead-letter": 1, "orders": 24, "payments": 12, "user_profile-changelog": 18,
@@ -31,7 +31,7 @@ def test_describe_of_a_kraft_cluster() -> None:
 
 
 def test_describe_with_a_broker_down() -> None:
-    """The replicas stay, the leader moves, the ISR shrinks."""
+    """With broker 4 down, its replicas stay, another replica leads, and it is in no ISR."""
     topics = by_name(read_topics(capture("kraft-4.1/kafka-topics-describe-broker-4-down.txt"), "d.txt"))
     assert Partition(0, (4, 5), 5, (5,)) == topics["clickstream"].partitions[0]
     assert all(4 not in (row.isr or ()) for topic in topics.values() for row in topic.partitions)
@@ -39,7 +39,7 @@ def test_describe_with_a_broker_down() -> None:
 
 
 def test_describe_of_a_zookeeper_cluster() -> None:
-    """Kafka 3.9 with ZooKeeper writes N/A as Elr and leaves Configs empty."""
+    """Kafka 3.9 with ZooKeeper prints N/A as Elr and empty Configs."""
     topics = by_name(read_topics(capture("zookeeper-3.9/kafka-topics-describe.txt"), "d.txt"))
     assert ["logs", "orders", "topic-test1", "topic-test4"] == list(topics)
     assert Partition(3, (3, 0), 3, (3, 0)) == topics["orders"].partitions[3]
@@ -49,7 +49,7 @@ def test_describe_of_a_zookeeper_cluster() -> None:
 @pytest.mark.parametrize("gap", ["\t", " ", "   "])
 @pytest.mark.parametrize("after_label", ["", " "])
 def test_describe_in_the_old_layout(gap: str, after_label: str) -> None:
-    """`Topic:x` without a blank, and tabs that a terminal made into blanks."""
+    """Older versions print `Topic:x` without a space, and a terminal may turn tabs into spaces."""
     heading = ["Topic:a", "PartitionCount:2", "ReplicationFactor:2", "Configs:retention.ms=5"]
     first = ["Topic: a", "Partition: 0", "Leader: 0", "Replicas: 0,1", "Isr: 0,1"]
     second = ["Topic: a", "Partition: 1", "Leader: -1", "Replicas: 1,0", "Isr: "]
@@ -61,7 +61,7 @@ def test_describe_in_the_old_layout(gap: str, after_label: str) -> None:
 
 
 def test_describe_with_leader_none_and_windows_line_ends() -> None:
-    """`Leader: none` is no leader; carriage returns don't matter."""
+    """`Leader: none` is no leader, and Windows line ends are accepted."""
     text = "Topic: a\tPartitionCount: 1\r\n\tTopic: a\tPartition: 0\tLeader: none\tReplicas: 2,1\tIsr: \r\n\r\n"
     assert (Topic("a", (Partition(0, (2, 1), None, ()),)),) == read_topics(text, "d.txt")
 
@@ -80,14 +80,14 @@ def test_describe_with_leader_none_and_windows_line_ends() -> None:
     ],
 )
 def test_commas_inside_configuration_values(configs: str, expected: tuple[tuple[str, str], ...]) -> None:
-    """A comma divides only where a key follows."""
+    """A comma separates two settings only if a key follows it."""
     text = f"Topic: a\tPartitionCount: 1\tConfigs: {configs}\n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1"
     (topic,) = read_topics(text, "d.txt")
     assert expected == tuple(sorted(topic.config + topic.effective_config))
 
 
 def test_a_finished_reassignment_is_no_obstacle() -> None:
-    """Empty adding and removing replicas mean that nothing is under way."""
+    """Empty lists of adding and removing replicas mean that no reassignment is running."""
     text = (
         "Topic: a PartitionCount: 1\n"
         "Topic: a Partition: 0 Leader: 1 Replicas: 1 Isr: 1 Adding Replicas:  Removing Replicas: "
@@ -96,7 +96,7 @@ def test_a_finished_reassignment_is_no_obstacle() -> None:
 
 
 def test_every_bad_line_is_named() -> None:
-    """An importer doesn't stop at the first fault."""
+    """Every invalid line is named, not only the first."""
     text = "Topic: a\tPartitionCount: x\nhello\n\tTopic: a\tPartition: 0\tLeader: 1\n"
     with pytest.raises(ImportStateError) as caught:
         read_topics(text, "d.txt")
@@ -104,7 +104,7 @@ def test_every_bad_line_is_named() -> None:
 
 
 def test_describe_of_the_first_version() -> None:
-    """Kafka 0.8.0 has no headings, and labels in small letters."""
+    """Kafka 0.8.0 prints no headings, and labels in lower case."""
     text = (
         "topic: a-1\tpartition: 0\tleader: 2\treplicas: 2,1\tisr: 2,1\n"
         "topic: a-1\tpartition: 1\tleader: none\treplicas: 1,2\tisr: \n"
@@ -115,7 +115,7 @@ def test_describe_of_the_first_version() -> None:
 
 @pytest.mark.parametrize("gap", ["\t", "   "])
 def test_topics_marked_for_deletion_are_told(gap: str) -> None:
-    """Older Kafkas mark the heading and each partition of a topic that is being deleted."""
+    """A topic marked for deletion is read as such; older versions mark the heading and each partition."""
     lines = [
         ["Topic:a", "PartitionCount:1", "ReplicationFactor:1", "Configs:", "MarkedForDeletion:true"],
         ["Topic: a", "Partition: 0", "Leader: none", "Replicas: 1", "Isr: 1", "MarkedForDeletion: true"],
@@ -128,7 +128,7 @@ def test_topics_marked_for_deletion_are_told(gap: str) -> None:
 
 
 def test_describe_takes_extreme_ids_and_names() -> None:
-    """Brokers up to 2147483647, names of 249 characters, and names that end like a partition."""
+    """Broker ids up to 2147483647, names of 249 characters, and names that end in -1 are read."""
     long = "x" * 247 + "-1"
     text = (
         f"Topic: {long}\tPartitionCount: 1\tConfigs: \n"
@@ -139,7 +139,7 @@ def test_describe_takes_extreme_ids_and_names() -> None:
 
 
 def test_usual_and_unusual_lines_read_alike() -> None:
-    """A line that the quick pattern takes gives what its fields give one by one."""
+    """A line with unusual spaces is read as the same line in the usual format, which has a faster reader."""
     usual = "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: N/A\tLastKnownElr: N/A"
     unusual = usual.replace("\tLeader", "  \tLeader")
     parts = [topics_describe.read_part(f"Topic: a\tPartitionCount: 1\n{line}", "d.txt") for line in (usual, unusual)]
@@ -148,7 +148,7 @@ def test_usual_and_unusual_lines_read_alike() -> None:
 
 
 def test_a_long_output_stops_after_a_hundred_faults() -> None:
-    """A wrong file of a million lines isn't told line by line; how long the rest is, is said."""
+    """After 100 findings the reader stops, and tells how many lines it didn't read."""
     for line in ("Topic: a", "Topic: a\tPartitionCount: 1"):
         with pytest.raises(ImportStateError) as caught:
             topics_describe.read_part("\n".join([line] * 100_000), "d.txt")
@@ -157,7 +157,7 @@ def test_a_long_output_stops_after_a_hundred_faults() -> None:
 
 
 def test_many_topics_without_their_partitions_are_counted() -> None:
-    """Each of the first is named."""
+    """Topics without partitions are named, up to 100 findings; the last one counts the rest."""
     with pytest.raises(ImportStateError) as caught:
         topics_describe.read_part("\n".join(f"Topic: a{number}\tPartitionCount: 1" for number in range(5_000)), "d.txt")
     assert 100 == len(caught.value.findings)
@@ -165,7 +165,7 @@ def test_many_topics_without_their_partitions_are_counted() -> None:
 
 
 def test_no_cluster_has_so_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory ends somewhere; a limit says where."""
+    """Above the limit on topics the output is refused, so that memory suffices."""
     monkeypatch.setattr(topics_describe, "_MOST_TOPICS", 10)
     with pytest.raises(ImportStateError, match=r"d\.txt:11:1: more than 10 topics; allowed: at most that many"):
         topics_describe.read_part("\n".join(f"Topic: a{number}\tPartitionCount: 1" for number in range(20)), "d.txt")
@@ -176,7 +176,7 @@ def test_no_cluster_has_so_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     [("a", "\tIsr: 2,13\tElr: "), ("a", "\tIs"), ("a", ""), ("a", ",1"), ("b", ""), ("b", ",1"), ("b", "\tIsr: 2,1")],
 )
 def test_an_output_that_is_cut_within_its_last_line_is_refused(topic: str, end: str) -> None:
-    """It would still read as a partition, of broker 1 instead of 13 perhaps."""
+    """A last line that was cut off is refused: it could read as a partition on broker 1 instead of 13."""
     alone = topic == "b"
     text = (
         f"Topic: a\tPartitionCount: {1 if alone else 2}\tReplicationFactor: 2\tConfigs: \n"

@@ -1,4 +1,4 @@
-"""ZooKeeper's znodes: what stands in them, and which one a file is."""
+"""Reads ZooKeeper's znodes; the file's path says which znode it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATE = '{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[2]
 
 
 def test_a_folder_of_captures_is_a_cluster() -> None:
-    """Brokers with racks, and the same assignment as kafka-topics printed at that time."""
+    """A folder of captured znodes gives brokers with racks, and the same assignment as kafka-topics at that time."""
     files = [path for path in files_in(DATA) if path.suffix == ".json"]
     merged = merge([read_file(path, path.name).part for path in files])
     described = read_topics((DATA / "kafka-topics-describe.txt").read_text(encoding="utf-8"), "d.txt")
@@ -44,7 +44,7 @@ def test_a_folder_of_captures_is_a_cluster() -> None:
     ],
 )
 def test_the_path_names_the_topic(path: str, topic: str) -> None:
-    """As the znode's own path, or with hyphens in the place of slashes."""
+    """A topic's name is read from the znode's path, with slashes or with hyphens instead."""
     part = read_part(TOPIC, path)
     assert [(topic, Partition(0, (1, 2), 1)), (topic, Partition(1, (2, 1), 2))] == [
         (entry.topic, entry.partition) for entry in part.entries
@@ -59,19 +59,19 @@ def test_the_path_names_the_topic(path: str, topic: str) -> None:
     ],
 )
 def test_the_path_names_the_partition_of_a_state(path: str, topic: str, number: int) -> None:
-    """The last partition in the name is the znode's."""
+    """In the path of a partition's state, the last number is the partition's."""
     assert {(topic, number): (2, (2,))} == read_part(STATE, path).led
 
 
 @pytest.mark.parametrize("text", [TOPIC, BROKER, STATE])
 def test_a_name_that_tells_nothing_is_refused(text: str) -> None:
-    """Nothing in a znode says whose it is."""
+    """A file whose name doesn't say its znode is refused, because the content doesn't say it either."""
     with pytest.raises(ImportStateError, match="the file's name doesn't say which znode it is; allowed: a path that"):
         read_part(text, "dump.json")
 
 
 def test_brokers_have_racks_or_none() -> None:
-    """A broker registers with its rack only where it has one."""
+    """A broker's rack is read, or is None if the broker has none."""
     (without,) = read_part(BROKER, "brokers/ids/2147483647").brokers
     (within,) = read_part(BROKER.replace('"host"', '"rack":"a b","host"'), "brokers-ids-3.txt").brokers
     assert BrokerSeen(without.place, 2147483647, None) == without
@@ -80,7 +80,7 @@ def test_brokers_have_racks_or_none() -> None:
 
 @pytest.mark.parametrize("number", [2147483648, 9999999999])
 def test_brokers_that_cannot_exist_are_refused(number: int) -> None:
-    """Ids are 32 bits wide in Kafka."""
+    """A broker id above 2147483647 is refused, because Kafka's ids have 32 bits."""
     parts = [read_part(BROKER, f"brokers/ids/{number}"), read_part(TOPIC, "brokers/topics/a")]
     with pytest.raises(ImportStateError, match=f"broker {number} can't exist; allowed: ids from 0 to 2147483647"):
         merge(parts)
@@ -88,13 +88,13 @@ def test_brokers_that_cannot_exist_are_refused(number: int) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_all_versions_of_topics_are_read(version: int) -> None:
-    """Versions 1 and 2 know no reassignments."""
+    """Topic znodes of versions 1 to 3 are read."""
     text = json.dumps({"version": version, "partitions": {"1": [0, 1], "0": [1, 0]}})
     assert [(1, 0), (0, 1)] == [entry.partition.replicas for entry in read_part(text, "brokers/topics/a").entries]
 
 
 def test_adding_and_removing_replicas_are_a_reassignment() -> None:
-    """Empty lists are none."""
+    """Adding or removing replicas are a running reassignment; empty lists are none."""
     text = json.dumps(
         {
             "version": 3,
@@ -108,7 +108,7 @@ def test_adding_and_removing_replicas_are_a_reassignment() -> None:
 
 
 def test_states_give_leaders_and_isrs() -> None:
-    """A leader of -1 is none; without states the first replica is taken to lead."""
+    """States give each partition's leader, None for -1, and its ISR."""
     parts = [
         read_part(TOPIC, "brokers/topics/a"),
         read_part(STATE, "brokers/topics/a/partitions/0/state"),
@@ -133,13 +133,13 @@ def test_states_give_leaders_and_isrs() -> None:
     ],
 )
 def test_bad_znodes_are_named(path: str, text: str, message: str) -> None:
-    """Each with what is allowed."""
+    """An invalid znode is refused with its key or what is allowed."""
     with pytest.raises(ImportStateError, match=message):
         read_part(text, path)
 
 
 @pytest.mark.parametrize("config", ['{"a b":"1"}', '{"a":1}'])
 def test_a_configuration_that_kafka_would_not_keep_is_refused(config: str) -> None:
-    """A key that none has, or a value that isn't text."""
+    """A configuration with an impossible key, or a value that isn't text, is refused."""
     with pytest.raises(ImportStateError, match="allowed: a JSON object of configuration keys and texts"):
         read_part(f'{{"version":1,"config":{config}}}', "config/topics/a")

@@ -1,4 +1,4 @@
-"""Specs whose windows, budget, capacities or sweep are wrong; data for test_schema_errors."""
+"""Specs with wrong targets, budgets, capacities or sweeps: data for test_schema_errors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ CLASSES = "  broker_classes: {big: {disk: 4TiB, network: 1Gbit/s}}\n"
 
 
 def brokers(text: str, classes: str = "") -> str:
-    """The sound spec with other brokers, and classes in the line behind them."""
+    """The sound spec with other brokers in line 4 and broker classes in the line below."""
     return line(4, f"  brokers: [{text}, {{id: 2, rack: b}}, {{id: 3, rack: c}}]\n{classes}".rstrip("\n"))
 
 
 def variants(text: str) -> str:
-    """The sound spec with variants from line 13 on."""
+    """The sound spec with variants, which begin in line 13."""
     return after(f"sweep:\n  variants:\n{text}\n")
 
 
@@ -24,7 +24,7 @@ def sweep(text: str) -> str:
 
 # As in bad_cluster_specs.
 BALANCE_CASES: list[Case] = [
-    # limits of numbers that a title of their own describes
+    # limits of numbers that have a description of their own
     (
         "no_members",
         after("consumers: [{group: g, topics: [t], members: 0}]\n"),

@@ -1,4 +1,4 @@
-"""Specs that ask for what is wrong, or for more than this release does; data for test_schema_errors."""
+"""Specs with wrong changes, or with changes that this release doesn't support: data for test_schema_errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs that ask for partitions which Kafka would refuse to make; data for test_schema_errors."""
+"""Specs with new partitions that Kafka would refuse: data for test_schema_errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State files that are wrong; data for test_reading."""
+"""Wrong state files: data for test_reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Topic: orders\tTopicId: x\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min
 LOG_DIRS = '{"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"orders-0","size":5}],"error":null}]}]}'
 MOVING = "\tTopic: orders\tPartition: 1\tLeader: 2\tReplicas: 2,3\tIsr: 2\tAdding Replicas: 3\tRemoving Replicas: "
 
-# name, describe.txt, log-dirs.txt, "file:line:column key", a part of the message
+# name, describe.txt, log-dirs.txt, "file:line:column key", part of the message
 STATE_CASES = [
     (
         "empty",

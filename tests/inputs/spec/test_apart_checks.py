@@ -1,4 +1,4 @@
-"""Topics that share no broker: what contradicts that in the YAML has its place, the other place, and what to do."""
+"""Checks of `apart`: a contradiction in the YAML is refused with both places and with what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.inputs.spec.reading import load
 
 
 def text_of(racks: str, rules: str, lists: tuple[str, str, str] = ("1, 2", "1, 2", "3")) -> str:
-    """Brokers from 1 on are in these racks, - is none; topics have one partition each, then `rules`."""
+    """Brokers 1 and up in these racks ("-": none), topics with one partition each, and `rules`."""
     racked = (f", rack: {rack}" if rack != "-" else "" for rack in racks)
     brokers = ", ".join(f"{{id: {at}{rack}}}" for at, rack in enumerate(racked, 1))
     topics = "".join(
@@ -153,7 +153,7 @@ CASES = [
 
 @pytest.mark.parametrize(("racks", "rules", "expected"), CASES)
 def test_what_contradicts_apart_is_told_before_planning(tmp_path: Path, racks: str, rules: str, expected: str) -> None:
-    """One finding, with both places."""
+    """A contradiction gives one finding with both places."""
     lists = ("1, 2", "1, 2", "1, 3]}, {replicas: [4, 5" if "exclude: [refunds]" in rules else "3")
     found = findings(tmp_path, text_of(racks, rules, lists))
     places = summary(found, tmp_path)
@@ -162,7 +162,7 @@ def test_what_contradicts_apart_is_told_before_planning(tmp_path: Path, racks: s
 
 @pytest.mark.parametrize("payments", ["[b, a]", "[a, c]", "[c]"])
 def test_racks_to_lead_in_may_be_split(tmp_path: Path, payments: str) -> None:
-    """Each side has a rack that its topics prefer, first or later."""
+    """Topics in `apart` may prefer common racks, if each side has a rack left that its topics prefer."""
     rules = f"leader_racks: [{{topics: orders, prefer: [a]}}, {{topics: payments, prefer: {payments}}}]\n"
     path = tmp_path / "s.yaml"
     path.write_text(text_of("abcabc", f"{rules}apart: [{{topics: [orders, payments], by: rack_leaders}}]\n"))
@@ -170,7 +170,7 @@ def test_racks_to_lead_in_may_be_split(tmp_path: Path, payments: str) -> None:
 
 
 def test_apart_is_read(tmp_path: Path) -> None:
-    """Groups of patterns, without brokers until a plan is made; by broker, if not otherwise stated."""
+    """Both notations of `apart` are read; the default is by broker, and no sides are fixed before planning."""
     path = tmp_path / "s.yaml"
     path.write_text(
         "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1, rack: x}, {id: 2, rack: y}]\n  topics:\n"

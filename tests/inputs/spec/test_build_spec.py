@@ -1,4 +1,4 @@
-"""From a document to the model's values: units, defaults, and what follows from other keys."""
+"""A document becomes the model's values: units, defaults, and values that follow from other keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.model.spec import Choice, Spec
 
 
 def test_defaults_are_the_models(tmp_path: Path) -> None:
-    """What isn't written is as in the model, but for `execution`, whose defaults need the changes to be known."""
+    """Missing keys have the model's defaults, except `execution`, whose defaults depend on the changes."""
     spec = spec_of(tmp_path, SMALL)
     assert Spec(cluster=spec.cluster, inputs=spec.inputs, execution=spec.execution) == spec
     assert "all" == spec.changes.rebalance
@@ -35,13 +35,13 @@ def test_defaults_are_the_models(tmp_path: Path) -> None:
     ],
 )
 def test_bytes_are_even_where_they_are_known(size: str, balance: str, disk: str, tmp_path: Path) -> None:
-    """One partition with a size is enough for a window on bytes, unless another one is asked for."""
+    """If any partition has a size, bytes get a target of 10 %, unless the YAML states another."""
     spec = spec_of(tmp_path, SMALL.replace("[1, 2]", f"[1, 2]{size}") + balance)
     assert Tolerance.parse(disk) == spec.balance.disk
 
 
 def test_a_cluster_with_disks_and_rates(tmp_path: Path) -> None:
-    """Capacities are bytes, limits seconds and millionths, and a topic's rate is dealt to its partitions."""
+    """Capacities are read in bytes and limits in seconds; a topic's rate is divided among its partitions."""
     text = """\
 version: 1
 cluster:
@@ -71,7 +71,7 @@ execution: {throttle: 5MB/s}
 
 
 def test_every_gate_of_limits_is_read(tmp_path: Path) -> None:
-    """Sizes in bytes, counts as they are, percentages in millionths."""
+    """Limits are read: sizes in bytes, counts as they are, percentages in millionths."""
     text = "cross_rack_bytes: 1MB, broker_offline: 0, broker_refused: 1, rack_offline: 2, rack_refused: 3, gap: 0.5%"
 
     sized = SMALL.replace("], [", "").replace("]}", "], size: 1GB}")
@@ -89,14 +89,14 @@ def test_every_gate_of_limits_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_chosen(text: str, choice: Choice, tmp_path: Path) -> None:
-    """A rule and its amount, in bytes or millionths."""
+    """The rule of `choose` is read with its amount in bytes or millionths."""
     sized = SMALL.replace("[1, 2]", "[1, 2], size: 1GB")
     assert choice == spec_of(tmp_path, f"{sized}sweep: {{choose: {text}}}\n").sweep.choice
 
 
 @pytest.mark.parametrize(("text", "ppm"), [("80%", 800_000), ("87.5%", 875_000), ("100%", 10**6), ("0.0001%", 1)])
 def test_a_share_of_the_disks(text: str, ppm: int, tmp_path: Path) -> None:
-    """Exact to four decimals; a broker that leaves needs to state no disk."""
+    """limits.disk_used is exact to four decimals; a broker to be removed needs no stated disk."""
     sized = SMALL.replace("]}", "], size: 1GB}").replace("[1, 2], size: 1GB}", "[1, 2], size: 2GB}")
     disks = sized.replace("rack: a}", "rack: a, capacity: {disk: 1TB}}").replace(
         "rack: b}", "rack: b, capacity: {disk: 1TB}}"
@@ -106,7 +106,7 @@ def test_a_share_of_the_disks(text: str, ppm: int, tmp_path: Path) -> None:
 
 
 def test_rates_of_topics_in_state_files(tmp_path: Path) -> None:
-    """What the describe file can't say is said by pattern, whole topics at a time; the sum is the topic's rate."""
+    """Rates by pattern apply to topics of state files; the rates of a topic's partitions add up to the stated rate."""
     shutil.copytree(DATA / "kraft-4.1", tmp_path / "state")
     text = (
         "version: 1\ncluster:\n  name: demo\n"
@@ -130,5 +130,5 @@ def test_rates_of_topics_in_state_files(tmp_path: Path) -> None:
     ],
 )
 def test_a_replacement_joins_in_the_old_rack(changes: str, added: tuple[Broker, ...], tmp_path: Path) -> None:
-    """A new id that is named nowhere else inherits the rack; one that is known already doesn't join again."""
+    """A new broker gets the rack of the one that it replaces, unless it is named under add_brokers or known already."""
     assert added == spec_of(tmp_path, f"{SMALL}changes: {{{changes}}}\n").changes.add_brokers

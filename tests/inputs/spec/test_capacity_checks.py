@@ -1,4 +1,4 @@
-"""What `sizing`, `traffic` and `prices` say, and each of its faults with its place, its key and what is allowed."""
+"""Checks of `sizing`, `traffic` and `prices`: their values are read, and each fault is refused with its place."""
 
 from __future__ import annotations
 
@@ -150,14 +150,14 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "parts"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_each_fault_has_its_place_and_what_is_allowed(text: str, parts: tuple[str, ...], tmp_path: Path) -> None:
-    """One finding each."""
+    """One fault gives one finding, with its place, its key and what is allowed."""
     (found,) = findings(tmp_path, text)
     line = f"{found.place} {found.key}: {found.message}"
     assert all(part in line for part in parts), line
 
 
 def test_what_is_read(tmp_path: Path) -> None:
-    """Prices in hundredths, shares in millionths; every class and 12 months where nothing is said."""
+    """`sizing` is read with prices in hundredths and shares in millionths; defaults are all classes and 12 months."""
     path = tmp_path / "spec.yaml"
     path.write_text(
         sized("{brokers_per_rack: 2..5, prices: {large: 90.25}, disk_used: 75%, racks: [b, a], survive: broker}")
@@ -170,7 +170,7 @@ def test_what_is_read(tmp_path: Path) -> None:
 
 
 def test_traffic_and_prices_are_read(tmp_path: Path) -> None:
-    """Shares and prices in millionths; a rack may have no brokers."""
+    """`traffic` and `prices` are read in millionths; a named rack may have no brokers."""
     path = tmp_path / "spec.yaml"
     path.write_text(RATED)
     assert RackTraffic() == load(path).traffic
@@ -182,5 +182,5 @@ def test_traffic_and_prices_are_read(tmp_path: Path) -> None:
 
 
 def test_other_specs_have_none() -> None:
-    """Only `planner size` reads it."""
+    """A spec without `sizing` is read without it."""
     assert load(ROOT / "examples" / "expand.yaml").sizing is None

@@ -1,4 +1,4 @@
-"""How rules are run: which are left out where a key is broken, and how variants are checked."""
+"""How checks run: they are skipped if a key that they read is broken, and they run for each variant too."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ TOPIC_RULES: RuleList[TopicRule] = RuleList()
 
 @BROKER_RULES.reads("cluster.brokers", "changes.remove_brokers")
 def told(document: Document) -> Iterator[PathFinding]:
-    """The broker that is removed, as a finding at its place."""
+    """A finding at each broker to be removed."""
     for path, broker in document.items("changes", "remove_brokers"):
         yield path, f"removes {broker}"
 
 
 @TOPIC_RULES.reads("changes.remove_brokers", "cluster.brokers")
 def told_of_topics(document: Document, _: Assignment) -> Iterator[PathFinding]:
-    """A finding that isn't about a key of the changes."""
+    """A finding that isn't at a key of the changes."""
     yield ("cluster", "name"), f"has changes {document.get('changes', 'remove_brokers')}"
 
 
 def held(*brokers: int) -> Assignment:
-    """A partition with replicas on these brokers."""
+    """An assignment of one partition with replicas on these brokers."""
     return Assignment((), (AssignmentEntry(Place("t", 1, 1), "a-0", "a", Partition(0, brokers, 1)),))
 
 
 def run(assignment: Assignment | None, *broken: str) -> list[str]:
-    """The findings' keys and messages, where these keys are broken."""
+    """Keys and messages of the findings, if these keys are broken."""
     bad = [Finding(Place("s.yaml"), key, "") for key in broken]
     found = rule_findings(DOCUMENT, assignment, bad, Rules(BROKER_RULES, TOPIC_RULES))
     return [f"{finding.key}: {finding.message}" for finding in found]
@@ -52,7 +52,7 @@ OF_VARIANT = "sweep.variants[0].changes.remove_brokers[0]: removes 2"
 
 
 def test_variants_are_checked_as_if_they_stood_in_changes() -> None:
-    """A finding at the variant's own key has its place there."""
+    """A check of `changes` also runs for each variant's changes, with the place there."""
     assert [OF_CHANGES, OF_VARIANT] == run(None)
 
 
@@ -68,18 +68,18 @@ def test_variants_are_checked_as_if_they_stood_in_changes() -> None:
     ],
 )
 def test_a_rule_is_left_out_where_a_key_that_it_reads_is_broken(broken: str, left: list[str]) -> None:
-    """Inside the key, around it, or the classes that say what brokers can hold."""
+    """A check is skipped if a key that it reads is broken, or a key inside or around it, or the broker classes."""
     assert left == run(None, broken)
 
 
 def test_rules_about_topics_run_where_brokers_are_sound() -> None:
-    """A finding of a variant that isn't at one of its keys names the variant."""
+    """A finding for a variant that isn't at one of the variant's keys names the variant in its message."""
     found = rule_findings(DOCUMENT, held(1, 2), [], Rules((), TOPIC_RULES))
     assert ["has changes [1]", "has changes [2] (in sweep.variants[0].changes)"] == [each.message for each in found]
 
 
 def test_a_broker_that_is_not_listed_is_the_only_finding() -> None:
-    """It makes every count of brokers wrong, so the rules that count them are left out."""
+    """A replica on an unlisted broker is the only finding, because checks that count brokers would be wrong."""
     found = rule_findings(DOCUMENT, held(1, 7), [], Rules((), TOPIC_RULES))
     assert ["has a replica on broker 7, which isn't in cluster.brokers; allowed: 1, 2"] == [
         each.message for each in found
@@ -87,7 +87,7 @@ def test_a_broker_that_is_not_listed_is_the_only_finding() -> None:
 
 
 def test_what_is_repeated_is_told_each_time_but_the_first() -> None:
-    """At its own place."""
+    """A repeated value is a finding at each place except the first."""
     values = [(("cluster", "brokers", 0), "a"), (("cluster", "brokers", 1), "a"), (("changes",), "a")]
     found = list(repeated(values, "each once"))
     assert [values[1][0], values[2][0]] == [path for path, _ in found]

@@ -1,4 +1,4 @@
-"""Rules that need the YAML alone: brokers, racks, log dirs, limits, variants, scenarios, and validity."""
+"""Checks that need only the YAML: brokers, racks, log dirs, limits, variants, scenarios, and validity."""
 
 from __future__ import annotations
 
@@ -317,6 +317,6 @@ def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str,
 
 
 def test_a_leaving_broker_needs_no_rack(tmp_path: Path) -> None:
-    """Only brokers that may hold replicas afterwards must have racks."""
+    """A broker to be removed needs no rack, because it won't hold replicas."""
     text = SMALL.replace("{id: 3, rack: c}", "{id: 3}") + "changes: {remove_brokers: [3]}\n"
     assert (3,) == spec_of(tmp_path, text).changes.remove_brokers

@@ -1,4 +1,4 @@
-"""Every key of the YAML that is acted on, as the model's values: units are gone, patterns and tolerances are values."""
+"""A spec with every key becomes the model's values, without units, and with patterns and tolerances as values."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ BIG = Broker(1, "a", 4 * 1024**4, 125_000_000)
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Spec:
-    """The spec with all of them."""
+    """The spec with every key."""
     path = tmp_path / "spec.yaml"
     path.write_text(FULL, encoding="utf-8")
     return load(path)
 
 
 def test_the_cluster(spec: Spec) -> None:
-    """Topics by name, brokers with the capacity of their class."""
+    """Topics are sorted by name, and brokers have the capacity of their class."""
     config = (
         ("min.cleanable.dirty.ratio", "0.5"),
         ("min.insync.replicas", "2"),
@@ -114,7 +114,7 @@ def test_the_cluster(spec: Spec) -> None:
 
 
 def test_the_changes(spec: Spec) -> None:
-    """A broker that replaces another joins with its capacity."""
+    """All changes are read; a replacement has the capacity of the broker that it replaces."""
     assert (
         Changes(
             add_brokers=(Broker(7, "c"), replace(BIG, id=9)),
@@ -129,7 +129,7 @@ def test_the_changes(spec: Spec) -> None:
 
 
 def test_the_sweep(spec: Spec) -> None:
-    """Grids, aims, the rule of choice, alternatives and futures."""
+    """Grids, aims, the rule of choice, variants and scenarios are read."""
     grid = {
         "replicas": (Tolerance("spread", 1), Tolerance("percent", 5), NO_TOLERANCE),
         "topic_leaders": (Tolerance("spread", 3),),
@@ -155,7 +155,7 @@ def test_the_sweep(spec: Spec) -> None:
 
 
 def test_all_else(spec: Spec) -> None:
-    """And nothing that isn't written."""
+    """All other keys are read, and everything that isn't written has its default."""
     spreads = (Tolerance("percent", 5), Tolerance("spread", 2), NO_TOLERANCE, Tolerance("spread", 1))
     classes = (
         BrokerClass("big", 4 * 1024**4, 125_000_000),

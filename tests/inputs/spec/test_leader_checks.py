@@ -1,4 +1,4 @@
-"""Rules on who leads: every fault has its place, its key, what was seen, and what is allowed."""
+"""Checks of rules on leaders: each fault is refused with its key, its value, and what is allowed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_each_fault_is_found_before_planning(rest: str, parts: tuple[str, ...], 
 
 
 def test_rules_are_read(tmp_path: Path) -> None:
-    """In the file's order; and who only demotes brokers asks for no moves."""
+    """leader_racks keep their order; a spec that only demotes brokers has `rebalance: none`."""
     text = after("changes: {demote_brokers: [1]}\nleader_racks: [{topics: orders, prefer: [b, c]}]\n")
     (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
     spec = load(tmp_path / "spec.yaml")

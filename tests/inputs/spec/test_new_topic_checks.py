@@ -1,4 +1,4 @@
-"""`create_topics` and `add_partitions` as a spec states them, and what may move beside them."""
+"""`create_topics` and `add_partitions`: they are read, and faults are refused; other partitions may stay or move."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADD = "add_partitions: [{topic: orders, partitions: 6}]"
 
 
 def test_topics_to_create(tmp_path: Path) -> None:
-    """Configuration is text as Kafka writes it, amounts are integers."""
+    """A topic to create is read with its configuration as text, and its size in bytes."""
     stated = "config: {retention.ms: 86400000, preallocate: true}, size: 2GiB"
     spec = loaded(tmp_path, f"create_topics: [{{name: r.v2, partitions: 12, replication_factor: 3, {stated}}}]")
 
@@ -34,14 +34,14 @@ def test_topics_to_create(tmp_path: Path) -> None:
 
 
 def test_partitions_to_add(tmp_path: Path) -> None:
-    """They go on from today's partitions, with the replication factor of the first one."""
+    """New partitions are numbered after today's, and have the replication factor of the first partition."""
     spec = loaded(tmp_path, ADD)
 
     assert (NewPartitions("orders", 2, 6, 3),) == spec.changes.new_partitions
 
 
 def test_variants_have_their_own(tmp_path: Path) -> None:
-    """A variant's new partitions are those of its own changes."""
+    """A variant has the new partitions of its own changes."""
     spec = loaded(tmp_path, CREATE, f"sweep: {{variants: [{{name: b, changes: {{{ADD}}}}}]}}\n")
 
     assert (NewPartitions("orders", 2, 6, 3),) == spec.sweep.variants[0].changes.new_partitions
@@ -65,12 +65,12 @@ def test_variants_have_their_own(tmp_path: Path) -> None:
     ],
 )
 def test_what_may_move_where_nothing_is_said(tmp_path: Path, changes: str, expected: str) -> None:
-    """Who asks for new partitions or for replacements alone doesn't ask for moves."""
+    """If only new partitions or replacements are asked for, the default is `rebalance: none`."""
     assert expected == loaded(tmp_path, changes).changes.rebalance
 
 
 def test_a_factor_that_stays_is_no_conflict(tmp_path: Path) -> None:
-    """Partitions are added with today's factor: a change to just that one may stand beside."""
+    """A replication factor equal to today's doesn't conflict with partitions to add."""
     factors = 'set_replication_factor: [{topics: "*", replication_factor: 3}]'
 
     assert 6 == loaded(tmp_path, f"{ADD}, {factors}").changes.new_partitions[0].count
@@ -83,7 +83,7 @@ def add(text: str, cluster: str = SOUND) -> str:
 
 UNSIZED = SOUND.replace(", size: 12GiB", "")
 OFFSETS = SOUND.replace("orders", "__consumer_offsets")
-# SOUND, of brokers whose topics inherit a min.insync.replicas of 4.
+# SOUND, but topics inherit a min.insync.replicas of 4 from the brokers.
 INHERITING = SOUND.replace("  topics:", "  config_defaults: {min.insync.replicas: 4}\n  topics:").replace(
     "      config: {min.insync.replicas: 2}\n", ""
 )

@@ -1,4 +1,4 @@
-"""Sets and rules of placement: every fault has its place, its key, the other place that takes part, and what to do."""
+"""Checks of broker sets and placement: a fault is refused with both places and with what to do."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "parts"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_each_fault_has_both_places_and_what_is_allowed(text: str, parts: tuple[str, ...], tmp_path: Path) -> None:
-    """One fault gives one finding, before anything is planned."""
+    """One fault gives one finding, before planning starts."""
     (found,) = findings(tmp_path, text)
     place = f"{found.place.line}:{found.place.column} {found.key}"
     assert parts[0] == place
@@ -137,7 +137,7 @@ def test_each_fault_has_both_places_and_what_is_allowed(text: str, parts: tuple[
     ("written", "ids"), [("[3, 2, 1]", {1, 2, 3}), ("{class: big}", {1, 2, 3, 4}), ("{rack: a}", {1, 4})]
 )
 def test_a_set_is_a_list_a_class_or_a_rack(written: str, ids: set[int], tmp_path: Path) -> None:
-    """Brokers that join are in it, and so is the replacement of a broker of the class."""
+    """A set is read from ids, a class or a rack; it includes brokers that join, and replacements of the class."""
     path = tmp_path / "spec.yaml"
     path.write_text(
         "version: 1\n"

@@ -1,4 +1,4 @@
-"""Caps by broker, class and profile: how they are read, and what is found before planning, each with its place."""
+"""Caps of replicas and leaders: from the broker, its class or the profile, and refused if they can't be kept."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ cluster:
 
 
 def spec(rest: str = "", *, profile: str = "profile: strimzi", **brokers: str) -> str:
-    """Three brokers in two racks with 4, 1 and 4 of eight replicas; all are of a class unless stated."""
+    """Three brokers in two racks that hold 3, 1 and 4 of eight replicas; by default all have the class `low`."""
     capacities = {name: brokers.get(name, "class: low") for name in ("one", "two", "three")}
     return SPEC.format(rest=rest, profile=profile, **capacities)
 
 
 def capped(replicas: int) -> str:
-    """A capacity with a cap of replicas."""
+    """A capacity with a cap on replicas."""
     return f"capacity: {{max_replicas: {replicas}}}"
 
 
@@ -94,14 +94,14 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "place", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_each_fault_is_found_before_planning(text: str, place: str, said: str, tmp_path: Path) -> None:
-    """One fault gives one finding, where the cap is written, with the other place that takes part."""
+    """One fault gives one finding, at the cap, with the other place involved."""
     (found,) = findings(tmp_path, text)
     assert place == f"{found.place.line}:{found.place.column} {found.key}"
     assert said in found.message
 
 
 def test_a_broker_has_its_own_cap_or_its_class_or_the_profile_s(tmp_path: Path) -> None:
-    """In this order; a replacement has that of the broker that it replaces."""
+    """A broker's own cap counts first, then its class's, then the profile's; a replacement has the old broker's."""
     path = tmp_path / "s.yaml"
     path.write_text(
         spec(
@@ -116,6 +116,6 @@ def test_a_broker_has_its_own_cap_or_its_class_or_the_profile_s(tmp_path: Path) 
 
 
 def test_no_platform_is_both_known_and_refused() -> None:
-    """And every published figure is one that a cluster can have."""
+    """No profile is also a refused platform, and the smallest published figure is 300."""
     assert not [name for name in PROFILES for begins in REFUSED if name.startswith(begins)]
     assert 300 == min(PROFILES.values())

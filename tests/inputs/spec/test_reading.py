@@ -1,4 +1,4 @@
-"""Reading a spec and its state files: faults of all of them in one pass, each at its place, and nothing written."""
+"""Reading a spec with its state files: all faults are found at once, each with its place, and nothing is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from planner.model.file_reading import resource
 
 
 def test_state_files_lie_beside_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths are relative to the YAML, wherever it is called from, and recorded as written with their digests."""
+    """Paths are relative to the YAML, not to the working directory, and are recorded as written, with digests."""
     shutil.copytree(DATA / "kraft-4.1", tmp_path / "specs" / "state")
     text = (
         "version: 1\ncluster:\n  name: demo\n"
@@ -42,7 +42,7 @@ def test_state_files_lie_beside_the_yaml(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_state_without_sizes_has_unknown_sizes(tmp_path: Path) -> None:
-    """No sizes, no invented ones."""
+    """Without a file of sizes, sizes are unknown and 0."""
     shutil.copy(DATA / "zookeeper-3.9" / "kafka-topics-describe.txt", tmp_path / "d.txt")
     text = (
         "version: 1\ncluster:\n  name: demo\n  brokers: [{id: 0}, {id: 1}, {id: 2}, {id: 3}]\n"
@@ -75,7 +75,7 @@ def test_cordoned_log_dirs_are_read_unless_the_yaml_states_them(tmp_path: Path) 
 
 
 def test_a_filter_that_is_no_mapping_is_a_finding_beside_topics_to_move(tmp_path: Path) -> None:
-    """What a file says of the topics that may move is joined with the YAML's filter before that is checked."""
+    """A `topics` that is a list is a finding, although a topics-to-move file adds to it."""
     shutil.copy(DATA / "zookeeper-3.9" / "kafka-topics-describe.txt", tmp_path / "d.txt")
     (tmp_path / "m.json").write_text('{"version":1,"topics":[{"topic":"orders"}]}', encoding="utf-8")
     text = (
@@ -87,7 +87,7 @@ def test_a_filter_that_is_no_mapping_is_a_finding_beside_topics_to_move(tmp_path
 
 
 def test_resources_that_are_not_shipped_are_a_setup_error() -> None:
-    """The message names the file and the way out."""
+    """A missing resource is an error that names the file."""
     assert "schemas" == resource("schemas").name
     with pytest.raises(SetupError, match=r"schemas/gone\.json isn't part of this installation"):
         resource("schemas", "gone.json")
@@ -122,7 +122,7 @@ def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str,
 def test_each_fault_of_a_state_file_has_its_place(
     describe: str, log_dirs: str, where: str, part: str, tmp_path: Path
 ) -> None:
-    """A fault in a state file is found at its own line of that file."""
+    """One fault in a state file gives one finding, at its line in that file."""
     (tmp_path / "describe.txt").write_text(describe, encoding="utf-8")
     (tmp_path / "log-dirs.txt").write_text(log_dirs, encoding="utf-8")
     found = findings(tmp_path, FROM_FILES)
@@ -131,20 +131,20 @@ def test_each_fault_of_a_state_file_has_its_place(
 
 
 def test_a_state_file_that_is_not_utf8_names_its_line(tmp_path: Path) -> None:
-    """The first byte that isn't UTF-8 is named in the state file."""
+    """A byte that isn't UTF-8 is a finding at its line in the state file."""
     (tmp_path / "describe.txt").write_bytes(DESCRIBE.encode() + b"\xff")
     (tmp_path / "log-dirs.txt").write_text(LOG_DIRS, encoding="utf-8")
     assert ["describe.txt:4:1 cluster.state.assignment"] == summary(findings(tmp_path, FROM_FILES), tmp_path)
 
 
 def test_a_spec_that_is_not_there_names_the_file(tmp_path: Path) -> None:
-    """A missing YAML file is a finding about that file."""
+    """A missing YAML file is an error that names it."""
     with pytest.raises(SpecError, match=r"gone\.yaml: .*can't be read: No such file or directory"):
         load(tmp_path / "gone.yaml")
 
 
 def test_everything_is_found_in_one_pass(tmp_path: Path) -> None:
-    """Schema, unit, key, duplicate, broker and pattern faults come together, sorted by place."""
+    """Faults of schema, units, keys, duplicates, brokers and patterns are found at once, sorted by place."""
     text = line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]") + (
         "changes:\n  remove_brokers: [8]\n  set_replication_factor: [{topics: gone, replication_factor: 9}]\n"
         "limits: {bytes_moved: 1 parsec, replica_moved: 4}\nsweep: {seed: yes}\nversion: 1\n"
@@ -161,7 +161,7 @@ def test_everything_is_found_in_one_pass(tmp_path: Path) -> None:
 
 
 def test_faults_of_both_state_files_are_found_in_one_pass(tmp_path: Path) -> None:
-    """The YAML, the assignment and the sizes are all read before anything is refused."""
+    """Faults of the YAML, the assignment and the sizes are found at once."""
     (tmp_path / "describe.txt").write_text(line(3, MOVING, DESCRIBE), encoding="utf-8")
     (tmp_path / "log-dirs.txt").write_text("{}", encoding="utf-8")
     found = findings(tmp_path, FROM_FILES + "limits: {bytes_moved: x}\n")
@@ -174,7 +174,7 @@ def test_faults_of_both_state_files_are_found_in_one_pass(tmp_path: Path) -> Non
 
 
 def test_the_message_reads_as_a_line_of_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Place, key, value seen and what is allowed, in one line; the file as it was given."""
+    """A message is one line with place, key, value and what is allowed; the path is as it was given."""
     (tmp_path / "examples").mkdir()
     text = after("changes:\n  add_brokers:\n    - id: 3\n      rack: c\n")
     (tmp_path / "examples" / "expand.yaml").write_text(text, encoding="utf-8")
@@ -189,7 +189,7 @@ def test_the_message_reads_as_a_line_of_a_compiler(tmp_path: Path, monkeypatch: 
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:
-    """A refused spec leaves its folder as it was."""
+    """A refused spec leaves no files behind."""
     findings(tmp_path, after("limits: {bytes_moved: x}\n"))
     assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]
 
@@ -203,7 +203,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     ),
 )
 def test_a_damaged_spec_is_refused_or_read_but_never_crashes(at: int, cut: int, text: str) -> None:
-    """Any few characters replaced by others give a spec or a SpecError, whose findings all have a place."""
+    """A spec with some characters replaced is read, or refused with findings that have places; it never crashes."""
     sound = line(4, f"{CAPACITIES}\n{CLASSES}  rates: [{{topics: 'o*', bytes_in: 3MB/s, bytes_out: 1}}]") + (
         "changes:\n  add_brokers: [{id: 7, rack: a, capacity: {disk: 1TB}}]\n"
         "  replace_brokers: {3: 9}\n  set_racks: {1: b}\n"

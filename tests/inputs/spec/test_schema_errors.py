@@ -1,4 +1,4 @@
-"""What the schema refuses, each fault in a sentence; and the schema itself."""
+"""What the schema refuses, one sentence for each fault, and the schema itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str,
 
 
 def test_quotes_are_advised_only_where_they_help(tmp_path: Path) -> None:
-    """A number in the place of a percentage isn't one in quotes either."""
+    """The message doesn't advise quotes for a number instead of a percentage, because quotes wouldn't help."""
     found = findings(tmp_path, line(4, CAPACITIES) + "limits: {disk_used: 80}\n")
     assert ["80 isn't possible here; allowed: a percentage above 0% and up to 100%, such as 80%"] == [
         finding.message for finding in found
@@ -33,13 +33,13 @@ def test_quotes_are_advised_only_where_they_help(tmp_path: Path) -> None:
 
 
 def schema() -> dict[str, Any]:
-    """The schema, as shipped."""
+    """The schema that is installed."""
     loaded: dict[str, Any] = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
     return loaded
 
 
 def keys(part: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each key that the schema knows, with its own part of the schema."""
+    """Each key in the schema, with its part of the schema."""
     if isinstance(part, dict):
         for name, inner in part.get("properties", {}).items():
             yield f"{path}.{name}", inner
@@ -48,14 +48,14 @@ def keys(part: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_the_schema_describes_each_key() -> None:
-    """A walk over the whole schema: no key without a description that ends as a sentence."""
+    """Each key of the schema has a description that is a sentence."""
     found = dict(keys(schema(), ""))
     assert 75 < len(found)
     assert [] == [name for name, part in found.items() if not part.get("description", "").endswith(".")]
 
 
 def test_the_schema_allows_no_unknown_keys() -> None:
-    """Every mapping is closed, but for maps of names, whose values are described."""
+    """No mapping accepts unknown keys, except maps of names."""
 
     def mappings(part: Any) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
@@ -70,7 +70,7 @@ def test_the_schema_allows_no_unknown_keys() -> None:
 
 
 def test_the_schema_is_valid() -> None:
-    """It is JSON Schema of draft 2020-12, and its own defaults and examples satisfy it."""
+    """The schema is valid JSON Schema of draft 2020-12, and its own defaults and examples satisfy it."""
     Draft202012Validator.check_schema(schema())
     rules = Draft202012Validator(schema())
 

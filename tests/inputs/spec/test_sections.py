@@ -1,4 +1,4 @@
-"""Sections of a spec as values: `execution` with its defaults, and `consumers` with members and their topics."""
+"""Sections of a spec as values: `execution` with its defaults, and `consumers` with members and topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ THROTTLE, DURATION, MOVES, REPLICAS, ELECTIONS = UNSTATED.unset
     ],
 )
 def test_only_none_rules_out_a_throttle_and_batches(text: str, wanted: Execution) -> None:
-    """Whatever else is left out has its default."""
+    """Only `none` switches a throttle or batches off; a missing key has its default."""
     assert wanted == stated(text)
 
 
@@ -45,29 +45,29 @@ def test_only_none_rules_out_a_throttle_and_batches(text: str, wanted: Execution
     ],
 )
 def test_each_limit_has_a_default_of_its_own(batches: str, rules: BatchRules, unset: tuple[str, ...]) -> None:
-    """But a batch whose size is stated in bytes or replicas isn't limited in time, too."""
+    """Each missing limit has its own default; a batch limited in bytes or replicas has no default limit in time."""
     found = stated(f"execution: {{throttle: none, batches: {{{batches}}}}}")
     assert (rules, unset) == (found.batches, found.unset)
 
 
 def stated(text: str) -> Execution:
-    """What a text says of `execution`."""
+    """The `execution` of this text."""
     return execution(read_yaml(f"version: 1\n{text}\n", "spec.yaml"))
 
 
 def document(text: str) -> Document:
-    """A document with these groups, in flow style."""
+    """A document with these consumer groups."""
     return read_yaml(f"consumers: [{text}]\n", "s.yaml")
 
 
 def test_members_that_are_counted_sort_by_their_names() -> None:
-    """With leading zeros, and the group's topics."""
+    """A number of members becomes ids with leading zeros, and each member has the group's topics."""
     (group,) = groups(document("{group: g, members: 10, topics: [o*]}"), {})
     assert ["consumer-01", "consumer-10"] == [group.members[0].id, group.members[-1].id]
     assert {("o*",)} == {member.topics for member in group.members}
 
 
 def test_a_members_own_topics_take_the_place_of_the_groups() -> None:
-    """Those that have none read the group's."""
+    """A member's own topics replace the group's; a member without its own has the group's."""
     text = document("{group: g, topics: [x], members: [{id: a, rack: r}, {id: b, topics: [y, z]}]}")
     assert (ConsumerMember("a", ("x",), "r"), ConsumerMember("b", ("y", "z"))) == groups(text, {})[0].members

@@ -1,4 +1,4 @@
-"""Topics that are led together: what contradicts that in the YAML has its place, the other place, and what to do."""
+"""Checks of `together`: a contradiction in the YAML is refused with both places and with what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIRST = "'clicks' and 'orders' of together[0].topics[0]"
 
 
 def spec_text(rules: str) -> str:
-    """Six brokers in two racks, three topics of one partition or two, and these rules."""
+    """Six brokers in two racks, three topics with one or two partitions, and these rules."""
     brokers = ", ".join(f"{{id: {at}, rack: {'ab'[at % 2]}}}" for at in range(1, 7))
     topics = "".join(
         f"    - {{name: {name}, partitions: [{', '.join(f'{{replicas: [{each}]}}' for each in lists)}]}}\n"
@@ -85,14 +85,14 @@ CASES = [
 
 @pytest.mark.parametrize(("rules", "expected"), CASES)
 def test_what_contradicts_together_is_told_before_planning(tmp_path: Path, rules: str, expected: str) -> None:
-    """One finding, with both places."""
+    """A contradiction gives one finding with both places."""
     found = findings(tmp_path, spec_text(rules))
     places = summary(found, tmp_path)
     assert [expected] == [f"{place} {finding.message}" for place, finding in zip(places, found, strict=True)]
 
 
 def test_partitions_that_are_added_and_topics_that_are_created_count(tmp_path: Path) -> None:
-    """What is equal after the change is right, as a list of patterns or a mapping."""
+    """Partitions are counted as after the change, so topics may become equal by it; both notations are read."""
     path = tmp_path / "s.yaml"
     made = "create_topics: [{name: carts, partitions: 1, replication_factor: 2}]"
     path.write_text(

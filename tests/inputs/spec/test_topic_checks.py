@@ -1,4 +1,4 @@
-"""Rules about today's topics: brokers, replication factors, what may move, patterns, and consumer groups."""
+"""Checks against today's topics: brokers, replication factors, filters, patterns, and consumer groups."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str,
 
 
 def test_many_partitions_on_an_unknown_broker_are_one_finding(tmp_path: Path) -> None:
-    """A broker left out of the YAML is told once, with the number of partitions it has."""
+    """A broker missing in the YAML gives one finding, which counts its other partitions."""
     for name, copy in (("kafka-topics-describe.txt", "describe.txt"), ("kafka-log-dirs-describe.txt", "log-dirs.txt")):
         shutil.copy(DATA / "kraft-4.1" / name, tmp_path / copy)
     found = findings(tmp_path, FROM_FILES.replace(", {id: 6}", ""))
@@ -234,7 +234,7 @@ def test_many_partitions_on_an_unknown_broker_are_one_finding(tmp_path: Path) ->
 
 
 def test_an_excluded_topic_that_has_its_factor_already_is_no_fault(tmp_path: Path) -> None:
-    """A pattern may cover topics that don't move, where nothing has to change."""
+    """A pattern may include topics that can't move, if their replication factor stays."""
     text = SMALL + (
         'changes: {set_replication_factor: [{topics: "*", replication_factor: 2}]}\ntopics: {exclude: ["orders"]}\n'
     )
@@ -256,7 +256,7 @@ cluster:
 
 
 def refused(folder: Path, rest: str, rates: str = "") -> str:
-    """What is said of a spec with these lines; nothing where it is taken."""
+    """The errors of a spec with these lines; "" if it is valid."""
     (folder / "s.yaml").write_text(SPEC.format(rest=rest, rates=rates), encoding="utf-8")
     try:
         load(folder / "s.yaml")
@@ -293,7 +293,7 @@ def refused(folder: Path, rest: str, rates: str = "") -> str:
     ],
 )
 def test_a_pattern_that_matches_nothing(rest: str, path: str, tmp_path: Path) -> None:
-    """The place, the pattern, the name that it may have meant, and what there is."""
+    """A pattern without a match is refused with its place and similar names."""
     said = refused(tmp_path, rest.format("ordrs"))
     assert f"{path}: 'ordrs' matches no topic; did you mean 'orders' or 'order-items'? allowed: " in said
     assert f"{path}: 'x?*' matches no topic; allowed: " in refused(tmp_path, rest.format('"x?*"'))
@@ -301,7 +301,7 @@ def test_a_pattern_that_matches_nothing(rest: str, path: str, tmp_path: Path) ->
 
 
 def test_rates_that_match_nothing(tmp_path: Path) -> None:
-    """They stand in the cluster."""
+    """Rates of a pattern without a match are refused with their place in `cluster`."""
     rates = "  rates: [{{topics: {0}, bytes_in: 1MB/s}}]\n"
     said = refused(tmp_path, "", rates.format("ordrs"))
     assert "cluster.rates[0].topics: 'ordrs' matches no topic; did you mean 'orders' or 'order-items'?" in said
@@ -319,7 +319,7 @@ def test_rates_that_match_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_an_entry_that_comes_too_late(patterns: tuple[str, ...], late: int | None, tmp_path: Path) -> None:
-    """Of growth and rates the first that matches counts: one whose topics are all taken would never count."""
+    """The first matching entry of growth and rates counts, so an entry whose topics all match earlier is refused."""
     growth = ", ".join(f'{{topics: "{each}", per_month: 4%}}' for each in patterns)
     rates = ", ".join(f'{{topics: "{each}", bytes_in: 1MB/s}}' for each in patterns)
     found = [refused(tmp_path, f"growth: [{growth}]\n"), refused(tmp_path, "", f"  rates: [{rates}]\n")]
@@ -336,12 +336,12 @@ OWNED = DescribedGroup("g", members={"a": (("orders", 0), ("orders", 1))})
 
 
 def groups_of(text: str) -> Document:
-    """A document with these groups, in flow style."""
+    """A document with these consumer groups."""
     return read_yaml(f"consumers: [{text}]\n", "s.yaml")
 
 
 def test_every_pattern_of_a_group_has_its_place() -> None:
-    """The group's own, and those of its members."""
+    """The patterns of a group and those of its members are found with their places."""
     text = groups_of("{group: g, topics: [x], members: [{id: a, rack: r}, {id: b, topics: [y, z]}]}")
     own = ("consumers", 0, "members", 1, "topics")
     assert [(("consumers", 0, "topics", 0), "x"), ((*own, 0), "y"), ((*own, 1), "z")] == list(group_patterns(text))
@@ -368,13 +368,13 @@ def test_every_pattern_of_a_group_has_its_place() -> None:
     ],
 )
 def test_what_a_group_lacks_or_has_twice_is_told(text: str, keys: list[str]) -> None:
-    """Members and topics may be missing only where a state file tells them."""
+    """Duplicate names are refused, and so are missing members or topics, unless a state file has them."""
     (rule,) = (rule for reads, rule in TOPIC_RULES if reads == ("consumers",))
     assert sorted(keys) == sorted(finding.key for finding in groups_of(text).placed(rule(groups_of(text), ORDERS)))
 
 
 def test_a_state_file_is_of_the_same_group_and_cluster() -> None:
-    """Of a file that couldn't be read nothing is said: another finding tells that."""
+    """A state file of another group, member or cluster is refused; an unreadable one already has its own finding."""
     text = groups_of("{group: h, state: g.txt}, {group: g, state: g.txt, members: [{id: b}]}, {group: x, state: gone}")
     found = list(text.placed(described_findings(text, {"g.txt": [OWNED]}, ORDERS)))
     assert ["consumers[0].group", "consumers[1].members[0].id", "consumers[1].state"] == [each.key for each in found]
@@ -382,7 +382,7 @@ def test_a_state_file_is_of_the_same_group_and_cluster() -> None:
 
 
 def test_a_share_group_has_one_assignor() -> None:
-    """What kafka-share-groups printed knows that a group is one."""
+    """A share group in a state file accepts no other assignor in the YAML."""
     share = replace(OWNED, assignor="simple", members={"a": (("orders", 0),)})
     text = groups_of("{group: g, state: g.txt, assignor: range}, {group: g, state: g.txt, assignor: simple}")
     (found,) = text.placed(described_findings(text, {"g.txt": [share]}, ORDERS))

@@ -1,4 +1,4 @@
-"""A state as files of Kafka's tools and as the `cluster` part of a spec; test_import_round_trips reads both back."""
+"""Writes a state as files of Kafka's tools or as the `cluster` of a spec; test_import_round_trips reads both back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITTEN = Imported("prod: 1", (Broker(1, "r"), Broker(2)), TOPICS, {("a", 0): 5}
 
 
 def test_only_what_differs_from_the_defaults_is_written() -> None:
-    """The first replica leads, the ISR and the size aren't known, where nothing is said."""
+    """Default values aren't written: the first replica as leader, an unknown ISR, an unknown size."""
     cluster = yaml.safe_load(text(WRITTEN))["cluster"]
     assert ("prod: 1", [{"id": 1, "rack": "r"}, {"id": 2}]) == (cluster["name"], cluster["brokers"])
     partitions = [{"replicas": [1, 2], "size": 5}, {"replicas": [2, 1], "leader": "none", "isr": [1]}]
@@ -35,7 +35,7 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
 
 
 def test_what_terraform_declares_is_a_change() -> None:
-    """A new topic whose numbers aren't known yet is left out."""
+    """What Terraform declares is written under `changes`; a new topic with unknown numbers is left out."""
     new = (TopicTarget("n", 2, 3, (("x", "1"),)), TopicTarget("m", None, 3))
     declared = Targets((("a", 3),), (("a", 4),), new)
     assert {
@@ -46,7 +46,7 @@ def test_what_terraform_declares_is_a_change() -> None:
 
 
 def test_a_file_that_somebody_has_worked_on_is_told_apart() -> None:
-    """By its digest: a later import may replace the one, and nothing else."""
+    """The title's digest tells a file as it was written from an edited one; a later import replaces only the first."""
     written = text(WRITTEN).encode()
     assert is_as_written(written, TITLE)
     for changed in (written.replace(b"size: 5", b"size: 6"), written + b"\n", b"version: 1\n", b"# Mine: " + written):
@@ -61,7 +61,7 @@ PRINTED = (
 
 
 def test_describe_is_what_kafka_prints() -> None:
-    """Configuration of both origins, no leader, an empty ISR, and none at all where it isn't known."""
+    """Topics are written as kafka-topics prints them: configuration, no leader, an empty ISR, an unknown ISR."""
     assert (
         "Topic: a\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: b=2,x=1\tMarkedForDeletion: true\n"
         "\tTopic: a\tPartition: 0\tLeader: none\tReplicas: 1,2\tIsr: 2\tMarkedForDeletion: true\n"
@@ -72,7 +72,7 @@ def test_describe_is_what_kafka_prints() -> None:
 
 
 def test_topics_without_configurations_of_their_own_are_listed_too() -> None:
-    """What is in force without a known origin isn't theirs."""
+    """Topics without own configuration are listed too; a value in force whose origin is unknown isn't listed."""
     assert (
         "Dynamic configs for topic a are:\n  x=1 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:x=1}\n"
         "Dynamic configs for topic c are:\n"
@@ -80,7 +80,7 @@ def test_topics_without_configurations_of_their_own_are_listed_too() -> None:
 
 
 def test_each_size_is_told_once() -> None:
-    """At the first replica; partitions without a known size are left out."""
+    """Each known size is written once, on the partition's first replica."""
     brokers = json.loads(log_dirs(PRINTED, {("a", 1): 7, ("c", 0): 0}))["brokers"]
     assert [(2, [("a-1", 7)]), (3, [("c-0", 0)])] == [
         (each["broker"], [(row["partition"], row["size"]) for row in each["logDirs"][0]["partitions"]])
@@ -103,7 +103,7 @@ balance: {disk: 5%}
 
 
 def test_brokers_are_exchanged_in_a_text() -> None:
-    """Changes of topics and every other line stay as they are; `sizing` goes."""
+    """`with_brokers` replaces the brokers' changes and drops `sizing`; all other lines stay as they are."""
     changed = with_brokers(SPEC, [Broker(7, "r 1"), Broker(8)], [2, 3], "big one", "75%", "Of eight.")
     assert is_as_written(changed.encode(), "Of eight.")
     assert "\n# A cluster.\nversion: 1\n" in changed
@@ -121,7 +121,7 @@ def test_brokers_are_exchanged_in_a_text() -> None:
 
 
 def test_limits_that_are_stated_stay() -> None:
-    """And a cluster that needs no other brokers is balanced."""
+    """Existing limits stay, also `disk_used`; if no brokers change, the cluster is rebalanced."""
     given = SPEC.replace("balance: {disk: 5%}", "limits: {eta: 3h}")
     changed = yaml.safe_load(with_brokers(given, [], [], "x", "75%", "Of eight."))
     assert {"eta": "3h", "disk_used": "75%"} == changed["limits"]
@@ -133,13 +133,13 @@ def test_limits_that_are_stated_stay() -> None:
 
 
 def test_a_file_in_braces_is_not_rewritten() -> None:
-    """Its keys have no lines of their own."""
+    """A spec in braces is refused, because its keys aren't on lines of their own."""
     with pytest.raises(ValueError, match="in braces"):
         with_brokers("{version: 1}", [], [], "x", None, "Of eight.")
 
 
 def test_a_drains_broker_sets_keep_todays_brokers() -> None:
-    """Also the broker whose class is written out; one that would join isn't there."""
+    """Broker sets of the relieving spec list the brokers of today, and leave out a broker that joins."""
     given = (
         "cluster:\n  broker_classes: {big: {disk: 1GB}}\n"
         "  brokers: [{id: 1}, {id: 4, class: big}, {id: 5, class: big}]\n"

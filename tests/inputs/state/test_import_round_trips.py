@@ -1,4 +1,4 @@
-"""Any cluster, written in any format that tells enough of it, is read back as it was; imported, it is planned alike."""
+"""A random cluster, written in each format, is read back unchanged, and an imported cluster has the same plan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ names = st.text(WORDS, min_size=1, max_size=12).filter(lambda name: name not in 
     ]
 )
 brokers = st.integers(0, 2**31 - 1)
-# What no line of kafka-topics can hold: what reads as its labels, or as another key.
+# `values` are any text; `printed_values` have nothing that kafka-topics' output would show as a label or another key.
 values = st.text(st.characters(blacklist_categories=["Cs"]), max_size=10)
 printed_values = st.text("abc019:;/ *", max_size=10).map(str.strip).filter(bool)
 racks = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=8)
@@ -53,7 +53,7 @@ racks = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Z"]), min_size=
 
 @st.composite
 def partitions(draw: st.DrawFn, number: int) -> Partition:
-    """A partition of one to four replicas, led by any of them or nobody, with any ISR."""
+    """A partition with one to four replicas, any leader or none, and any ISR."""
     replicas = draw(st.lists(brokers, min_size=1, max_size=4, unique=True))
     isr = tuple(broker for broker in replicas if draw(st.booleans()))
     return Partition(number, tuple(replicas), draw(st.sampled_from([*replicas, None])), isr)
@@ -61,7 +61,7 @@ def partitions(draw: st.DrawFn, number: int) -> Partition:
 
 @st.composite
 def clusters(draw: st.DrawFn, config_values: st.SearchStrategy[str] = printed_values) -> tuple[Topic, ...]:
-    """One to four topics of one to five partitions each, by name."""
+    """One to four topics with one to five partitions each, sorted by name."""
     configs = st.dictionaries(st.sampled_from(["a.b", "c.d-e.f", "preallocate"]), config_values, max_size=2)
     return tuple(
         Topic(
@@ -75,13 +75,13 @@ def clusters(draw: st.DrawFn, config_values: st.SearchStrategy[str] = printed_va
 
 
 def replica_lists(topics: tuple[Topic, ...]) -> list[tuple[str, list[tuple[int, ...]]]]:
-    """What a format without leaders tells."""
+    """Each topic's replica lists, which is all that a format without leaders has."""
     return [(topic.name, [row.replicas for row in topic.partitions]) for topic in topics]
 
 
 @given(clusters())
 def test_describe(topics: tuple[Topic, ...]) -> None:
-    """Leaders, ISRs, configuration and marks for deletion included; whose a configuration is, isn't printed."""
+    """The output of kafka-topics keeps all but the origin of configurations."""
     assert topics == tuple(
         replace(topic, config=tuple(sorted(topic.config + topic.effective_config)), effective_config=())
         for topic in read_topics(describe(topics), "d.txt")
@@ -90,14 +90,14 @@ def test_describe(topics: tuple[Topic, ...]) -> None:
 
 @given(clusters())
 def test_topic_configs(topics: tuple[Topic, ...]) -> None:
-    """Beside it, what is printed of topics' own configurations tells whose they are."""
+    """With the topics' own configurations in a second file, the origin is kept too."""
     parts = [read_part(describe(topics), "d.txt"), read_part(topic_configs(topics), "c.txt")]
     assert topics == merge(parts).assignment.topics
 
 
 @given(clusters(), st.randoms())
 def test_reassignment_json(topics: tuple[Topic, ...], random: st.DataObject) -> None:
-    """In any order."""
+    """A reassignment JSON in any order keeps all replica lists."""
     rows = [
         {"topic": topic.name, "partition": row.id, "replicas": row.replicas, "log_dirs": ["any"] * len(row.replicas)}
         for topic in topics
@@ -110,7 +110,7 @@ def test_reassignment_json(topics: tuple[Topic, ...], random: st.DataObject) -> 
 
 @given(clusters(), st.sampled_from(["brokers/topics/{}", "x/znode-brokers-topics-{}.json"]))
 def test_znodes(topics: tuple[Topic, ...], layout: str) -> None:
-    """A topic's znode and those of its partitions' states."""
+    """The znodes of topics and of partitions' states keep replicas, leaders and ISRs."""
     parts: list[StatePart] = []
     for topic in topics:
         file, ending = layout.format(topic.name).removesuffix(".json"), ".json" if layout.endswith(".json") else ""
@@ -125,7 +125,7 @@ def test_znodes(topics: tuple[Topic, ...], layout: str) -> None:
 
 @given(clusters())
 def test_cluster_state_of_cruise_control(topics: tuple[Topic, ...]) -> None:
-    """Leaders and ISRs included."""
+    """Cruise Control's cluster state keeps replicas, leaders and ISRs."""
     rows = [
         {
             "topic": topic.name,
@@ -143,7 +143,7 @@ def test_cluster_state_of_cruise_control(topics: tuple[Topic, ...]) -> None:
 
 @given(st.lists(st.lists(brokers, min_size=1, max_size=4, unique=True), min_size=1, max_size=5))
 def test_replica_assignment(lists: list[list[int]]) -> None:
-    """The string that kafka-topics --create takes."""
+    """The string for kafka-topics --create keeps all replica lists."""
     written = ",".join(":".join(map(str, replicas)) for replicas in lists)
     part = read_part(written, "m.txt", "t")
     assert [tuple(replicas) for replicas in lists] == [entry.partition.replicas for entry in part.entries]
@@ -151,7 +151,7 @@ def test_replica_assignment(lists: list[list[int]]) -> None:
 
 @given(clusters(), st.randoms())
 def test_running_reassignments(topics: tuple[Topic, ...], random: st.DataObject) -> None:
-    """Names that end like a partition are split at the last hyphen."""
+    """Lists of running reassignments keep names and replicas; a name is split at its last hyphen."""
     lines = [
         f"{topic.name}-{row.id}: replicas: {','.join(map(str, row.replicas))}. removing: {row.replicas[0]}."
         for topic in topics
@@ -165,7 +165,7 @@ def test_running_reassignments(topics: tuple[Topic, ...], random: st.DataObject)
 
 @given(clusters(), st.integers(0, 2**50))
 def test_sizes(topics: tuple[Topic, ...], size_bytes: int) -> None:
-    """Of partitions whose topics may end like one."""
+    """Sizes keep their partitions, whatever the topics' names end in."""
     sizes = {(topic.name, row.id): size_bytes + row.id for topic in topics for row in topic.partitions}
     assert sizes == read_part(log_dirs(topics, sizes), "l.json").sizes
 
@@ -173,7 +173,7 @@ def test_sizes(topics: tuple[Topic, ...], size_bytes: int) -> None:
 @examples(30)
 @given(clusters(values), st.dictionaries(brokers, racks, max_size=2), st.booleans())
 def test_yaml(topics: tuple[Topic, ...], rack_of: dict[int, str], sized: bool) -> None:
-    """Any configuration value and rack, and names that YAML would take for something else."""
+    """A spec keeps all configurations and racks, and names that YAML would read as numbers or null."""
     held = sorted({broker for topic in topics for row in topic.partitions for broker in row.replicas})
     known = tuple(Broker(broker, rack_of.get(broker)) for broker in sorted({*held, *rack_of}))
     sizes = {(topic.name, row.id): row.id for topic in topics for row in topic.partitions} if sized else {}
@@ -196,7 +196,7 @@ CHANGE = "changes: {remove_brokers: [6]}\nsweep: {candidates: 20}\n"
 
 
 def planned(path: Path) -> dict[str, object]:
-    """The plan of a spec without what names its input."""
+    """The plan of a spec, without its id and its inputs."""
     requested = alternatives(load(path))
     results = [run(each.problem, each.candidates) for each in requested]
     document = as_json(build.planned(swept(requested, results)).plan)
@@ -206,7 +206,7 @@ def planned(path: Path) -> dict[str, object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("most_inline", [2_000, 10], ids=["inline", "state files beside it"])
 def test_an_import_gives_the_same_plan(most_inline: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the state files that it was made from."""
+    """An imported spec has the same plan as the state files from which it was imported."""
     monkeypatch.setattr("planner.cli.importing.MOST_INLINE", most_inline)
     files = {name: DATA / "kraft-4.1" / name for name in ("kafka-topics-describe.txt", "kafka-log-dirs-describe.txt")}
     for name, path in files.items():

@@ -1,4 +1,4 @@
-"""A running cluster's state from kafka-python's answers, and a Java client's properties as that client's settings."""
+"""Reads a running cluster with kafka-python, and turns a Java client's properties into kafka-python's settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planner.model.errors import SetupError, SpecError
 
 
 def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> dict[str, Any]:
-    """A partition's metadata."""
+    """The metadata of one partition."""
     return {"partition_index": number, "leader_id": leader, "replica_nodes": replicas, "isr_nodes": isr}
 
 
@@ -27,12 +27,12 @@ STATIC, CLUSTER_WIDE = "STATIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
 
 def entry(value: str, source: str) -> dict[str, str]:
-    """A value, and where it comes from."""
+    """A configuration value with its source."""
     return {"value": value, "config_source": source}
 
 
 class Client:
-    """Answers as a KafkaAdminClient does."""
+    """Stands in for a KafkaAdminClient, with fixed answers."""
 
     def __init__(self, error: int = 0, moving: dict[Any, Any] | None = None, old: bool = False) -> None:
         self.error = error
@@ -43,7 +43,7 @@ class Client:
         self.cordoned = ""
 
     def describe_topics(self) -> list[dict[str, Any]]:
-        """Two topics, one of them with a partition without a leader."""
+        """Two topics; one partition has no leader."""
         a = [partition(1, -1, [2], [2]), partition(0, 1, [2, 1], [1])]
         return [
             {"name": "b", "error_code": 0, "partitions": [partition(0, 2, [2], [2])]},
@@ -51,14 +51,14 @@ class Client:
         ]
 
     def describe_cluster(self) -> dict[str, Any]:
-        """Two brokers that live, one with a rack, and one that is fenced."""
+        """Two live brokers, one of them with a rack, and a fenced one."""
         brokers = [(2, "", False), (1, "r1", False), (3, "r3", True)]
         return {
             "brokers": [{"broker_id": number, "rack": rack, "is_fenced": fenced} for number, rack, fenced in brokers]
         }
 
     def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
-        """One setting of the topic's own, what it inherits, and a default of Kafka's; brokers that don't agree."""
+        """An own setting of the topic, two inherited ones and a default; the brokers may disagree."""
         if resources[0].resource_type is ConfigResourceType.BROKER:
             least = {each.name: {MIN_INSYNC: entry(self.least[each.name], STATIC)} for each in resources}
             least["1"]["cordoned.log.dirs"] = entry(self.cordoned, "DYNAMIC_BROKER_CONFIG")
@@ -81,7 +81,7 @@ class Client:
         ]
 
     def list_partition_reassignments(self) -> dict[Any, Any]:
-        """What is being reassigned."""
+        """The running reassignments."""
         if self.old:
             raise IncompatibleBrokerVersion
         return self.moving
@@ -93,12 +93,12 @@ def resource(kind: str, name: str) -> ConfigResource:
 
 
 def merged(client: Client, *, to_targets: bool = False) -> Merged:
-    """The state of the client's cluster."""
+    """The state that is read from the client."""
     return merge([read_cluster(client, resource, IncompatibleBrokerVersion, "k:9092")], to_targets=to_targets)
 
 
 def test_a_cluster_is_what_its_client_tells() -> None:
-    """Topics, leaders, ISRs, sizes, racks, and the configuration that topics set themselves."""
+    """Topics, leaders, ISRs, sizes, racks and topics' own configurations are read from the client's answers."""
     found = merged(Client())
     config = (("cleanup.policy", "compact"),)
     assert (
@@ -110,20 +110,20 @@ def test_a_cluster_is_what_its_client_tells() -> None:
 
 
 def test_what_topics_inherit_is_no_configuration_of_theirs() -> None:
-    """Of the cluster and of brokers' files; Kafka's own defaults are neither."""
+    """Settings of the cluster and of brokers' files are inherited, and Kafka's defaults are left out."""
     assert ((MIN_INSYNC, "2"), ("segment.bytes", "9")) == merged(Client()).config_defaults
 
 
 @pytest.mark.parametrize(("setting", "expected"), [("", {}), ("*", {1: ("*",)}), ("/d1,/d2", {1: ("/d1", "/d2")})])
 def test_cordoned_log_dirs_are_read(setting: str, expected: dict[int, tuple[str, ...]]) -> None:
-    """From each broker's cordoned.log.dirs."""
+    """Each broker's cordoned.log.dirs is read."""
     client = Client()
     client.cordoned = setting
     assert expected == merged(client).cordoned
 
 
 def test_brokers_that_disagree_are_told_of() -> None:
-    """Any of them may lead, so the largest counts."""
+    """If brokers differ in min.insync.replicas, the largest counts, because any broker may lead; a note says so."""
     client = Client()
     client.least = {"1": "1", "2": "3"}
     found = merged(client)
@@ -133,7 +133,7 @@ def test_brokers_that_disagree_are_told_of() -> None:
 
 
 def test_a_configuration_that_cannot_be_read_is_refused() -> None:
-    """It isn't an empty one."""
+    """A configuration that can't be read is refused, not taken as empty."""
     client = Client()
     client.hidden = True
     with pytest.raises(SetupError, match="the configuration of topic a can't be read; allowed: with the permission"):
@@ -141,12 +141,12 @@ def test_a_configuration_that_cannot_be_read_is_refused() -> None:
 
 
 def test_a_fenced_broker_does_not_live() -> None:
-    """It is registered, and told of, and counts as down."""
+    """A note says that a fenced broker is down."""
     assert "broker 3 is fenced: it is down, or not yet up" in merged(Client()).notes
 
 
 def test_running_reassignments_are_told_and_planned_from_where_asked() -> None:
-    """As from any other source: refused, or their target."""
+    """A running reassignment is refused, or planned from its target if asked."""
     running = {TopicPartition("a", 0): {"replicas": [1, 2], "adding_replicas": [1], "removing_replicas": [2]}}
     with pytest.raises(Exception, match=r"partition 0 of a is being reassigned \(Adding Replicas: 1\)"):
         merged(Client(moving=running))
@@ -154,7 +154,7 @@ def test_running_reassignments_are_told_and_planned_from_where_asked() -> None:
 
 
 def test_old_brokers_tell_less() -> None:
-    """What they can't tell is asked of people."""
+    """For sizes and reassignments that old brokers can't tell, notes say so."""
     found = merged(Client(old=True))
     assert None is found.sizes
     assert ["the brokers are too old to tell sizes", "the brokers are too old to tell running reassignments"] == [
@@ -163,7 +163,7 @@ def test_old_brokers_tell_less() -> None:
 
 
 def test_a_topic_that_cannot_be_read_is_refused() -> None:
-    """Otherwise it would be missing from the plan."""
+    """A topic that can't be read is refused, because otherwise the plan would lack it."""
     with pytest.raises(SetupError, match="topic a can't be read: Kafka's error 29"):
         merged(Client(error=29))
 
@@ -172,7 +172,7 @@ def test_a_topic_that_cannot_be_read_is_refused() -> None:
 def test_a_cluster_out_of_reach_is_one_error(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """With what the client says, and nothing of its log."""
+    """If the cluster can't be reached, there is one error with the client's reason, and no log output."""
     monkeypatch.setattr(live_cluster, "TIMEOUT_MS", 1000)
     with pytest.raises(SetupError, match=r"127\.0\.0\.1:1: the cluster can't be read: "):
         read_live("127.0.0.1:1", {"client_id": "x"})
@@ -180,21 +180,21 @@ def test_a_cluster_out_of_reach_is_one_error(
 
 
 def test_a_certificate_that_is_not_there_is_one_error() -> None:
-    """At once: the client would ask the cluster until its timeout."""
+    """A missing certificate file is one error at once, before the client's timeout."""
     with pytest.raises(SetupError, match=r"^/nowhere\.pem: can't be read: No such file or directory; allowed: a file"):
         read_live("127.0.0.1:1", {"security_protocol": "SSL", "ssl_cafile": "/nowhere.pem"})
 
 
 @pytest.mark.parametrize("key", ["ssl_cafile", "ssl_certfile"])
 def test_a_file_without_a_certificate_is_one_error(tmp_path: Path, key: str) -> None:
-    """As a truststore of Java's is."""
+    """A file without a PEM certificate, such as a Java truststore, is one error."""
     (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
     with pytest.raises(SetupError, match=r"store\.jks: can't be used: .*; allowed: certificates in PEM"):
         read_live("127.0.0.1:1", {"security_protocol": "SSL", key: str(tmp_path / "store.jks")})
 
 
 def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an extra."""
+    """Without kafka-python the error says how to install it."""
     monkeypatch.setitem(sys.modules, "kafka.admin", None)
     with pytest.raises(SetupError, match=r"allowed: pip install 'kafka-planner\[live\]'"):
         read_live("127.0.0.1:1", {})
@@ -204,7 +204,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
 def test_tls_with_a_password() -> None:
-    """SASL over TLS with a PEM file of authorities, the commonest of all."""
+    """SASL over TLS with a PEM truststore is translated, with all notations that a properties file allows."""
     text = (
         "# comment\n! another\n\nsecurity.protocol = SASL_SSL\r\n"
         "sasl.mechanism: SCRAM-SHA-512\n"
@@ -221,18 +221,18 @@ def test_tls_with_a_password() -> None:
         "ssl_check_hostname": False,
         "request_timeout_ms": 1000,
     }
-    # The properties file's own backslash goes first, so the quote needs two.
+    # The properties format removes one backslash, so the quote needs two.
     assert expected == kafka_python_settings(text.replace('\\"ice', '\\\\"ice'), "c.properties")
 
 
 def test_a_certificate_of_ones_own() -> None:
-    """A keystore in PEM holds both key and certificate."""
+    """A PEM keystore gives the client's certificate and key."""
     pem = "ssl.keystore.type=PEM\nssl.keystore.location=/k.pem\nssl.key.password=x\n"
     assert {"ssl_certfile": "/k.pem", "ssl_keyfile": "/k.pem", "ssl_password": "x"} == kafka_python_settings(pem, "c")
 
 
 def test_kerberos_needs_no_password() -> None:
-    """Its tickets are the machine's."""
+    """Kerberos needs no password, because its tickets are on the machine."""
     text = "sasl.mechanism=GSSAPI\nsasl.kerberos.service.name=k\nsasl.jaas.config=x.Krb5LoginModule required;\n"
     assert {"sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": "k"} == kafka_python_settings(text, "c")
 
@@ -256,7 +256,7 @@ def test_kerberos_needs_no_password() -> None:
     ],
 )
 def test_what_the_client_cannot_do_is_refused(text: str, where: str, allowed: str) -> None:
-    """By key and line, and never with the value."""
+    """Settings that kafka-python doesn't support are refused with line and key, never with the value."""
     with pytest.raises(SpecError) as caught:
         kafka_python_settings(text, "c")
     assert str(caught.value).startswith(where)

@@ -1,4 +1,4 @@
-"""Several sources of one state: which wins, notes on the rest, running reassignments, and topics' configurations."""
+"""Merges several sources into one state: which source counts, notes, running reassignments, configurations."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def reassignment(*partitions: tuple[str, int, list[int]]) -> str:
 
 
 def sizes(**of: int) -> str:
-    """The output of kafka-log-dirs, of one broker."""
+    """The output of kafka-log-dirs for one broker."""
     rows = [{"partition": name.replace("_", "-"), "size": size} for name, size in of.items()]
     return json.dumps({"brokers": [{"broker": 1, "logDirs": [{"logDir": "/d", "partitions": rows}]}]})
 
 
 def merged(*texts: str, to_targets: bool = False) -> Merged:
-    """The texts as files called 0, 1, 2 …, merged."""
+    """Merges the texts as files f0, f1, …."""
     return merge(parts(*texts), to_targets=to_targets)
 
 
 def parts(*texts: str) -> list[StatePart]:
-    """What each text says; znodes are those of topic a."""
+    """Reads each text; a znode is that of topic a."""
     return [read_part(text, f"f{number}", "a") for number, text in enumerate(texts)]
 
 
 def replicas(state: Merged) -> dict[str, list[tuple[int, ...]]]:
-    """Topic to replicas by partition."""
+    """The replica lists of each topic."""
     return {topic.name: [row.replicas for row in topic.partitions] for topic in state.assignment.topics}
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
 def test_brokers_answers_outrank_znodes_and_those_documents(order: tuple[int, ...]) -> None:
-    """In whichever order they are named."""
+    """Brokers' answers count before znodes and documents, in any order of the sources."""
     texts = [DESCRIBE, ZNODE, reassignment(("a", 0, [3, 2]), ("b", 0, [1]))]
     state = merged(*(texts[at] for at in order))
     assert {"a": [(1, 2), (2, 3)]} == replicas(state)
@@ -61,7 +61,7 @@ def test_brokers_answers_outrank_znodes_and_those_documents(order: tuple[int, ..
 
 
 def test_what_sources_disagree_about_is_told() -> None:
-    """Elsewhere, missing here, missing there: each with the first few partitions, and who counts."""
+    """A note tells each difference with the first partitions and the source that counts."""
     state = merged(DESCRIBE, ZNODE.replace(',"1":[2,3]', ""), reassignment(("b", 0, [1]), ("a", 5, [1])))
     assert (
         "f1 (a znode) disagrees with f0 about the replicas of partition a-0: f0 counts",
@@ -71,7 +71,7 @@ def test_what_sources_disagree_about_is_told() -> None:
 
 
 def test_captures_of_different_moments_are_told() -> None:
-    """Two describes with the same replicas, and a broker that is down in one. The order in an ISR is no matter."""
+    """A note tells if two descriptions differ in leaders or ISRs; the order within an ISR doesn't count."""
     down = DESCRIBE.replace("Isr: 2,3", "Isr: 3")
     said = "f1 (kafka-topics --describe) disagrees with f0 about leaders or ISRs of partition a-1: f0 counts"
     assert (said,) == merged(DESCRIBE, down).notes
@@ -79,7 +79,7 @@ def test_captures_of_different_moments_are_told() -> None:
 
 
 def test_within_a_rank_the_first_one_named_wins() -> None:
-    """Documents that list some partitions add up."""
+    """Of sources with the same rank the first one counts; partitions that it lacks come from the others."""
     first, second = reassignment(("a", 0, [1, 2])), reassignment(("a", 0, [9, 8]), ("a", 1, [2, 1]), ("c", 0, [3]))
     state = merged(first, second)
     assert {"a": [(1, 2), (2, 1)], "c": [(3,)]} == replicas(state)
@@ -87,7 +87,7 @@ def test_within_a_rank_the_first_one_named_wins() -> None:
 
 
 def test_one_description_a_topic_adds_up() -> None:
-    """`kafka-topics --describe --topic` was run for each; one that knows all of a topic is alone in saying which."""
+    """Descriptions of single topics are joined; a partition that a complete description lacks is left out."""
     more = DESCRIBE.replace("PartitionCount: 2", "PartitionCount: 3") + (
         "\tTopic: a\tPartition: 2\tLeader: 1\tReplicas: 1,2\tIsr: 1\n"
     )
@@ -97,7 +97,7 @@ def test_one_description_a_topic_adds_up() -> None:
 
 
 def test_leaders_come_from_who_knows_them() -> None:
-    """A reassignment JSON has none: a lower rank's are taken where they fit the replicas."""
+    """A reassignment JSON has no leaders, so they come from a source of lower rank with the same replicas."""
     answer = {
         "KafkaPartitionState": {
             "urp": [{"topic": "a", "partition": 0, "leader": 2, "replicas": [1, 2], "in-sync": [2]}],
@@ -109,33 +109,33 @@ def test_leaders_come_from_who_knows_them() -> None:
 
 
 def test_a_partition_that_a_source_has_twice_is_refused() -> None:
-    """Contradicting oneself isn't a matter of rank."""
+    """A source that lists a partition twice is refused."""
     with pytest.raises(ImportStateError, match="partition 0 of a is here twice"):
         merged(reassignment(("a", 0, [1, 2]), ("a", 0, [2, 1])), LIST.splitlines()[0])
 
 
 def test_sizes_of_several_files_are_the_largest() -> None:
-    """One output a broker; partitions that nobody has are told."""
+    """If several files have a partition's size, the largest counts; a note tells sizes of unknown partitions."""
     state = merged(DESCRIBE, sizes(a_0=5, x_1=1), sizes(a_0=7, a_1=2))
     assert {("a", 0): 7, ("a", 1): 2, ("x", 1): 1} == state.sizes
     assert ("sizes are given for partition x-1, which f0 doesn't have",) == state.notes
 
 
 def test_brokers_are_those_of_the_tool_that_tells_racks() -> None:
-    """kafka-broker-api-versions prints `null` for a broker without a rack."""
+    """Brokers and racks come from kafka-broker-api-versions, which prints `null` for no rack."""
     state = merged(DESCRIBE, VERSIONS)
     assert [(1, "r1"), (2, None)] == [(broker.id, broker.rack) for broker in state.brokers]
 
 
 def test_racks_that_differ_are_told() -> None:
-    """The higher rank's counts."""
+    """If racks differ, the source of higher rank counts, and a note says so."""
     znode = '{"host":"h","port":1,"version":5,"rack":"other"}'
     state = merge([read_part(znode, "brokers/ids/1"), *parts(DESCRIBE, VERSIONS)])
     assert ("broker 1 is in rack 'other' by brokers/ids/1, in rack 'r1' by f1, which counts",) == state.notes
 
 
 def test_racks_that_cannot_be_written_are_refused() -> None:
-    """Kafka takes any text, a spec none with control characters."""
+    """A rack with control characters is refused, because a spec can't hold it."""
     with pytest.raises(ImportStateError, match=r"rack: .* isn't usable; allowed: 1 to 200 characters"):
         merge([read_part('{"host":"h","port":1,"version":5,"rack":"a\\u001b[2J"}', "brokers/ids/1"), *parts(DESCRIBE)])
 
@@ -151,14 +151,14 @@ MOVING = {
 
 @pytest.mark.parametrize("texts", MOVING.values(), ids=MOVING)
 def test_a_reassignment_in_progress_is_refused_by_name(texts: tuple[str, ...]) -> None:
-    """Whoever tells it: describe, the tool's list, znodes."""
+    """A running reassignment is refused with its partition, from a description, the tool's list or a znode."""
     with pytest.raises(ImportStateError, match=r"partition 0 of a is being reassigned \(Adding Replicas: 4\)"):
         merged(*texts)
 
 
 @pytest.mark.parametrize("texts", MOVING.values(), ids=MOVING)
 def test_a_reassignment_in_progress_is_planned_from_its_target(texts: tuple[str, ...]) -> None:
-    """What is added arrives, what is removed goes, and with it the lead."""
+    """With `to_targets`, added replicas are there, removed ones aren't, and the first remaining replica leads."""
     state = merged(*texts, to_targets=True)
     assert {"a": [(4, 2), (2, 3)]} == replicas(state)
     assert 4 == state.assignment.topics[0].partitions[0].leader
@@ -168,12 +168,12 @@ def test_a_reassignment_in_progress_is_planned_from_its_target(texts: tuple[str,
 
 
 def test_no_reassignment_in_the_list_is_no_obstacle() -> None:
-    """The tool says so in words."""
+    """An output without reassignments changes nothing."""
     assert {"a": [(1, 2), (2, 3)]} == replicas(merged(DESCRIBE, "No partition reassignments found.\n"))
 
 
 def test_topics_to_move_restrict() -> None:
-    """Names that the cluster doesn't have are told; none that it has is a fault."""
+    """Only the listed topics may move; unknown names give a note, and an error if no name is known."""
     state = merged(DESCRIBE, '{"version":1,"topics":[{"topic":"a"},{"topic":"gone"}]}')
     assert ("a",) == state.only_topics
     assert ("f1 names topic gone, which the cluster doesn't have",) == state.notes
@@ -184,7 +184,7 @@ def test_topics_to_move_restrict() -> None:
 
 
 def test_nothing_about_replicas_is_refused() -> None:
-    """Sizes alone are no state."""
+    """Sources without any replicas, such as sizes alone, are refused."""
     with pytest.raises(ImportStateError, match=r"f0: no source says where replicas are, only f0 \(kafka-log-dirs"):
         merged(sizes(a_0=1))
 
@@ -193,7 +193,7 @@ AT = Place("f", 1, 1)
 
 
 def moving(adding: tuple[int, ...], removing: tuple[int, ...], now: tuple[int, ...] | None) -> RunningReassignment:
-    """A reassignment of a-0; `now` is what its source says that the partition has meanwhile."""
+    """A running reassignment of a-0; `now` is its replica list in the source, if known."""
     return RunningReassignment(AT, "a", 0, adding, removing, now)
 
 
@@ -205,12 +205,12 @@ def moving(adding: tuple[int, ...], removing: tuple[int, ...], now: tuple[int, .
 def test_what_stays_keeps_kafkas_order(
     now: tuple[int, ...] | None, replicas: tuple[int, ...], stay: tuple[int, ...]
 ) -> None:
-    """What is added comes where Kafka lists it, at the end where it doesn't; what is removed goes."""
+    """Added replicas come in Kafka's order, or last if that is unknown; removed replicas are left out."""
     assert stay == target(Partition(0, replicas, 1), moving((4,), (1,), now))
 
 
 def test_a_partition_has_arrived() -> None:
-    """What is added is in sync, a replica that was behind stays behind, and who goes no longer leads."""
+    """At the target, added replicas are in sync, others keep their state, and a removed leader no longer leads."""
     rows = [
         AssignmentEntry(AT, "a-0", "a", Partition(0, (4, 1, 2), 1, (1,))),
         AssignmentEntry(AT, "a-1", "a", Partition(1, (1, 2), 1, (1, 2))),
@@ -228,13 +228,13 @@ MIN_2 = "min.insync.replicas=2"
 
 
 def describe(a: str = MIN_2, b: str = f"{MIN_2},retention.ms=5") -> str:
-    """Two topics with what kafka-topics shows as their configs."""
+    """Two topics with the configurations that kafka-topics shows."""
     heading = "Topic: a\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: "
     return f"{heading}{a}\n{A}{(heading + b).replace('Topic: a', 'Topic: b')}\n{A.replace('Topic: a', 'Topic: b')}"
 
 
 def own(**configs: str) -> str:
-    """What kafka-configs shows of topics: `topic="key=value"`, or an empty text."""
+    """What kafka-configs shows of topics: `topic="key=value"`, or nothing."""
     blocks = []
     for topic, entry in configs.items():
         line = f"  {entry} sensitive=false synonyms={{DYNAMIC_TOPIC_CONFIG:{entry}}}\n" if entry else ""
@@ -243,17 +243,17 @@ def own(**configs: str) -> str:
 
 
 def of_configs(*texts: str, znode: str = "config/topics/a") -> Merged:
-    """The texts as one state; `znode` is the path of one that is a znode."""
+    """Merges the texts into one state; a text that is a znode has the path `znode`."""
     return merge([read_part(text, znode if '"config"' in text[:40] else f"f{at}") for at, text in enumerate(texts)])
 
 
 def configs(state: Merged) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
-    """Topic to its own configuration, and to what is in force for it otherwise, of unknown origin."""
+    """Each topic's own configuration, and its values in force whose origin is unknown."""
     return {topic.name: (dict(topic.config), dict(topic.effective_config)) for topic in state.assignment.topics}
 
 
 def test_what_every_topic_shows_may_be_inherited() -> None:
-    """What one of them doesn't show is inherited by none: it is the topic's own that shows it."""
+    """A value that all topics show may be inherited; one that only some show is their own."""
     state = of_configs(describe())
     in_force = {"min.insync.replicas": "2"}
     assert {"a": ({}, in_force), "b": ({"retention.ms": "5"}, in_force)} == configs(state)
@@ -261,7 +261,7 @@ def test_what_every_topic_shows_may_be_inherited() -> None:
 
 
 def test_throttles_are_topics_own_even_where_all_have_them() -> None:
-    """Kafka has no such configuration of brokers."""
+    """Throttles are always topics' own, because brokers have no such configuration."""
     throttled = "leader.replication.throttled.replicas=0:1"
     assert {"a": ({"leader.replication.throttled.replicas": "0:1"}, {})} == {
         "a": configs(of_configs(describe(throttled, throttled)))["a"]
@@ -269,13 +269,13 @@ def test_throttles_are_topics_own_even_where_all_have_them() -> None:
 
 
 def test_a_topic_that_is_being_deleted_says_nothing_of_others() -> None:
-    """Its configuration may be gone already."""
+    """A topic marked for deletion isn't compared, because its configuration may be gone already."""
     text = describe("").replace("Configs: \n", "Configs: \tMarkedForDeletion: true\n")
     assert {} == configs(of_configs(text))["b"][0]
 
 
 def test_who_knows_topics_own_configurations_tells_the_rest_apart() -> None:
-    """What is in force and isn't a topic's own is inherited by all."""
+    """With topics' own configurations known, all other values in force are inherited."""
     state = of_configs(describe(), own(a="", b="retention.ms=5"))
     assert {"a": ({}, {}), "b": ({"retention.ms": "5"}, {})} == configs(state)
     assert (("min.insync.replicas", "2"),) == state.config_defaults
@@ -283,14 +283,14 @@ def test_who_knows_topics_own_configurations_tells_the_rest_apart() -> None:
 
 
 def test_one_topic_that_is_known_leaves_the_other_unknown() -> None:
-    """It may set what it would inherit anyway."""
+    """If only one topic's own configuration is known, the other topic's origin stays unknown."""
     state = of_configs(describe(), own(a=""))
     assert {"a": ({}, {}), "b": ({"retention.ms": "5"}, {"min.insync.replicas": "2"})} == configs(state)
     assert (("min.insync.replicas", "2"),) == state.config_defaults
 
 
 def test_znodes_and_terraform_know_what_is_a_topics_own() -> None:
-    """Brokers' answers count for the value, and for what isn't set any more."""
+    """Znodes and Terraform tell which keys are a topic's own; the value, or its absence, is that of the brokers."""
     znode = json.dumps({"version": 1, "config": {"min.insync.replicas": "1", "flush.ms": "5"}})
     state = of_configs(describe(), znode)
     assert ({"min.insync.replicas": "2"}, {}) == configs(state)["a"]
@@ -306,7 +306,7 @@ def test_znodes_and_terraform_know_what_is_a_topics_own() -> None:
 
 
 def test_the_clusters_znode_is_what_topics_inherit() -> None:
-    """Under topics' names."""
+    """The cluster-wide znode has what topics inherit, and is read under the topics' key names."""
     znode = json.dumps({"version": 1, "config": {"log.retention.ms": "7", "min.insync.replicas": "2"}})
     state = of_configs(describe(), znode, znode="config/brokers/<default>")
     assert (("min.insync.replicas", "2"), ("retention.ms", "7")) == state.config_defaults

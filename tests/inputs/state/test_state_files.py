@@ -1,4 +1,4 @@
-"""State files: folders, encodings, things that aren't files, formats, and `cluster.state.files` of a spec."""
+"""State files: folders, encodings, pipes and links, formats, and `cluster.state.files` of a spec."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = '{"brokers":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":[{"parti
 
 
 def spec(folder: Path, state: str, more: str = "", **files: str) -> Spec:
-    """A spec with this state, beside files of these names."""
+    """A spec with this state, and files with these names beside it."""
     for name, content in files.items():
         path = folder / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def spec(folder: Path, state: str, more: str = "", **files: str) -> Spec:
 
 
 def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
-    """By path, a name with a dot in front may be a topic's; but not what version control or a file manager leaves."""
+    """A folder means all of its files, sorted by path, except those of version control and file managers."""
     for name in ("b", "a/2", "a/10", ".git/x", "a/.DS_Store", "a/.gitkeep", "a/.hidden", ".topic/x"):
         (tmp_path / "f" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "f" / name).write_text("x")
@@ -47,7 +47,7 @@ def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("goal", ["..", "gone/..", "/"])
 def test_a_link_to_a_folder_is_refused(goal: str, tmp_path: Path) -> None:
-    """What it leads to may be part of the state: left out, the plan would be of another cluster."""
+    """A link to a folder is refused: if it were left out, a part of the state could be missing."""
     spec_folder = tmp_path / "x"
     spec_folder.mkdir()
     (spec_folder / "gone").mkdir()
@@ -59,7 +59,7 @@ def test_a_link_to_a_folder_is_refused(goal: str, tmp_path: Path) -> None:
 
 
 def test_links_that_lead_nowhere_or_in_a_ring_are_refused(tmp_path: Path) -> None:
-    """Each with the system's reason."""
+    """Broken and circular links are refused with the system's reason."""
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     (tmp_path / "ring").symlink_to(tmp_path / "ring")
     for name, reason in (("gone", "No such file"), ("ring", "Too many levels of symbolic links")):
@@ -68,7 +68,7 @@ def test_links_that_lead_nowhere_or_in_a_ring_are_refused(tmp_path: Path) -> Non
 
 
 def test_a_folder_that_can_not_be_listed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not passed over, as os.walk does by itself; tests may run as root, whom no permission stops."""
+    """A folder that can't be listed is refused, not skipped. The test replaces scandir, because root may list all."""
     (tmp_path / "st" / "a").mkdir(parents=True)
     (tmp_path / "st" / "b").mkdir()
     (tmp_path / "st" / "a" / "d").write_text(DESCRIBE)
@@ -85,7 +85,7 @@ def test_a_folder_that_can_not_be_listed_is_refused(tmp_path: Path, monkeypatch:
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    """Plans name the files that they were made from, and are UTF-8."""
+    """A file name that isn't UTF-8 is refused, because plans name their input files in UTF-8."""
     folder = tmp_path / "st"
     folder.mkdir()
     Path(os.fsdecode(os.fsencode(folder) + b"/d\xff.txt")).write_text(DESCRIBE)
@@ -94,7 +94,7 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_beyond_its_limit_is_refused_unread(tmp_path: Path) -> None:
-    """A sparse file of 10 GB takes no room, and would take all memory."""
+    """A file above the size limit is refused before it is read; the test's sparse file of 10 GB takes no disk space."""
     with (tmp_path / "d").open("wb") as file:
         file.truncate(10**10)
     with pytest.raises(UnreadableError, match="has 10,000,000,000 bytes; allowed: at most 1,073,741,824 bytes for a"):
@@ -102,14 +102,14 @@ def test_a_file_beyond_its_limit_is_refused_unread(tmp_path: Path) -> None:
 
 
 def test_a_compressed_file_is_named(tmp_path: Path) -> None:
-    """Its bytes would be called anything but what they are."""
+    """A compressed file is refused with its format."""
     (tmp_path / "d").write_bytes(gzip.compress(DESCRIBE.encode()))
     with pytest.raises(UnreadableError, match="is compressed with gzip; allowed: the text itself"):
         read_file(tmp_path / "d", "d")
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    """Rather than taken for a cluster without topics."""
+    """An empty folder is refused, because a state without topics would be a mistake."""
     with pytest.raises(UnreadableError, match="is an empty folder"):
         files_in(tmp_path)
 
@@ -117,7 +117,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_byte_order_marks_and_line_ends_do_not_matter(bom: bytes, end: str, tmp_path: Path) -> None:
-    """Windows writes both."""
+    """A byte order mark and Windows line ends are accepted."""
     (tmp_path / "d").write_bytes(bom + DESCRIBE.replace("\n", end).encode())
     (entry,) = read_file(tmp_path / "d", "d").part.entries
     assert ((1, 2), 2) == (entry.partition.replicas, entry.place.line)
@@ -125,14 +125,14 @@ def test_byte_order_marks_and_line_ends_do_not_matter(bom: bytes, end: str, tmp_
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
 def test_utf_16_is_named(encoding: str, tmp_path: Path) -> None:
-    """PowerShell's `>` writes it."""
+    """UTF-16, which PowerShell's `>` writes, is refused with that reason."""
     (tmp_path / "d").write_bytes((b"" if encoding == "utf-16" else b"\xfe\xff") + DESCRIBE.encode(encoding))
     with pytest.raises(ImportStateError, match="the file is in UTF-16, as Windows' PowerShell writes it"):
         read_file(tmp_path / "d", "d")
 
 
 def test_lines_longer_than_the_head_are_read_whole(tmp_path: Path) -> None:
-    """The format is told from the first part of a file; the line that it ends in goes on."""
+    """The format is detected from the file's first part; a file longer than that is still read whole."""
     topics = [DESCRIBE.replace("Topic: a", f"Topic: topic-number-{number}") for number in range(9_000)]
     (tmp_path / "d").write_text("".join(topics), encoding="utf-8")
     part = read_file(tmp_path / "d", "d").part
@@ -141,7 +141,7 @@ def test_lines_longer_than_the_head_are_read_whole(tmp_path: Path) -> None:
 
 
 def test_a_bad_byte_has_its_line(tmp_path: Path) -> None:
-    """However far down."""
+    """A byte that isn't UTF-8 is refused with its line, also far down in the file."""
     topics = [DESCRIBE.replace("Topic: a", f"Topic: topic-number-{number}") for number in range(9_000)]
     (tmp_path / "d").write_bytes("".join(topics).encode() + b"\tTo\xffpic")
     with pytest.raises(ImportStateError, match=r"d:18001:4: byte 0xff isn't UTF-8"):
@@ -149,21 +149,21 @@ def test_a_bad_byte_has_its_line(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    """A pipe would wait for ever, a device never end."""
+    """A pipe is refused, because reading it might never end."""
     os.mkfifo(tmp_path / "p")
     with pytest.raises(UnreadableError, match="isn't a regular file"):
         read_file(tmp_path / "p", "p")
 
 
 def test_a_spec_takes_files_of_any_format(tmp_path: Path) -> None:
-    """Assignment and sizes are told apart by content, and both are among the plan's inputs."""
+    """Assignment and sizes are recognized by their content, and both files are inputs of the plan."""
     read = spec(tmp_path, "{files: [one, two]}", "balance: {disk: 5%}\n", one=SIZES, two=DESCRIBE)
     assert (True, 7) == (read.cluster.sizes_known, read.cluster.topics[0].partitions[0].size_bytes)
     assert ["s.yaml", "one", "two"] == [each.path for each in read.inputs]
 
 
 def test_a_spec_takes_a_folder_of_znodes(tmp_path: Path) -> None:
-    """Brokers that aren't as the YAML says are told, and what a folder's files are called."""
+    """A folder of znodes is read; brokers that differ from the YAML give notes with their file."""
     topic = '{"version":1,"partitions":{"0":[1,2]}}'
     broker = '{"host":"h","port":1,"version":5,"rack":"%s"}'
     files = {
@@ -182,7 +182,7 @@ def test_a_spec_takes_a_folder_of_znodes(tmp_path: Path) -> None:
 
 
 def test_brokers_that_join_may_be_live_already(tmp_path: Path) -> None:
-    """They get replicas, and are told where they are in another rack than `changes` says."""
+    """A broker that joins may be live already; a note tells if its rack differs from `changes`."""
     racks = {1: "x", 2: "y", 3: "x", 4: "x"}
     live = "".join(f"h:{broker} (id: {broker} rack: {rack}) -> (\n)\n" for broker, rack in racks.items())
     changes = "changes: {add_brokers: [{id: 3, rack: x}, {id: 4, rack: y}, {id: 5, rack: y}]}\n"
@@ -191,13 +191,13 @@ def test_brokers_that_join_may_be_live_already(tmp_path: Path) -> None:
 
 
 def test_a_spec_names_the_topic_of_a_replica_assignment(tmp_path: Path) -> None:
-    """`file` and `topic` in the place of a path."""
+    """`file` and `topic` together name the topic of a replica assignment."""
     read = spec(tmp_path, "{files: [{file: m, topic: t}]}", m="1:2,2:1")
     assert [(1, 2), (2, 1)] == [row.replicas for row in read.cluster.topics[0].partitions]
 
 
 def test_topics_to_move_restrict_a_spec(tmp_path: Path) -> None:
-    """Where the YAML doesn't say itself which topics may move."""
+    """A topics-to-move file restricts the topics, unless the YAML has its own `topics`."""
     topics = DESCRIBE + DESCRIBE.replace("Topic: a", "Topic: b")
     files = {"d": topics, "m": '{"topics":[{"topic":"b"}]}'}
     assert ("b",) == spec(tmp_path, "{files: [d, m]}", **files).topics.include
@@ -205,7 +205,7 @@ def test_topics_to_move_restrict_a_spec(tmp_path: Path) -> None:
 
 
 def test_a_reassignment_is_planned_from_its_target_when_asked(tmp_path: Path) -> None:
-    """`reassigning: target`; the plan warns of it."""
+    """With `reassigning: target` the plan starts from the target and has a note; otherwise it is refused."""
     moving = DESCRIBE.replace("1,2\tIsr: 1,2", "2,1,3\tIsr: 1,3\tAdding Replicas: 2\tRemoving Replicas: 3")
     read = spec(tmp_path, "{assignment: d, reassigning: target}", d=moving)
     assert (2, 1) == read.cluster.topics[0].partitions[0].replicas
@@ -232,7 +232,7 @@ def test_a_reassignment_is_planned_from_its_target_when_asked(tmp_path: Path) ->
     ],
 )
 def test_bad_states_are_named(state: str, where: str, message: str, tmp_path: Path) -> None:
-    """By their key in the YAML."""
+    """An invalid state is refused with its key in the YAML."""
     (tmp_path / "dir").mkdir()
     with pytest.raises(SpecError) as caught:
         spec(tmp_path, state, d=DESCRIBE, l=SIZES, other=SIZES.replace("a-0", "b-0"))
@@ -241,7 +241,7 @@ def test_bad_states_are_named(state: str, where: str, message: str, tmp_path: Pa
 
 
 def test_topics_being_deleted_stay(tmp_path: Path) -> None:
-    """A broker that holds one can't be emptied."""
+    """A topic marked for deletion can't move, so a broker with its replicas can't be removed."""
     deleting = DESCRIBE.replace("Configs: ", "Configs: \tMarkedForDeletion: true")
     assert spec(tmp_path, "{assignment: d}", d=deleting).cluster.topics[0].deleting
     with pytest.raises(
@@ -253,7 +253,7 @@ def test_topics_being_deleted_stay(tmp_path: Path) -> None:
 
 
 def test_the_format_is_told_from_the_content() -> None:
-    """The file's name plays no part."""
+    """The format is detected from the content, not from the file's name."""
     described = read_topics(capture("kraft-4.1/kafka-topics-describe.txt"), "x")
     generated = read_topics(capture("kraft-4.1/kafka-reassign-partitions-generate.txt"), "x")
     assert [topic.name for topic in described] == [topic.name for topic in generated]
@@ -261,7 +261,7 @@ def test_the_format_is_told_from_the_content() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"brokers": []}', "\x00", '{"version":1,"partitions":[]}'])
 def test_unknown_formats_name_the_file_and_what_is_known(text: str) -> None:
-    """Neither importer guesses."""
+    """An unknown format is refused with the file's name and what is allowed."""
     with pytest.raises(
         ImportStateError, match=r"^f:1:1: no assignment in a known format: the file [^;]*; allowed: .*describe"
     ):

@@ -1,4 +1,4 @@
-"""What an import says of the cluster that it found."""
+"""The notes of an import on the cluster that it found."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from planner.model.cluster import CONFIGS_UNKNOWN
 
 
 def told(*texts: str) -> list[str]:
-    """The sentences about the cluster that these texts describe, and the notes of its sources."""
+    """The notes on the state of these texts, and those of its sources."""
     state = merge([read_part(text, f"f{number}") for number, text in enumerate(texts)])
     return [*state.notes, *conditions(state)]
 
 
 def described(*rows: tuple[str, str, str]) -> str:
-    """A topic t whose partitions have these leaders, replicas and ISRs."""
+    """A description of topic t; each row is a partition's leader, replicas and ISR."""
     lines = [f"Topic: t\tPartitionCount: {len(rows)}\tReplicationFactor: 2\tConfigs: "]
     for at, (leader, replicas, isr) in enumerate(rows):
         lines.append(f"\tTopic: t\tPartition: {at}\tLeader: {leader}\tReplicas: {replicas}\tIsr: {isr}")
@@ -27,21 +27,21 @@ def described(*rows: tuple[str, str, str]) -> str:
 
 
 def test_a_broker_in_no_isr_is_down() -> None:
-    """With how many replicas it has."""
+    """A broker that is in no ISR of its replicas seems to be down; the note counts its replicas."""
     assert "broker 2 is in no ISR of its 2 replicas: it seems to be down" in told(
         described(("1", "1,2", "1"), ("3", "2,3", "3"))
     )
 
 
 def test_a_broker_that_is_alone_in_the_isr_of_an_offline_partition_is_down() -> None:
-    """Were it up, it would lead: Kafka shows the ISR from before."""
+    """A broker that is the only one in an ISR, but doesn't lead, seems to be down: Kafka keeps the last ISR."""
     found = told(described(("none", "1,2", "1"), ("3", "2,3", "2,3")))
     assert "broker 1 is only in ISRs without a leader, of its 1 replica: it seems to be down" in found
     assert not [sentence for sentence in found if sentence.startswith("broker 2")]
 
 
 def test_replicas_that_may_be_on_their_way_are_told() -> None:
-    """More than the topic's other partitions have, and not in sync; where they are in sync the topic is just uneven."""
+    """More replicas than in other partitions, not all in sync, may be a reassignment; if all are in sync, it isn't."""
     moving = "partition t-1 with more replicas than others of the topic, and not all in sync: perhaps being reassigned"
     moved = [("1", "1,2", "1,2"), ("1", "1,2,3", "1,2")]
     assert [moving] == [each.split(";")[0] for each in told(described(*moved)) if "being reassigned" in each]
@@ -49,14 +49,14 @@ def test_replicas_that_may_be_on_their_way_are_told() -> None:
 
 
 def test_fenced_brokers_are_told() -> None:
-    """They have a rack and are registered, but nothing may be placed on them."""
+    """A fenced broker gets a note."""
     versions = "h:1 (id: 1 rack: a isFenced: false) -> (\n)\nh:2 (id: 2 rack: b isFenced: true) -> (\n)\n"
     found = told(described(("1", "1,2", "1,2")), versions)
     assert ["broker 2 is fenced by f1: it is down, or not yet up"] == [each for each in found if "fenced" in each]
 
 
 def test_a_broker_without_a_rack_among_those_with_one_is_told() -> None:
-    """A spec in which only some brokers have one is refused."""
+    """If only some brokers have a rack, a note says so, because such a spec is refused."""
     versions = "h:1 (id: 1 rack: a isFenced: false) -> (\n)\nh:2 (id: 2 rack: null isFenced: false) -> (\n)\n"
     found = told(described(("1", "1,2", "1,2")), versions)
     said = "broker 2 has no rack by f1, but others have one: state it, or leave out all"
@@ -64,7 +64,7 @@ def test_a_broker_without_a_rack_among_those_with_one_is_told() -> None:
 
 
 def test_sources_without_configurations_leave_the_least_unknown(tmp_path: Path) -> None:
-    """That is said, unless the YAML has what topics inherit; kafka-topics that shows nothing says there is nothing."""
+    """If no source has configurations, a note says so, unless the YAML states them or kafka-topics shows none."""
     moves = json.dumps({"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]})
     (tmp_path / "r.json").write_text(moves)
     top = "version: 1\ncluster: {name: c, brokers: [{id: 1}, {id: 2}], state: {assignment: r.json}"
@@ -79,7 +79,7 @@ def test_sources_without_configurations_leave_the_least_unknown(tmp_path: Path) 
 
 
 def test_what_nobody_tells_is_said_once() -> None:
-    """With the keys, and what would tell."""
+    """One note for all topics names the keys whose origin is unknown."""
     config = (("min.insync.replicas", "2"),)
     (note,) = unknown_origin({"a": config, "b": config})
     assert note.startswith("unknown whether topics have their own min.insync.replicas (2 topics) or inherit it")
