@@ -1,4 +1,4 @@
-"""The release lines of ansible-core that the playbooks are tested with, each in a virtual environment of its own."""
+"""The release lines of ansible-core with which the playbooks are tested, each in its own virtual environment."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PYTHONS = ("python3.14", "python3.13", "python3.12")
 
 @dataclass(frozen=True)
 class _Python:
-    """A Python to run: its command, and what its environment needs on top of this one's."""
+    """A Python: its command, and the variables that it needs in addition to this process's environment."""
 
     command: str
     extra: tuple[tuple[str, str], ...] = ()
@@ -51,11 +51,11 @@ class _Python:
 
 
 def programs(line: Line, folder: Path) -> Path:
-    """The folder of a line's programs; made in `folder` where it isn't there yet.
+    """The folder of a line's programs. If they aren't in `folder` yet, they are installed there.
 
-    Skips the test where the line can't be installed, and fails it under CI.
+    If the line can't be installed, the test is skipped, or fails under CI.
     """
-    # Tests of the same line run in several processes.
+    # Several processes may run tests of the same line.
     with FileLock(folder / "lock"):
         if not (folder / "made").exists():
             _install(line, folder)
@@ -81,7 +81,7 @@ def _install(line: Line, folder: Path) -> None:
 
 
 def oldest_on_a_host() -> str:
-    """The path of the oldest Python that an admin host may have; skips the test where it isn't installed."""
+    """The path of the oldest Python that an admin host may have. Skips the test if it isn't installed."""
     name, asked = "python3.8", ["-c", "import sys; print(sys.executable)"]
     for extra in ({}, *({"PYENV_VERSION": version} for version in _pyenv_versions(name))):
         with suppress(OSError):
@@ -92,12 +92,12 @@ def oldest_on_a_host() -> str:
 
 
 def _pythons(oldest: tuple[int, int]) -> Iterator[_Python]:
-    """The Pythons that work and are new enough: this one, else those on PATH, else those that pyenv has."""
+    """Pythons that work and are new enough: first this one, then those on PATH and of pyenv."""
     if sys.version_info[:2] >= oldest:
         yield _Python(sys.executable)
     test = ("-c", f"import sys, venv; sys.exit(sys.version_info[:2] < {oldest})")
     for name in filter(shutil.which, _PYTHONS):
-        # A command of pyenv's only works where a version that has it is chosen.
+        # A pyenv command works only if a version that has it is selected.
         chosen = [(("PYENV_VERSION", version),) for version in _pyenv_versions(name)]
         yield from (python for extra in [(), *chosen] if (python := _Python(name, extra)).run(*test))
 

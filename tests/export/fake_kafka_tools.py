@@ -1,10 +1,10 @@
-"""Kafka's command line tools as far as the role calls them, with a JSON file in the place of a cluster.
+"""Kafka's command line tools, as far as the role calls them. A JSON file replaces the cluster.
 
-`stage` makes a script of a tool's name beside `cluster.json`; the texts are those that Kafka 4.3 prints. A
-reassignment takes `polls` questions to complete, and one of `lost` partitions is given up at the first question, as if
-canceled. For `lag` questions more, the broker that is asked shows the replicas from before, as one that lags behind
-the controller.
-The tools don't know `unknown_options`, {tool: options}, as those of Kafka 3.9 don't know some of today's.
+`stage` makes a script with a tool's name beside `cluster.json`. The printed texts are those of Kafka 4.3.
+A reassignment completes after `polls` questions. One of the `lost` partitions is given up at the first question, as
+if somebody canceled it. For `lag` more questions, the asked broker still shows the old replicas, as one that lags
+behind the controller does.
+The tools don't know `unknown_options`, {tool: options}, as the tools of Kafka 3.9 lack some of today's options.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-# The module is compiled once, which takes half of a start.
+# The script imports this module, so that Python compiles it only once. Compiling takes half of a start.
 SCRIPT = """\
 #!{python} -IS
 import sys
@@ -27,13 +27,13 @@ sys.exit(run(__file__, sys.argv[1:]))
 
 
 def stage(script: Path) -> None:
-    """Write the tool of a script's name."""
+    """Write the script of a tool."""
     script.write_text(SCRIPT.format(python=sys.executable, here=str(Path(__file__).parent)))
     script.chmod(0o755)
 
 
 def run(script: str, arguments: list[str]) -> int:
-    """Do what the tool of this name does to the cluster beside it; its exit code."""
+    """Do to the cluster what the tool of this name does. Return its exit code."""
     tool, state = Path(script).name.removesuffix(".sh"), Path(script).parent / "cluster.json"
     cluster = json.loads(state.read_text())
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
@@ -138,7 +138,7 @@ def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
 
 
 def _configs(options: dict[str, str], cluster: dict[str, Any]) -> int:
-    """Brokers' throttles: the cluster has one for all of them. And `cordons`, {broker: value}, None: older than 4.3."""
+    """Brokers' throttles, which are the same for all brokers, and `cordons`, {broker: value}; None: older than 4.3."""
     cordons, broker, key = cluster.setdefault("cordons", {}), options.get("--entity-name", ""), "cordoned.log.dirs"
     if "--all" in options:
         _say(f"All configs for broker {broker} are:\n  log.dirs=/d sensitive=false synonyms={{}}")
@@ -172,7 +172,7 @@ def _describe_group(group: str, behind: dict[str, int]) -> int:
 
 
 def _make(options: dict[str, str], cluster: dict[str, Any]) -> int:
-    """Create a topic, or add partitions to one; the list's first ones, which are there, are passed over."""
+    """Create a topic, or add partitions to one. The list's first entries exist already, so they are skipped."""
     topic, partitions = options["--topic"], cluster["partitions"]
     there = sum(name.rpartition("-")[0] == topic for name in partitions)
     if ("--create" in options) == bool(there):

@@ -1,6 +1,6 @@
-"""Writers of one folder that are killed or race, in processes of their own: run by test_folder_swap.py.
+"""Several processes that write one folder, and are killed or race. test_folder_swap.py runs this.
 
-`python killed_writers.py kill|race exchange|renames FOLDER` prints what went wrong, a line each, and what it did.
+`python killed_writers.py kill|race exchange|renames FOLDER` prints each fault, one a line, and what it did.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ OWN = {
     "ansible/group_vars/all.yml": b"my variables",
     "terraform/terraform.tfstate": b"my state",
 }
-# Whatever touches files says so before it does, in CPython's audit events.
+# CPython raises one of these audit events before each access to a file.
 EVENTS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir"}
 EVENTS |= {"ctypes.dlopen", "ctypes.dlsym", "shutil.rmtree", "shutil.copyfile"}
 
 
 def files(number: int) -> dict[str, bytes]:
-    """A plan's files, other ones for each number."""
+    """A plan's files. Each number gives other files."""
     made = {
         "plan.json": json.dumps({"format_version": "1.0", "plan_id": str(number)}).encode(),
         "ansible/inventory/hosts.yml": b"an example",
@@ -37,7 +37,7 @@ def files(number: int) -> dict[str, bytes]:
 
 
 def furnish(folder: Path, number: int) -> None:
-    """A plan's folder with the operator's files."""
+    """Write a plan's folder with files of the operator."""
     output_folder.write(folder, files(number))
     for path, content in OWN.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def furnish(folder: Path, number: int) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder."""
+    """The path and content of every file in a folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -55,17 +55,17 @@ def beside(folder: Path) -> list[str]:
 
 
 def say(line: str) -> None:
-    """A line for the test."""
+    """Print a line for the test."""
     sys.stdout.write(f"{line}\n")
 
 
 def child(work: Callable[[], None]) -> int:
-    """What a process of its own does; its status."""
+    """Run the work in a new process. Return its process id."""
     number = os.fork()
     if not number:
         try:
             work()
-        except BaseException as error:  # the parent shows it
+        except BaseException as error:  # the message is printed for the test
             say(f"a writer failed: {error!r}")
             sys.stdout.flush()
             os._exit(1)
@@ -74,12 +74,12 @@ def child(work: Callable[[], None]) -> int:
 
 
 def status(number: int) -> int:
-    """How a process ended: 0, or minus the signal."""
+    """The exit status of a process: 0, or minus the signal."""
     return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
 
 def killed_at(step: int, folder: Path) -> int:
-    """A writer that is killed before its `step`-th touch of a file."""
+    """Run a writer that is killed before its access number `step` to a file. Return its status."""
 
     def write() -> None:
         left = step
@@ -98,7 +98,7 @@ def killed_at(step: int, folder: Path) -> int:
 
 
 def kill(folder: Path, *, gap: bool) -> None:
-    """A kill at every step of replacing a folder: the next run finds what was there, or what was written, and heals."""
+    """Kill at every step of replacing a folder. Each time it must be the old or new one, and the next run repairs."""
     said: set[str] = set()
     step, ended = 0, -signal.SIGKILL
     furnish(folder, 3)
@@ -119,7 +119,7 @@ def kill(folder: Path, *, gap: bool) -> None:
 
 
 def watched(folder: Path, writers: list[int]) -> tuple[int, int]:
-    """Looks for the folder's files until the writers have ended: how often, and how often one was missing."""
+    """Check for the folder's files until the writers end. Return how often, and how often a file was missing."""
     polls = missed = 0
     while writers:
         polls += 1
@@ -133,7 +133,7 @@ def watched(folder: Path, writers: list[int]) -> tuple[int, int]:
 
 
 def race(folder: Path, *, gap: bool) -> None:
-    """Two writers, one reader that never finds the folder missing or the operator's files gone."""
+    """Two writers race. A reader must never miss the folder or the operator's files."""
     furnish(folder, 0)
 
     def writes(first: int) -> None:

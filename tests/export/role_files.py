@@ -1,4 +1,4 @@
-"""The Python files of the role, which Ansible runs: loaded as they lie among the templates."""
+"""Loads the role's Python files, which Ansible runs, from the templates."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from folders import ROOT
 ROLE = ROOT / "templates" / "ansible" / "roles" / "kafka_reassign"
 
 
-# In the order in which they import one another.
+# In the order in which they import each other.
 _MODULE_UTILS = ("output", "checks", "cluster", "journal", "throttles", "cordons", "changes", "options")
 
 
 def loaded(path: str) -> ModuleType:
-    """A file of the role, such as `action_plugins/kafka_reassign`."""
+    """The module of one of the role's files, such as `action_plugins/kafka_reassign`."""
     for each in _MODULE_UTILS:
         name = f"ansible.module_utils.kafka_reassign_{each}"
         if name not in sys.modules:
@@ -30,7 +30,7 @@ def _executed(name: str, path: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # No __pycache__ among the templates.
+    # So that no __pycache__ appears among the templates.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         spec.loader.exec_module(module)

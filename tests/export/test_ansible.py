@@ -1,4 +1,4 @@
-"""The generated playbooks, run by real Ansible against stand-ins for Kafka's tools."""
+"""Real Ansible runs the generated playbooks against stand-ins for Kafka's tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOOLS = (
     "kafka-consumer-groups",
 )
 
-# a-0 takes two batches and changes its leader; a-1 only its order; a-2 gets a replica; b-0 only an election.
+# a-0 takes two batches and gets another leader; a-1 changes its order; a-2 gets a replica; b-0 needs an election.
 ORIGIN = {"a-0": [1, 2, 9], "a-1": [2, 3], "a-2": [3, 1], "b-0": [2, 3]}
 LEADERS = {"a-0": 1, "a-1": 2, "a-2": 3, "b-0": 3}
 TARGET = {"a-0": [4, 2, 3], "a-1": [3, 2], "a-2": [3, 1, 4], "b-0": [2, 3]}
@@ -38,7 +38,7 @@ STEP = {"a-0": [1, 2, 3], "a-1": [2, 3], "a-2": [3, 1, 4], "b-0": [2, 3]}
 
 
 def plan(bin_dir: Path) -> Document:
-    """Three batches: the first steps of a-0 and a-2; the rest of a-0 and a-1; and an election alone."""
+    """A plan of three batches: first steps of a-0 and a-2; the rest of a-0, and a-1; only an election."""
     elect = change("b", 0, [2, 3], [2, 3], leader=3)
     moves = [change("a", p, ORIGIN[f"a-{p}"], TARGET[f"a-{p}"]) for p in range(3)]
     first = [change("a", p, ORIGIN[f"a-{p}"], STEP[f"a-{p}"]) for p in (0, 2)]
@@ -50,7 +50,7 @@ def plan(bin_dir: Path) -> Document:
 
 @dataclass(frozen=True)
 class Site:
-    """An output folder and the stand-in cluster that its inventory reaches."""
+    """An output folder, and the stand-in cluster that its inventory names."""
 
     folder: Path
     bin_dir: Path
@@ -93,7 +93,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
-    """The folder of a plan, and the cluster as it was found, behind a path that needs quoting."""
+    """The folder of a plan, and the cluster as the plan found it. The tools' path needs quoting."""
     bin_dir = staged_tools(tmp_path)
     partitions = {name: {"replicas": ORIGIN[name], "leader": LEADERS[name]} for name in ORIGIN}
     cluster = {"brokers": [1, 2, 3, 4, 9], "partitions": partitions, "throttle": None, "polls": 2}
@@ -103,7 +103,7 @@ def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
 
 
 def staged_tools(tmp_path: Path) -> Path:
-    """The stand-ins for Kafka's tools."""
+    """Writes the stand-ins for Kafka's tools."""
     bin_dir = tmp_path / "bin {{ 1 + 1 }} 'x' \"y\" # z"
     bin_dir.mkdir()
     for tool in TOOLS:
@@ -112,13 +112,13 @@ def staged_tools(tmp_path: Path) -> Path:
 
 
 def said(site: Site) -> list[str]:
-    """The sentences of the journal of the only run that has one."""
+    """The sentences in the only journal."""
     [journal] = (site.folder.parent / "home" / ".local" / "state" / "kafka_reassign").glob("*.jsonl")
     return [entry.said for entry in run_journal.entries(journal.read_bytes(), journal.name)]
 
 
 def at(state: dict[str, list[int]], **running: Document) -> dict[str, Document]:
-    """A cluster whose replica lists are `state`, each led by its first replica, with what runs merged in."""
+    """Partitions with the replica lists of `state`, each led by its first replica, updated with `running`."""
     return {
         name: {"replicas": replicas, "leader": replicas[0]} | running.get(name.replace("-", "_"), {})
         for name, replicas in state.items()
@@ -133,7 +133,7 @@ def test_syntax(site: Site, playbook: str) -> None:
 
 
 def test_lint(site: Site) -> None:
-    """ansible-lint's production profile has nothing to say."""
+    """ansible-lint's production profile finds nothing."""
     ended = site.playbooks.tool("ansible-lint", "--profile", "production", "--offline")
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
@@ -148,7 +148,7 @@ def test_the_module_is_documented(site: Site) -> None:
 
 
 def test_a_hold_is_said_and_ends_the_run_when_it_lasts(site: Site) -> None:
-    """Another broker down than the plan's check saw: nothing is started, and the playbook may be run again."""
+    """If another broker is down than the check saw, nothing is started, and the playbook can be run again."""
     site.set_cluster(polls=1)
     given = {"kafka_reassign_guard_command": ["sh", "-c", "echo too late; exit 4"], "kafka_reassign_hold_seconds": 1}
     held = site.play("apply", "-e", json.dumps(given | {"kafka_reassign_guard_seconds": 1}))
@@ -166,7 +166,7 @@ def test_a_hold_is_said_and_ends_the_run_when_it_lasts(site: Site) -> None:
 
 
 def test_apply_and_apply_again(site: Site) -> None:
-    """The first run reaches lists and leaders and clears the throttle; the second run changes nothing."""
+    """The first run reaches lists and leaders, and clears the throttle. The second run changes nothing."""
     first = site.play("apply")
     assert (0, 5) == (first.code, first.changed), first.output
     assert TARGET == site.replicas()
@@ -188,12 +188,12 @@ def test_apply_and_apply_again(site: Site) -> None:
     ]
     starts = [int(line.partition("were started ")[2].partition(" ")[0]) for line in said if "were started" in line]
     assert [True, True] == [each <= 6 for each in starts]
-    # No compiled copy of the role's plugin either, which `planner check` would find, and nobody has reviewed.
+    # The role's plugin has no compiled copy. `planner check` would find it, and nobody would have reviewed it.
     assert [] == [path for path in site.folder.rglob("*") if path.suffix == ".pyc"]
 
 
 def test_a_tool_that_fails_is_asked_again(site: Site) -> None:
-    """As for some seconds after a broker has died: the throttles from before are read nevertheless."""
+    """Earlier throttles are read even if a tool fails at first, as it does for seconds after a broker dies."""
     site.set_cluster(failing={"kafka-configs": 2})
     run = site.play("apply", "--tags", "reassign")
     assert 0 == run.code, run.output
@@ -202,7 +202,7 @@ def test_a_tool_that_fails_is_asked_again(site: Site) -> None:
 
 
 def test_partition_past_a_batch_stays(site: Site) -> None:
-    """A partition that a later batch has moved on isn't dragged back through an earlier one."""
+    """A partition that a later batch has moved isn't moved back by an earlier batch."""
     site.set_cluster(partitions=at(TARGET | {"a-1": ORIGIN["a-1"]}))
     run = site.play("apply")
     assert 0 == run.code, run.output
@@ -210,7 +210,7 @@ def test_partition_past_a_batch_stays(site: Site) -> None:
 
 
 def test_failed_batch_clears_the_throttle(site: Site) -> None:
-    """A batch that ends short of its lists fails the run, the next batch isn't started, the throttle is cleared."""
+    """A batch that doesn't reach its lists fails the run, no further batch starts, and the throttle is cleared."""
     site.set_cluster(lost=["a-2"])
     run = site.play("apply")
     assert (2, 1) == (run.code, site.calls("--execute")), run.output
@@ -224,7 +224,7 @@ def test_failed_batch_clears_the_throttle(site: Site) -> None:
 
 
 def test_a_broker_that_lags_is_asked_again(site: Site) -> None:
-    """A broker that still shows the replicas from before doesn't fail the batch."""
+    """A broker that still shows the old replicas doesn't fail the batch."""
     site.set_cluster(lag=2)
     run = site.play("apply")
     assert (0, 2) == (run.code, site.calls("--execute")), run.output
@@ -232,7 +232,7 @@ def test_a_broker_that_lags_is_asked_again(site: Site) -> None:
 
 
 def test_a_broker_that_lags_for_long_fails_the_batch(site: Site) -> None:
-    """After six more questions the batch counts as given up."""
+    """If it still shows them after six more questions, the batch counts as given up."""
     site.set_cluster(lag=7)
     run = site.play("apply")
     assert (2, 1) == (run.code, site.calls("--execute")), run.output
@@ -241,7 +241,7 @@ def test_a_broker_that_lags_for_long_fails_the_batch(site: Site) -> None:
 
 
 def test_verify_reads_only(site: Site) -> None:
-    """verify.yml fails with the count while the plan isn't reached, passes afterwards, and starts nothing."""
+    """verify.yml fails with the count until the plan is reached, then passes. It starts nothing."""
     early = site.play("verify")
     assert 2 == early.code, early.output
     assert "0 of 3 partitions are where reassignment.json wants them" in early.text
@@ -255,7 +255,7 @@ def test_verify_reads_only(site: Site) -> None:
 
 @pytest.mark.parametrize(("tag", "executed", "elected"), [("precheck", 0, 0), ("reassign", 2, 0), ("elect", 0, 2)])
 def test_tags(site: Site, tag: str, executed: int, elected: int) -> None:
-    """Each tag runs its own part, after the checks."""
+    """Each tag runs only its own part, after the checks."""
     run = site.play("apply", "--tags", tag)
     assert 0 == run.code, run.output
     assert (executed, elected) == (site.calls("--execute"), site.calls("--election-type"))
@@ -263,7 +263,7 @@ def test_tags(site: Site, tag: str, executed: int, elected: int) -> None:
 
 
 def offline(bin_dir: Path) -> Document:
-    """The plan with one batch more, of a partition that has no leader."""
+    """The plan with one more batch, whose partition has no leader."""
     made = plan(bin_dir)
     orphan = change("b", 0, [2, 3], [2, 4], leader=None)
     moves = [change("a", p, ORIGIN[f"a-{p}"], TARGET[f"a-{p}"]) for p in range(3)]
@@ -276,10 +276,10 @@ def offline(bin_dir: Path) -> Document:
 
 
 def test_a_batch_without_a_leader_holds_nothing_up(tmp_path: Path) -> None:
-    """It is left out and said to be, all else is done and the throttle cleared; later the same playbook finishes it."""
+    """That batch is left out, and the run says so and does all else. A later run finishes it."""
     site = staged(tmp_path, offline)
     partitions = site.cluster["partitions"]
-    # A replica of it that isn't in sync is alive: that alone stops nothing either.
+    # One of its replicas is alive but out of sync. That alone stops nothing either.
     partitions["b-0"] |= {"leader": None, "isr": [2]}
     site.set_cluster(partitions=partitions)
 
@@ -300,7 +300,7 @@ def test_a_batch_without_a_leader_holds_nothing_up(tmp_path: Path) -> None:
 
 
 def test_partitions_that_lost_their_leader_stop_before_anything(site: Site) -> None:
-    """A batch would wait for them without an end. They are named in order; going back isn't refused."""
+    """Apply names partitions that lost their leader, because a batch would wait forever. Rollback isn't refused."""
     partitions = site.cluster["partitions"]
     for name in ("a-2", "a-0", "a-1"):
         partitions[name] |= {"leader": None}
@@ -313,7 +313,7 @@ def test_partitions_that_lost_their_leader_stop_before_anything(site: Site) -> N
 
 
 def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
-    """They are named in the order of their numbers."""
+    """The run names them, sorted by number."""
     site.set_cluster(brokers=[9])
     refused = site.play("apply", "--tags", "precheck")
     assert (2, 0) == (refused.code, site.calls("--execute"))
@@ -321,7 +321,7 @@ def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
 
 
 def test_a_rack_that_has_changed_stops_the_plan_but_not_the_way_back(site: Site) -> None:
-    """The lists from before were there already, whatever rack a broker is in now."""
+    """Rollback isn't refused, because the old lists existed before, whatever the racks are now."""
     site.set_cluster(racks={"1": "elsewhere"})
     refused = site.play("apply", "--tags", "precheck")
     assert (2, True) == (refused.code, "broker 1 in elsewhere, planned for" in refused.text), refused.output
@@ -329,14 +329,14 @@ def test_a_rack_that_has_changed_stops_the_plan_but_not_the_way_back(site: Site)
 
 
 def leaders_only(bin_dir: Path) -> Document:
-    """Two batches that elect a leader each, and move nothing."""
+    """Two batches with one election each. Nothing moves."""
     made = plan(bin_dir)
     elect = [change("a", 0, ORIGIN["a-0"], ORIGIN["a-0"], leader=2), change("b", 0, [2, 3], [2, 3], leader=3)]
     return document(elect, [[each] for each in elect], execution=made["execution"], cluster=made["cluster"])
 
 
 def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
-    """Never more at once than a batch holds; whoever leads already isn't elected again."""
+    """A run elects one batch after the other. It doesn't elect a preferred leader that already leads."""
     site = staged(tmp_path, leaders_only)
     partitions = site.cluster["partitions"]
     partitions["a-0"] |= {"leader": 2}
@@ -353,7 +353,7 @@ def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
 
 
 def test_batches_of_elections_count_too(tmp_path: Path) -> None:
-    """A run that may start one batch elects one leader, says so, and the next run elects the other."""
+    """With at most one batch a run, the first run elects one leader and says so, and the next run elects the other."""
     site = staged(tmp_path, leaders_only)
     partitions = site.cluster["partitions"]
     partitions["a-0"] |= {"leader": 2}
@@ -367,7 +367,7 @@ def test_batches_of_elections_count_too(tmp_path: Path) -> None:
 
 
 def test_tools_that_lack_an_option_are_called_without_it(site: Site, tmp_path: Path) -> None:
-    """As those of Kafka 3.9: it is tried once a run, and the election tool's older name is used."""
+    """Tools of Kafka 3.9: a run tries the option once, and uses the election tool's older option."""
     config = tmp_path / "client.properties"
     config.touch()
     refused = {"kafka-reassign-partitions": ["--disallow-replication-factor-change"]}
@@ -382,7 +382,7 @@ def test_tools_that_lack_an_option_are_called_without_it(site: Site, tmp_path: P
 
 
 def test_every_tool_gets_the_environment(site: Site) -> None:
-    """As it is given: no variable is replaced in it."""
+    """Each tool gets the environment as given, without replacing variables in it."""
     run = site.play("apply", "-e", json.dumps({"kafka_reassign_environment": {"KAFKA_OPTS": "-Da=$HOME"}}))
     assert 0 == run.code, run.output
     assert {"-Da=$HOME"} == set(site.cluster["kafka_opts"])

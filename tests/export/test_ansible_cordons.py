@@ -1,4 +1,4 @@
-"""Brokers that leave are cordoned by the playbooks, run by real Ansible against stand-ins for Kafka's tools."""
+"""The playbooks cordon brokers that leave. Real Ansible runs them against stand-ins for Kafka's tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def test_apply_cordons_first_and_rollback_undoes_it(site: Site) -> None:
-    """Once: a second run changes nothing; and the journal tells of it."""
+    """Apply cordons before it moves, and a second apply changes nothing. Rollback removes the cordon."""
     assert "Broker 9 would be cordoned" in (trial := site.play("apply", "--check")).text, trial.output
     assert {} == site.cluster["cordons"]
 
@@ -42,7 +42,7 @@ def test_apply_cordons_first_and_rollback_undoes_it(site: Site) -> None:
 
 
 def test_what_was_cordoned_before_stays_so(site: Site) -> None:
-    """The plan's runs neither put it on nor take it off."""
+    """If the broker was cordoned before the plan, neither apply nor rollback changes that."""
     site.set_cluster(cordons={"9": "*"})
     for playbook in ("apply", "rollback"):
         run = site.play(playbook)
@@ -52,7 +52,7 @@ def test_what_was_cordoned_before_stays_so(site: Site) -> None:
 
 @pytest.mark.parametrize("setting", [True, False])
 def test_without_cordons_the_plan_is_applied_all_the_same(site: Site, setting: bool) -> None:
-    """On an older Kafka with one sentence, and with the setting not even asked about."""
+    """On an older Kafka, the run says so once and goes on. With kafka_reassign_cordon off, it doesn't even ask."""
     site.set_cluster(cordons=None)
 
     run = site.play("apply", "-e", f"kafka_reassign_cordon={str(setting).lower()}")

@@ -1,5 +1,5 @@
-"""How a run ends: what it says, also where Kafka gives no answer or something is left over; by real Ansible against
-stand-in tools.
+"""How a run ends and what it says, also if Kafka doesn't answer or something is left over. Real Ansible, stand-ins
+for Kafka's tools.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.report import run_journal
 
 pytestmark = pytest.mark.ansible
 
-# Makes the tool that reads throttles fail from the end of the last batch with partitions on.
+# After the last batch with partitions, the tool that reads throttles fails from now on.
 FAILS = """---
 - name: Let a tool fail
   ansible.builtin.command: {python} {script}
@@ -47,7 +47,7 @@ class Connection(local.Connection):
             raise AnsibleConnectionFailure("Connection reset by peer")
         return super().exec_command(*given, **named)
 """
-# As a guard command: at its second start, which is in the first batch, the connection breaks.
+# A guard command: at its second start, during the first batch, it breaks the connection.
 SECOND = """import pathlib
 starts, path = pathlib.Path(__file__ + ".starts"), pathlib.Path({path!r})
 starts.write_text((starts.read_text() if starts.exists() else "") + "x")
@@ -62,7 +62,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def failing(site: Site) -> tuple[str, ...]:
-    """Options with which the tool that reads throttles fails once all is moved, and a task tells of a failed run."""
+    """Options that make the tool that reads throttles fail after all moves, and that report a failed run."""
     script, hook, told = (site.folder.parent / name for name in ("fails.py", "fails.yml", "told.yml"))
     script.write_text(SCRIPT)
     hook.write_text(FAILS.format(python=sys.executable, script=script))
@@ -73,7 +73,7 @@ def failing(site: Site) -> tuple[str, ...]:
 
 @pytest.mark.slow
 def test_throttles_that_stay_are_told_and_taken_off_by_name(site: Site) -> None:
-    """Although all else is done: at the end of the journal, to the operator's tasks, and with the way on."""
+    """Throttles that can't be removed are reported with the command to remove them. `--tags unthrottle` does it."""
     run = site.play("apply", *failing(site))
     assert (2, TARGET, "7") == (run.code, site.replicas(), site.cluster["throttle"]), run.output
     assert (True, True) == (f"TOLD {LEFT}" in run.text, LEFT in said(site)[-2])
@@ -86,7 +86,7 @@ def test_throttles_that_stay_are_told_and_taken_off_by_name(site: Site) -> None:
 
 
 def test_a_throttle_of_which_this_host_knows_nothing_is_told(site: Site) -> None:
-    """Its name asks for something to be taken off: where nothing is, that is said, with what is set."""
+    """Without a record of a throttle, `--tags unthrottle` says so, keeps what is set, and prints it."""
     site.set_cluster(throttle="7")
     run = site.play("apply", "--tags", "unthrottle")
     assert (0, "7") == (run.code, site.cluster["throttle"]), run.output
@@ -95,7 +95,7 @@ def test_a_throttle_of_which_this_host_knows_nothing_is_told(site: Site) -> None
 
 
 def test_nothing_looks_well_that_was_not_looked_at(site: Site) -> None:
-    """A tag of the other playbooks leaves out nothing, and another folder than the playbook's has no admin host."""
+    """Another playbook's tag skips no check of verify.yml, and a folder without an admin host is an error."""
     run = site.play("verify", "--tags", "reassign")
     assert (2, True) == (run.code, "0 of 3 partitions are where" in run.text), run.output
     empty = site.folder.parent / "empty.yml"
@@ -107,7 +107,7 @@ def test_nothing_looks_well_that_was_not_looked_at(site: Site) -> None:
 
 
 def test_a_question_without_an_answer_is_asked_again_and_told(site: Site) -> None:
-    """As verify.yml asks where all partitions are while most of the controllers are away."""
+    """verify.yml retries a tool without an answer, as while most controllers are away. It reports the last error."""
     site.set_cluster(partitions=at(TARGET), failing={"kafka-reassign-partitions": 2})
     run = site.play("verify")
     assert (0, 2) == (run.code, run.text.count("FAILED - RETRYING")), run.output
@@ -118,7 +118,7 @@ def test_a_question_without_an_answer_is_asked_again_and_told(site: Site) -> Non
 
 
 def test_a_check_without_an_answer_says_so(site: Site) -> None:
-    """As where the cluster is gone, or goes before the second batch; a command that is missing is named."""
+    """If Kafka's tools stop answering, before the run or before batch 2, it says so. It names a missing command."""
     site.set_cluster(failing={"kafka-topics": 99})
     run = site.play("apply", "--check")
     assert (2, False) == (run.code, "conditional" in run.text), run.output
@@ -151,7 +151,7 @@ def test_a_check_without_an_answer_says_so(site: Site) -> None:
     ],
 )
 def test_a_broker_that_leaves_and_is_a_controller(tmp_path: Path, voters: list[object], told: str) -> None:
-    """The plan says that it can be stopped after verify.yml, which says what that does to the controllers' majority."""
+    """verify.yml says what stopping the leaving brokers does to the controllers' majority."""
     site = staged(tmp_path, emptying)
     site.set_cluster(partitions=at(TARGET), voters=voters)
     run = site.play("verify")
@@ -159,7 +159,7 @@ def test_a_broker_that_leaves_and_is_a_controller(tmp_path: Path, voters: list[o
 
 
 def test_a_setting_of_the_inventory_that_is_misspelled(site: Site) -> None:
-    """It stops the run. Another playbook's setting doesn't, nor a variable of the operator's own."""
+    """A misspelled setting stops the run. A setting of another playbook or of the operator's own doesn't."""
     variables = site.folder / "ansible" / "group_vars" / "kafka_admin.yml"
     variables.parent.mkdir()
     variables.write_text("kafka_reassign_restart_tasks: x.yml\nkafka_reassign_from_step: 2\nkafka_reassign_mine: 1\n")
@@ -173,7 +173,7 @@ def test_a_setting_of_the_inventory_that_is_misspelled(site: Site) -> None:
 
 
 def test_a_connection_that_breaks_holds_the_run(site: Site) -> None:
-    """A batch moves for hours; that the admin host can't be reached for a moment doesn't end the run."""
+    """If the admin host can't be reached for a moment, the run is held and goes on, because a batch takes hours."""
     folder, path = site.folder / "ansible" / "connection_plugins", str(site.folder.parent / "breaks")
     folder.mkdir()
     (folder / "breaks.py").write_text(BREAKS.format(path=path))
@@ -188,7 +188,7 @@ def test_a_connection_that_breaks_holds_the_run(site: Site) -> None:
 
 
 def test_no_task_timeout_ends_a_batch(site: Site) -> None:
-    """An ansible.cfg for all of an operator's playbooks may have one; a batch moves for hours."""
+    """A task_timeout in the operator's ansible.cfg doesn't end a batch, because a batch takes hours."""
     with (site.folder / "ansible" / "ansible.cfg").open("a") as config:
         config.write("task_timeout = 1\n")
     site.set_cluster(polls=30)
@@ -198,14 +198,14 @@ def test_no_task_timeout_ends_a_batch(site: Site) -> None:
 
 @pytest.mark.parametrize("options", [("--skip-tags", "precheck"), ("--start-at-task", "Record the existing throttles")])
 def test_checks_that_are_left_out(site: Site, options: tuple[str, str]) -> None:
-    """Without their results nothing is started, and that is the reason that is told."""
+    """Without the results of the checks nothing is started, and the run gives that as the reason."""
     run = site.play("apply", *options)
     assert (2, 0) == (run.code, len(site.cluster["calls"])), run.output
     assert "Nothing was started: the checks were left out, by --skip-tags or --start-at-task; run it" in run.text
 
 
 def test_two_playbooks_of_one_command(site: Site) -> None:
-    """That the first one ended well doesn't hide that the second one didn't, as in a drill of the way back."""
+    """If apply ends well and rollback in the same command fails, the failure is reported as rollback's."""
     hook, told = (site.folder.parent / name for name in ("forth.yml", "told.yml"))
     forth = "kafka_reassign_event.direction == 'apply'"
     hook.write_text(f"---\n- name: Go forth only\n  ansible.builtin.assert:\n    that: {forth}\n")
@@ -219,7 +219,7 @@ def test_two_playbooks_of_one_command(site: Site) -> None:
 
 
 def test_the_end_says_what_was_planned_and_measured(tmp_path: Path) -> None:
-    """Bytes of each batch and of the run, on the terminal, in the journal, and by `planner show --journal`."""
+    """The output, the journal and `planner show --journal` have planned and copied bytes of batches and of the run."""
     site = staged(tmp_path, plan)
     held = [{"partition": name, "size": 1_000} for name in ("a-0", "a-1", "a-2")]
     dirs = [{"logDir": "/a", "error": None, "partitions": held}]

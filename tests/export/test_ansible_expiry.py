@@ -1,4 +1,4 @@
-"""A plan that expires, carried out by real Ansible against stand-ins for Kafka's tools and by the real clock."""
+"""Plans that expire. Real Ansible runs them against stand-ins for Kafka's tools, with the real clock."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.ansible
 
 
 def ending(captured_at: str, seconds: int) -> Document:
-    """The key of a plan that is valid for so long."""
+    """The part of a plan that limits its validity to that many seconds."""
     return {"validity": as_json(validity(captured_at, seconds))}
 
 
 def test_an_expired_plan_is_not_applied_but_rolled_back(tmp_path: Path) -> None:
-    """The first task refuses it, before any tool is asked; going back, and verifying, is never too late."""
+    """The first task of apply refuses an expired plan, before any tool is called. Rollback still works."""
     site = staged(tmp_path, lambda bin_dir: plan(bin_dir) | ending("2020-01-01T00:00:00Z", 3600))
     before = site.cluster
 
@@ -36,7 +36,7 @@ def test_an_expired_plan_is_not_applied_but_rolled_back(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_has_not_expired_is_applied(tmp_path: Path) -> None:
-    """Far from its end the task passes."""
+    """Long before the plan expires, the check passes."""
     site = staged(tmp_path, lambda bin_dir: plan(bin_dir) | ending("2020-01-01T00:00:00Z", 3600 * 24 * 365 * 500))
 
     run = site.play("apply", "--tags", "precheck")

@@ -1,4 +1,4 @@
-"""Tasks of the operator's own around a run, and guards with limits of theirs; by real Ansible and stand-in tools."""
+"""The operator's own tasks around a run, and limits of guards. Real Ansible, stand-ins for Kafka's tools."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def site(tmp_path: Path) -> Site:
 
 @pytest.fixture
 def webhook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The address of a server on loopback, and the events that it was told."""
+    """The address of a server on loopback, and the events that it received."""
     told: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
-        """Keeps what is posted."""
+        """Keeps the posted events."""
 
         def do_POST(self) -> None:
-            """One event."""
+            """Keep one event."""
             told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["event"])
             self.send_response(204)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Nothing to the tests' output."""
+            """Print nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -49,13 +49,13 @@ def webhook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def hooked(url: str, **further: object) -> tuple[str, str]:
-    """Options that have each hook post to this address."""
+    """Options that make each hook post to this address."""
     hooks = {f"kafka_reassign_{name}": str(ROOT / "examples" / "hooks" / "webhook.yml") for name in HOOKS}
     return "-e", json.dumps({"webhook_url": url, **hooks, **further})
 
 
 def test_a_webhook_is_told_of_each_batch(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
-    """Before and after it, with its number; nothing of batches that are done already."""
+    """The webhook gets each batch's number before and after the batch. It gets nothing for finished batches."""
     url, told = webhook
     run = site.play("apply", *hooked(url))
     assert 0 == run.code, run.output
@@ -71,7 +71,7 @@ def test_a_webhook_is_told_of_each_batch(site: Site, webhook: tuple[str, list[di
 
 
 def test_a_webhook_is_told_of_a_hold_and_of_a_stop(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
-    """With the reason. One that doesn't answer stops nothing."""
+    """The webhook gets the reason of a hold and of a stop. A webhook that doesn't answer stops nothing."""
     url, told = webhook
     site.set_cluster(behind={"billing": 5_001})
     limits = {"kafka_reassign_lag_limits": {"billing": 5_000}, "kafka_reassign_hold_seconds": 1}
@@ -92,7 +92,7 @@ def test_a_webhook_is_told_of_a_hold_and_of_a_stop(site: Site, webhook: tuple[st
 def test_a_webhook_is_told_of_a_hold_before_elections(
     tmp_path: Path, webhook: tuple[str, list[dict[str, Any]]]
 ) -> None:
-    """As of one before a batch that moves replicas."""
+    """The webhook gets a hold before elections, like a hold before a batch that moves replicas."""
     url, told = webhook
     site = staged(tmp_path, leaders_only)
     partitions = site.cluster["partitions"]
@@ -116,7 +116,7 @@ def test_a_webhook_is_told_of_a_hold_before_elections(
     ids=["another run", "somebody else"],
 )
 def test_a_batch_that_moves_already(site: Site, tmp_path: Path, to: list[int], said_of_it: str) -> None:
-    """Another run moves it where the plan wants it, somebody else elsewhere; the run and the journal tell which."""
+    """The run and the journal say whether another run moves the batch to its target, or somebody else elsewhere."""
     script, tasks = tmp_path / "begin.py", tmp_path / "begin.yml"
     begun = f'cluster["partitions"]["a-1"].update(target={to}, polls=9)'
     path = str(site.bin_dir / "cluster.json")
@@ -134,7 +134,7 @@ def test_a_batch_that_moves_already(site: Site, tmp_path: Path, to: list[int], s
 
 
 def test_a_list_that_a_killed_rollback_left_turned_is_turned_back(site: Site) -> None:
-    """Its leader leads again, but as the preferred one: verify.yml says so, and another rollback mends it."""
+    """If a killed rollback left a list reordered, verify.yml fails, and another rollback restores the list."""
     site.set_cluster(partitions=at(ORIGIN, a_0={"leader": 1}, b_0={"replicas": [3, 2], "leader": 3}))
     assert 2 == site.play("verify", "-e", "kafka_reassign_direction=rollback").code
     back = site.play("rollback")
@@ -144,7 +144,7 @@ def test_a_list_that_a_killed_rollback_left_turned_is_turned_back(site: Site) ->
 
 
 def test_tasks_that_are_missing_or_fail(site: Site, tmp_path: Path) -> None:
-    """A file that isn't there stops the run at once; tasks for a hold may fail, those before a batch may not."""
+    """A missing file stops the run at once. Tasks for a hold may fail, but tasks before a batch may not."""
     missing = site.play("apply", "-e", "kafka_reassign_on_hold=no/such.yml")
     assert (2, 0) == (missing.code, len(site.cluster["calls"])), missing.output
     assert "no/such.yml isn't there; allowed: the path of a file with tasks" in missing.text
@@ -162,7 +162,7 @@ def test_tasks_that_are_missing_or_fail(site: Site, tmp_path: Path) -> None:
 
 
 def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
-    """With the sentence that the run ends with; not by --check."""
+    """The webhook gets the sentence with which apply refuses a plan. With --check it gets nothing."""
     url, told = webhook
     site.set_cluster(brokers=[9])
     assert 2 == site.play("apply", *hooked(url)).code
@@ -174,7 +174,7 @@ def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[st
 
 @pytest.mark.parametrize("playbook", ["apply", "verify"])
 def test_a_value_with_a_blank_needs_quotes_of_its_own(site: Site, playbook: str) -> None:
-    """Without them Ansible drops what is behind the blank: here the zone of a window. Nothing is started."""
+    """Without inner quotes, Ansible drops what follows the blank, here a window's time zone. Nothing is started."""
     window = "kafka_reassign_window={0}00:00-23:59 Europe/Berlin{0}"
     cut = site.play(playbook, "-e", window.format(""))
     assert (2, 0) == (cut.code, len(site.cluster["calls"])), cut.output
@@ -184,7 +184,7 @@ def test_a_value_with_a_blank_needs_quotes_of_its_own(site: Site, playbook: str)
 
 
 def test_settings_that_cannot_be_are_refused(site: Site) -> None:
-    """A name that is misspelled would run all batches, and Kafka takes a negative throttle for none."""
+    """A misspelled name would run all batches, and Kafka takes a negative throttle for none."""
     for given, said_of_it in (
         ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
         ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),
@@ -196,7 +196,7 @@ def test_settings_that_cannot_be_are_refused(site: Site) -> None:
 
 
 def test_a_full_disk_stops_the_run(site: Site) -> None:
-    """Before a batch that would fill it further: nothing is started. A group that nobody knows holds the run."""
+    """The run stops before a batch that would fill a full disk further. An unknown consumer group holds it."""
     size = [
         {"broker": 4, "logDirs": [{"logDir": "/a", "error": None, "partitions": [{"partition": "x-0", "size": 9}]}]}
     ]
@@ -213,7 +213,7 @@ def test_a_full_disk_stops_the_run(site: Site) -> None:
 
 
 def test_a_webhook_is_told_of_elections_that_fail(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
-    """With the batch: here of replicas that have moved, and whose leaders Kafka's tool doesn't elect."""
+    """The webhook gets the batch and the error if Kafka's tool doesn't elect the leaders of moved replicas."""
     url, told = webhook
     site.set_cluster(failing={"kafka-leader-election": 1})
     assert 2 == (run := site.play("apply", *hooked(url))).code, run.output

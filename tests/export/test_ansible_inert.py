@@ -1,4 +1,4 @@
-"""Real Ansible of every supported line reads a plan full of hostile strings: all come back as they are, none is run."""
+"""Every supported Ansible reads a plan full of hostile strings. They come back unchanged, and none is run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.export import ansible_vars, output_folder, templated_files
 
 pytestmark = pytest.mark.ansible
 
-# The role's variables with strings of others, by what the planner calls them.
+# The role's variables with strings from outside, by the planner's names for them.
 FOREIGN = {
     "kafka_bin_dir": "kafka_reassign_bin_dir",
     "bootstrap_servers": "kafka_reassign_bootstrap_servers",
@@ -76,35 +76,35 @@ PLAY = """\
 
 @dataclass(frozen=True)
 class Given:
-    """The strings, and the file that each of them would make if it ran."""
+    """The hostile strings, and the file that each would create if it ran."""
 
     canary: Path
     strings: tuple[str, ...]
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Those that a program can be given: no argument holds a NUL."""
+        """The strings that a program can get as arguments. An argument can't contain NUL."""
         return tuple(text for text in self.strings if "\0" not in text)
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """Those that Kafka's tools could print within a line."""
+        """The strings that Kafka's tools could print within a line."""
         return tuple(text for text in self.strings if text.strip() and not set(text) & set(map(chr, range(32))))
 
 
 @pytest.fixture
 def given(tmp_path: Path) -> Iterator[Given]:
-    """The strings of a test; at its end none of them has run."""
+    """The test's strings. At the end of the test, none of them has run."""
     canary = tmp_path / "canary"
     yield Given(canary, hostile.strings(canary))
     assert not canary.exists()
 
 
 def plan(racks: tuple[str, ...], words: tuple[str, ...], servers: tuple[str, ...], bin_dir: str) -> Document:
-    """A plan with a broker in each rack; each of the words is a log dir and a new topic's config."""
+    """A plan with one broker for each rack. Each word is a log dir and a config of a new topic."""
     moves = [
         change("a", number, [1], [number + 1]) | {"log_dirs": [path], "log_dirs_before": [path]}
-        for number, path in enumerate(filter(None, words))  # a plan's log dir is never empty
+        for number, path in enumerate(filter(None, words))  # because a plan's log dir is never empty
     ]
     configs = {f"c.{number}": word for number, word in enumerate(words)}
     new = {
@@ -122,7 +122,7 @@ def plan(racks: tuple[str, ...], words: tuple[str, ...], servers: tuple[str, ...
 
 
 def test_every_variable_is_read_back_as_it_is(given: Given, programs: Path, tmp_path: Path) -> None:
-    """As a value, as an argument of a command, and through loops, names and messages."""
+    """The strings come back unchanged as values, as arguments, and through loops, names and messages."""
     planned = plan(given.strings, given.arguments, given.arguments, given.strings[0])
     output_folder.write(tmp_path / "out", templated_files.files(typed(planned)))
     playbooks = Playbooks(tmp_path / "out" / "ansible", tmp_path / "home", programs)
@@ -147,12 +147,12 @@ def test_every_variable_is_read_back_as_it_is(given: Given, programs: Path, tmp_
 
 
 def _foreign(values: Document) -> Document:
-    """The role's values as the play writes them."""
+    """The role's values, in the form in which the play writes them."""
     return {name: values[name] for name in ("kafka_bin_dir", "bootstrap_servers", "racks_of_broker", "log_dirs")}
 
 
 def test_playbook_hands_every_string_on_as_it_is(given: Given, programs: Path, tmp_path: Path) -> None:
-    """Checks pass where brokers print the plan's racks and log dirs, and a topic is made with its configs."""
+    """The checks pass if brokers print the plan's racks and log dirs, and the topic is created with its configs."""
     servers = ("kafka-1:9092", "[::1]:9092")
     site = staged(tmp_path, lambda bin_dir: plan(given.printed, given.printed, servers, str(bin_dir)))
     racks = {str(number): rack for number, rack in enumerate(given.printed, start=1)}

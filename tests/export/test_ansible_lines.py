@@ -1,4 +1,4 @@
-"""Every supported line of ansible-core carries a plan out and back: real Ansible, stand-ins for Kafka's tools."""
+"""Every supported line of ansible-core applies a plan and rolls it back. Real Ansible, stand-ins for Kafka's tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ansible
 
 
 def test_a_plan_is_applied_and_rolled_back(programs: Path, tmp_path: Path) -> None:
-    """With a look before each batch, a hold that is told of and passes, and a stop after the first batch."""
+    """A run is held, reports that, goes on, and stops after its first batch. Later, apply and rollback complete."""
     site = staged(tmp_path, plan)
     playbooks = replace(site.playbooks, programs=programs)
     told, flag = tmp_path / "told.yml", tmp_path / "flag"
@@ -39,7 +39,7 @@ def test_a_plan_is_applied_and_rolled_back(programs: Path, tmp_path: Path) -> No
 
 
 def test_the_admin_host_may_have_an_old_python(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """The role's module runs on the oldest one that the oldest line of ansible-core can use."""
+    """The role's module runs on the oldest Python that the oldest line of ansible-core supports."""
     line = ansible_lines.LINES[0]
     programs = ansible_lines.programs(line, request.config.cache.mkdir(f"ansible-core-{line.release}"))
     site = staged(tmp_path, plan)

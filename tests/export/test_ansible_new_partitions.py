@@ -1,4 +1,4 @@
-"""New partitions made by the generated playbooks: real Ansible against stand-ins for Kafka's tools."""
+"""The playbooks create new partitions. Real Ansible runs them against stand-ins for Kafka's tools."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def made(topic: str, before: int, lists: dict[str, list[int]], old: str = "", **
 
 
 def with_new(bin_dir: Path) -> Document:
-    """The plan of test_ansible, with a topic to create and more partitions of `b`."""
+    """The plan of test_ansible, which also creates a topic and adds partitions to `b`."""
     topics = [made("b", 1, ADDED, "2:3"), made("n.1", 0, CREATED, config=CONFIG)]
     return plan(bin_dir) | {"new_partitions": new_partitions(*topics)}
 
 
 def altered(site: Site) -> int:
-    """How often a topic got more partitions."""
+    """How often partitions were added to a topic."""
     return sum(call[0] == "kafka-topics" and "--alter" in call for call in site.cluster["calls"])
 
 
@@ -49,13 +49,13 @@ def site(tmp_path: Path) -> Site:
 
 
 def test_lint(site: Site) -> None:
-    """ansible-lint's production profile has nothing to say of plans with new partitions either."""
+    """ansible-lint's production profile also finds nothing in plans with new partitions."""
     ended = site.playbooks.tool("ansible-lint", "--profile", "production", "--offline")
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_apply_and_apply_again(site: Site) -> None:
-    """The topic is created with its configuration as written, the partitions are added; then nothing is left to do."""
+    """The topic is created with its configuration, the partitions are added, and a second run changes nothing."""
     first = site.play("apply")
     assert (0, 7) == (first.code, first.changed), first.output
     assert TARGET | CREATED | ADDED == site.replicas()
@@ -66,7 +66,7 @@ def test_apply_and_apply_again(site: Site) -> None:
 
 
 def test_topic_that_is_there_as_planned_is_left_alone(site: Site) -> None:
-    """A run that ended after creating the topic goes on with the rest."""
+    """If an earlier run already created the topic, the next run does only the rest."""
     site.set_cluster(partitions=site.cluster["partitions"] | at(CREATED))
     run = site.play("apply", "--tags", "create")
     assert (0, 1) == (run.code, run.changed), run.output
@@ -76,7 +76,7 @@ def test_topic_that_is_there_as_planned_is_left_alone(site: Site) -> None:
 
 @pytest.mark.parametrize("there", [{"n.1-0": [1, 2], "n.1-1": [4, 2]}, {"n.1-0": [1, 2]}, {"b-1": [4, 2]}])
 def test_partitions_made_otherwise_stop_the_play(site: Site, there: dict[str, list[int]]) -> None:
-    """Other replicas, or another number of partitions, than the plan's: nothing is made and nothing moves."""
+    """If replicas or the number of partitions differ from the plan, nothing is created and nothing moves."""
     site.set_cluster(partitions=site.cluster["partitions"] | at(there))
     run = site.play("apply")
     assert 2 == run.code, run.output
@@ -85,7 +85,7 @@ def test_partitions_made_otherwise_stop_the_play(site: Site, there: dict[str, li
 
 
 def test_verify_wants_them(site: Site) -> None:
-    """verify.yml fails while they are missing although all else is reached, and passes once they are there."""
+    """verify.yml fails as long as new partitions are missing, even if all else is reached."""
     site.set_cluster(partitions=at(TARGET | CREATED))
     early = site.play("verify")
     assert 2 == early.code, early.output
@@ -96,14 +96,14 @@ def test_verify_wants_them(site: Site) -> None:
 
 
 def emptying(bin_dir: Path) -> Document:
-    """The plan of test_ansible, after which broker 9 is empty."""
+    """The plan of test_ansible, with broker 9 empty afterwards."""
     made = plan(bin_dir)
     nothing = {"replicas": 0, "leaders": 0, "size_bytes": 0, "network_in": None, "network_out": None}
     return made | {"brokers": [row | ({"after": nothing} if row["id"] == 9 else {}) for row in made["brokers"]]}
 
 
 def test_a_broker_that_leaves_has_a_partition_that_the_plan_does_not_know(tmp_path: Path) -> None:
-    """Somebody made it since: all else is done, and both playbooks name it, so that nobody stops the broker."""
+    """If somebody created a partition there, apply does all else, and apply and verify say not to stop the broker."""
     site = staged(tmp_path, emptying)
     site.set_cluster(partitions=site.cluster["partitions"] | at({"c-0": [9, 1]}))
     run = site.play("apply")

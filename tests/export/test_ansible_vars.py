@@ -1,4 +1,4 @@
-"""What the role is told of a plan."""
+"""The role's variables, which are made from a plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from plan_documents import change, document, typed
 from planner.export import ansible_vars
 from planner.model.recorded import DerivedRow
 
-# a-0 takes two batches, a-1 changes its order, b-0 gets a replica and b-1 only another leader.
+# a-0 takes two batches, a-1 changes its order, b-0 gets a replica, and b-1 gets only another leader.
 A0, A1 = change("a", 0, [1, 2], [3, 4]), change("a", 1, [2, 1], [1, 2])
 B0, B1 = change("b", 0, [1], [1, 3]), change("b", 1, [1, 2], [1, 2], leader=2)
 STEP, REST = change("a", 0, [1, 2], [1, 4]), change("a", 0, [1, 4], [3, 4])
@@ -17,7 +17,7 @@ PLAN = typed(DOCUMENT)
 
 
 def test_states_are_the_way_of_each_partition() -> None:
-    """From the list it was found with, step by step, to the planned one; a partition that only elects has none."""
+    """A partition's states go from its list today, step by step, to the planned one. One that only elects has none."""
     assert {
         ("a", 0): [(1, 2), (1, 4), (3, 4)],
         ("a", 1): [(2, 1), (1, 2)],
@@ -26,7 +26,7 @@ def test_states_are_the_way_of_each_partition() -> None:
 
 
 def test_leaders_of_both_directions() -> None:
-    """Forth, the preferred leaders of what each batch elects; back, whoever led, preferred or not."""
+    """Apply elects each batch's preferred leaders. Rollback restores the old leaders, even if not preferred."""
     assert {
         "apply": {"02": ["a 0 3", "a 1 1", "b 1 1"]},
         "rollback": {"02": ["a 0 1", "a 1 2"]},
@@ -35,21 +35,21 @@ def test_leaders_of_both_directions() -> None:
 
 
 def test_elections_back_leave_out_what_no_election_brings_back() -> None:
-    """A partition that another than its preferred leader led isn't elected on the way back."""
+    """Rollback doesn't elect a partition whose old leader wasn't the preferred one."""
     back = [row.key for row in ansible_vars.elections(PLAN).rollback]
     assert [("a", 0), ("a", 1)] == back
     assert [(0, 0), (3, 2)] == [(len(each.apply), len(each.rollback)) for each in ansible_vars.batch_elections(PLAN)]
 
 
 def test_partition_without_a_leader_is_left_to_kafka() -> None:
-    """Nobody led it, so there is nobody to give it back to."""
+    """It had no leader before, so rollback restores none."""
     orphan = typed(document([change("a", 0, [1, 2], [3, 4], leader=None)]))
     assert [] == ansible_vars.unpreferred(orphan)
     assert {"apply": {"01": ["a 0 3"]}, "rollback": {}, "unpreferred": []} == ansible_vars.leaders(orphan)
 
 
 def test_a_batch_without_leaders_names_its_partitions() -> None:
-    """Those that it moves, and those that it elects alone; no other batch has an entry."""
+    """The entry has the partitions that the batch moves and those that it only elects. No other batch has an entry."""
     assert {} == ansible_vars.leaderless(PLAN)
     first, second = DOCUMENT["batches"]
     waiting = typed(DOCUMENT | {"batches": [first, second | {"leaderless": True}]})
@@ -58,7 +58,7 @@ def test_a_batch_without_leaders_names_its_partitions() -> None:
 
 
 def test_what_is_derived_is_a_variable() -> None:
-    """With the key of the YAML that changes it; none where nothing is."""
+    """Each derived value is there with the YAML key that changes it. Without derived values there are none."""
     rows = [{"key": "execution.throttle", "value": "50MB/s", "why": "a constant"}]
     told = typed(DOCUMENT | {"execution": DOCUMENT["execution"] | {"derived": rows}})
     assert ((DerivedRow(**rows[0]),), ()) == (
@@ -68,13 +68,13 @@ def test_what_is_derived_is_a_variable() -> None:
 
 
 def test_batches_say_where_factors_stay() -> None:
-    """A batch that raises a replication factor is told from one that keeps them all; steps are marked."""
+    """Each batch says whether it keeps all replication factors, and whether it moves partitions in steps."""
     told = ansible_vars.values(PLAN)["batches"]
     assert [(False, True), (True, True)] == [(b["keeps_replication_factor"], b["stepwise"]) for b in told]
 
 
 def test_bytes_of_a_batch_go_by_direction() -> None:
-    """A rollback copies what the batch dropped, and nothing of what it added to a replication factor."""
+    """A rollback copies the replicas that the batch dropped, but none that it added for a replication factor."""
     told = ansible_vars.values(PLAN)["batches"]
     assert [100, 100] == [batch["bytes"]["rollback"] for batch in told]
     unknown = typed(document([A0], cluster={"sizes_known": False}))
@@ -82,13 +82,13 @@ def test_bytes_of_a_batch_go_by_direction() -> None:
 
 
 def test_broker_that_changes_racks_is_not_checked() -> None:
-    """`set_racks` needs a restart at a time that the plan doesn't know."""
+    """The new rack needs a restart, and the plan doesn't know when that happens."""
     moved = typed(DOCUMENT | {"changes": DOCUMENT["changes"] | {"set_racks": {"2": "b"}}})
     assert {1, 3, 4, 9} == set(ansible_vars.values(moved)["racks_of_broker"])
 
 
 def test_who_must_be_live_and_who_leaves() -> None:
-    """Forth without the brokers that leave, back without those that came."""
+    """Apply doesn't need brokers that leave, and rollback doesn't need the added ones."""
     told = ansible_vars.values(PLAN)
     assert {"apply": [1, 2, 3, 4], "rollback": [1, 2, 3, 9]} == told["brokers_of_direction"]
     assert {"apply": [9], "rollback": [4]} == told["leaving_in_direction"]
@@ -96,7 +96,7 @@ def test_who_must_be_live_and_who_leaves() -> None:
 
 @pytest.mark.parametrize(("ppm", "limit"), [(None, 1_000), (800_000, 800)])
 def test_a_broker_may_fill_its_disk_up_to_the_limit(ppm: int | None, limit: int) -> None:
-    """Where its disk is stated; all of it without `limits.disk_used`."""
+    """The limit of a broker with a known disk size. Without `limits.disk_used` it is the whole disk."""
     plan = document([change("a", 0, [1, 2], [4, 2])])
     plan["spec"]["limits"] = {} if ppm is None else {"disk_used_ppm": ppm}
     plan["brokers"][0]["disk_bytes"] = 1_000

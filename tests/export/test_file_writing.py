@@ -1,4 +1,4 @@
-"""One file, whole or not at all: through links, with the mode it had, and as it was where writing fails."""
+"""A file is written completely or not at all. Links and modes stay, and a failed write changes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.model.errors import SetupError
 
 
 def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
-    """The file keeps its mode; a new one gets what the process gives to new ones."""
+    """Writing to a link writes its target, which keeps its mode. A new file gets the process's usual mode."""
     (tmp_path / "file").write_bytes(b"old")
     (tmp_path / "file").chmod(0o640)
     (tmp_path / "link").symlink_to("file")
@@ -28,7 +28,7 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_takes_the_content_as_it_comes(tmp_path: Path) -> None:
-    """A pipe stays one."""
+    """The content goes directly into a pipe, and the pipe stays a pipe."""
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     replace_file(tmp_path / "pipe", b"all of it")
@@ -38,14 +38,14 @@ def test_what_is_no_file_takes_the_content_as_it_comes(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_takes_no_file_is_told_by_the_name_that_was_given(tmp_path: Path) -> None:
-    """Not by that of the file beside it."""
+    """The error names the given file, and not the temporary one beside it."""
     with pytest.raises(FileNotFoundError) as caught:
         replace_file(tmp_path / "gone" / "file", b"new")
     assert str(tmp_path / "gone" / "file") == caught.value.filename
 
 
 def test_where_writing_fails_all_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new content lies beside the file until it is whole."""
+    """If writing fails, the old file is unchanged and no temporary file is left."""
     (tmp_path / "file").write_bytes(b"old")
 
     def full(*_: object) -> None:
@@ -70,7 +70,7 @@ def test_where_writing_fails_all_is_as_it_was(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_only_a_file_of_its_own_kind_is_replaced(tmp_path, begins, there, kind):
-    """Whatever its name; an empty one, as mktemp makes them, is nobody's."""
+    """Only a file of the same kind, whatever its name, or an empty one, as mktemp makes it, may be replaced."""
     out = tmp_path / "out"
     require_unread("--out", out, (), begins)
     out.write_bytes(there)

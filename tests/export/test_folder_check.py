@@ -1,4 +1,4 @@
-"""A plan's folder: what lies in it, its digests, what differs from them, and what a file in it could do."""
+"""The check of a plan's folder: its digests, the differences from them, and what a changed file could do."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ MADE = {"plan.json": "1", "ansible/inventory/hosts.yml": "2", "terraform/kafka_t
 
 
 def of(digests: dict[str, str]) -> dict[str, FolderEntry]:
-    """Plain files."""
+    """Entries of plain files with these digests."""
     return {path: FolderEntry("file", False, sha256) for path, sha256 in digests.items()}
 
 
 def test_what_is_as_it_was_made_is_counted() -> None:
-    """No difference, nothing of the operator's."""
+    """An unchanged folder has no differences and no files of the operator."""
     assert FolderCheck(files=3) == held(MADE, of(MADE))
 
 
 def test_the_operators_files_do_not_count_as_differences() -> None:
-    """Edited, added, or taken away; the plan's own file beside Terraform's is none of them."""
+    """The operator's edited, added or missing files are no differences, but a change of the plan's tfvars file is."""
     now = of(MADE | {"ansible/inventory/hosts.yml": "9", "terraform/main.tf": "4"})
     now |= of({"terraform/kafka_topics.auto.tfvars.json": "5"})
     found = held(MADE, now)
@@ -51,7 +51,7 @@ def test_the_operators_files_do_not_count_as_differences() -> None:
 
 
 def test_a_link_above_the_plans_files_is_never_the_operators() -> None:
-    """Its files are told once, as the link; the inventory's folder may be one."""
+    """A link above plan files is one difference. The inventory's folder may be a link."""
     now = {"plan.json": FolderEntry("file", False, "1"), "terraform": FolderEntry("link", False, "8")}
     found = held(MADE, now | {"ansible/inventory": FolderEntry("link", False, "9")})
 
@@ -60,7 +60,7 @@ def test_a_link_above_the_plans_files_is_never_the_operators() -> None:
 
 
 def test_a_folder_in_the_place_of_a_file_is_found() -> None:
-    """By what it holds, and by the file that is missing."""
+    """The folder's content is extra, and the file is missing."""
     now = of({path: sha256 for path, sha256 in MADE.items() if path != "plan.json"} | {"plan.json/x": "1"})
 
     assert ["plan.json is missing", "plan.json/x isn't part of the plan"] == list(map(str, held(MADE, now).differences))
@@ -70,12 +70,12 @@ FILES = {"plan.json": b"{}\n", "batches/01/reassignment.json": b"[]\n"}
 
 
 def summed(files: dict[str, bytes]) -> bytes:
-    """SHA256SUMS of these files."""
+    """The SHA256SUMS of these files."""
     return sums({path: digest(content) for path, content in files.items()})
 
 
 def test_coreutils_reads_it(tmp_path: Path) -> None:
-    """`sha256sum --check` finds every file as it was made, and names the one that isn't."""
+    """`sha256sum --check` accepts every unchanged file, and names the changed one."""
     for path, content in (FILES | {SUMS: summed(FILES)}).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(content)
@@ -90,7 +90,7 @@ def test_coreutils_reads_it(tmp_path: Path) -> None:
 
 
 def test_it_is_read_back() -> None:
-    """Path to digest, for names with blanks too."""
+    """SHA256SUMS is read back as path to digest, also for names with blanks."""
     files = FILES | {"a name": b""}
     assert summed(files).decode().splitlines() == [
         f"{digest}  {path}" for path, digest in listed(summed(files).decode(), "").items()
@@ -99,13 +99,13 @@ def test_it_is_read_back() -> None:
 
 
 def test_a_line_that_is_no_digest_is_refused_with_its_number() -> None:
-    """The file was edited, or cut."""
+    """A line that isn't a digest, after an edit or a truncation, is refused with its number."""
     with pytest.raises(StalePlanError, match="SHA256SUMS:3: 'abc' isn't a digest and a path"):
         listed(summed(FILES).decode() + "abc\n", "SHA256SUMS")
 
 
 def test_a_folder_beside_its_own_list(tmp_path: Path) -> None:
-    """What changed, is missing or was added, and what is the operator's; the list itself isn't extra."""
+    """Changed, missing and added files are found, and the operator's. SHA256SUMS itself doesn't count as added."""
     made = {"a": b"1", "b": b"2", "c": b"3", "ansible/inventory/hosts.yml": b"4"}
     now = made | {"c": b"9", "z": b"5", "ansible/inventory/hosts.yml": b"9", "terraform/main.tf": b"6"}
     del now["b"]
@@ -124,7 +124,7 @@ def test_a_folder_beside_its_own_list(tmp_path: Path) -> None:
 
 
 def test_files_links_and_pipes_are_told_apart(tmp_path: Path) -> None:
-    """Links aren't followed, pipes not opened; names may be any bytes."""
+    """Links aren't followed, pipes aren't opened, and names may have any bytes."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "file").write_bytes(b"x")
     (tmp_path / "a" / "run").write_bytes(b"x")
@@ -145,7 +145,7 @@ def test_files_links_and_pipes_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its path and the reason."""
+    """The error has the path and the reason."""
     (tmp_path / "a").write_bytes(b"x")
 
     def refused(self: Path, *_: object) -> object:
@@ -178,24 +178,24 @@ def test_each_kind_of_file_says_what_it_could_do(path: str, said: str) -> None:
 
 
 def test_what_nothing_reads_does_nothing() -> None:
-    """Pages, plots, notes."""
+    """Pages, plots and notes do nothing."""
     assert ["", "", ""] == [effect(path) for path in ("report.md", "plots/front.svg", "terraform/notes.txt")]
 
 
 def test_an_executable_file_in_an_inventory_is_run() -> None:
-    """Nowhere else does the bit matter to Ansible."""
+    """Ansible runs executable files only in an inventory."""
     assert effect("ansible/inventory/x", executable=True).startswith("an executable file in an inventory")
     assert effect("ansible/inventory/x") == effect("ansible/inventory/x", executable=False)
 
 
 def test_of_the_planners_own_files_only_the_inventory_may_be_edited() -> None:
-    """What the templates hold besides is the plan's."""
+    """The templates' other files belong to the plan."""
     shipped = [f"ansible/{path.removesuffix('.j2')}" for path in templated_files.template_paths("ansible")]
 
     assert ["ansible/inventory/hosts.yml"] == [path for path in shipped if is_operators(path, added=False)]
 
 
 def test_beside_terraforms_variables_everything_added_is_the_operators() -> None:
-    """The plan's own file there isn't."""
+    """The plan's own tfvars file doesn't belong to the operator."""
     assert is_operators("terraform/main.tf", added=True)
     assert not is_operators("terraform/kafka_topics.auto.tfvars.json", added=False)

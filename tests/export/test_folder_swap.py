@@ -1,4 +1,4 @@
-"""A new folder in an old one's place: nobody finds it missing, a kill at any moment is mended, nothing is lost."""
+"""Replaces a folder so that readers never miss it, a kill at any moment is repaired, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITTEN = "the folder is the one that it wrote, and what else it left was remove
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """A plan's folder with files of the operator's."""
+    """A plan's folder with files of the operator."""
     output_folder.write(tmp_path / "out", files(1))
     for path, content in OWN.items():
         (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def ran(what: str, how: str, folder: Path) -> list[str]:
-    """The lines of killed_writers.py, each of which that isn't expected is something that went wrong."""
+    """The lines that killed_writers.py prints. An unexpected line is a fault."""
     command = [sys.executable, Path(killed_writers.__file__), what, how, folder]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
@@ -41,7 +41,7 @@ def ran(what: str, how: str, folder: Path) -> list[str]:
     ("how", "said"), [("exchange", [AS_IT_WAS, WRITTEN]), ("renames", [AS_IT_WAS, WRITTEN, PUT_BACK])]
 )
 def test_a_run_killed_at_any_step_is_mended_by_the_next(how: str, said: list[str], tmp_path: Path) -> None:
-    """Before every touch of a file: the folder is the old or the new one, and the next run leaves nothing behind."""
+    """After a kill at any access to a file, the folder is the old or the new one, and the next run cleans up."""
     if how == "exchange" and not _exchanges(tmp_path):
         pytest.skip("this system exchanges no names")
     (tmp_path / "in").mkdir()
@@ -54,7 +54,7 @@ def test_a_run_killed_at_any_step_is_mended_by_the_next(how: str, said: list[str
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["exchange", "renames"])
 def test_two_writers_and_a_reader_find_a_whole_folder(how: str, tmp_path: Path) -> None:
-    """With two renames a reader may come between them; nothing is lost either way."""
+    """Two writers and a reader always see a whole folder; with two renames, a reader may miss it. Nothing is lost."""
     if how == "exchange" and not _exchanges(tmp_path):
         pytest.skip("this system exchanges no names")
     (tmp_path / "in").mkdir()
@@ -70,7 +70,7 @@ def _exchanges(folder: Path) -> bool:
 
 
 def test_names_are_exchanged_in_one_step(tmp_path: Path) -> None:
-    """Both stay; a name that isn't there is an error."""
+    """Both folders exist afterwards under each other's name. A missing name is an error."""
     if not _exchanges(tmp_path):
         pytest.skip("this system exchanges no names")
 
@@ -81,7 +81,7 @@ def test_names_are_exchanged_in_one_step(tmp_path: Path) -> None:
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> None:
-    """Do something after the old folder was read, and before the new one is in its place."""
+    """Run `change` after the old folder was read and before the new one takes its place."""
     exchange = folder_swap.exchange
 
     def changed(one: Path, other: Path) -> bool:
@@ -95,7 +95,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> No
 def test_what_the_operator_changes_meanwhile_is_taken_over(
     out: Path, monkeypatch: pytest.MonkeyPatch, *, exchange: bool
 ) -> None:
-    """In the same file, in a new one under its name, in a file more; each is said that had to be carried over."""
+    """Changes to the same file, a new file under its name, and an added file are kept. The run says which it kept."""
     if not exchange:
         monkeypatch.setattr(folder_swap, "exchange", lambda *_: False)
 
@@ -120,7 +120,7 @@ def test_what_the_operator_changes_meanwhile_is_taken_over(
 
 
 def test_the_example_inventory_edited_meanwhile_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was the plan's when it was read."""
+    """The file is kept, although it was the plan's own when it was read."""
     out = tmp_path / "out"
     output_folder.write(out, files(1))
     meanwhile(monkeypatch, lambda: (out / "ansible/inventory/hosts.yml").write_bytes(b"mine") and None)
@@ -130,7 +130,7 @@ def test_the_example_inventory_edited_meanwhile_is_taken_over(tmp_path: Path, mo
 
 
 def test_what_is_nobodys_meanwhile_is_kept_and_named(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new folder has no place for it: the old one stays until somebody decides, and each run says so."""
+    """The new folder has no place for the file, so the old folder is kept, and each run says so."""
     with monkeypatch.context() as patched:
         meanwhile(patched, lambda: (out / "notes.txt").write_bytes(b"mine") and None)
         said: list[str] = []
@@ -148,7 +148,7 @@ def test_what_is_nobodys_meanwhile_is_kept_and_named(out: Path, monkeypatch: pyt
 
 
 def test_what_an_older_planner_left_is_put_back(out: Path) -> None:
-    """It renamed twice, and kept no journal."""
+    """The next run repairs what an older planner left, which renamed twice and kept no journal."""
     left = out.parent / ".out.abcd_123"
     (left / "new").mkdir(parents=True)
     out.rename(left / "old")
@@ -160,7 +160,7 @@ def test_what_an_older_planner_left_is_put_back(out: Path) -> None:
 
 
 def test_a_folder_that_came_back_otherwise_gets_what_the_old_one_had(out: Path) -> None:
-    """Such as by version control, which never had the operator's files; where both have one, neither is lost."""
+    """If version control restored the folder, the operator's files are added. If both have a file, both are kept."""
     left = out.parent / ".out.abcd_123"
     left.mkdir()
     out.rename(left / "old")
@@ -177,7 +177,7 @@ def test_a_folder_that_came_back_otherwise_gets_what_the_old_one_had(out: Path) 
 
 
 def test_others_folders_are_left_alone(out: Path) -> None:
-    """Of another plan whose name begins alike, with a name of another kind, or with something else in it."""
+    """Folders of another plan with a similar name, with another kind of name, or with other content are left alone."""
     strangers = [".out.plan.abcdefgh/old", ".out.abcdefg/old", ".out.ABCDEFGH/old", ".out.abcdefgh/mine"]
     for name in strangers:
         (out.parent / name).mkdir(parents=True)
@@ -186,7 +186,7 @@ def test_others_folders_are_left_alone(out: Path) -> None:
 
 
 def test_without_hard_links_files_are_copied(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With their times, and links as links."""
+    """Without hard links, files are copied with their times, and links stay links."""
 
     def refused(*_: object, **__: object) -> None:
         raise OSError(1, "Operation not permitted")
@@ -201,7 +201,7 @@ def test_without_hard_links_files_are_copied(out: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_the_next_command_says_what_it_mended(out: Path, planner: Run) -> None:
-    """On stderr; stdout is the result."""
+    """The next command says on stderr what it repaired. stdout has only the result."""
     spec = ROOT / "examples" / "tp_re_01.yaml"
     (out.parent / ".plan.abcdefgh" / "new").mkdir(parents=True)
     ran = planner("whatif", spec, "--out", out.parent / "plan", "--engine", "local", "--candidates", "5")

@@ -1,4 +1,4 @@
-"""Every command, in every format, on a spec full of hostile names: a terminal and a comment get nothing to obey."""
+"""Every command's output for a spec full of hostile names has nothing that a terminal or a comment would obey."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ WRONG = 20
 
 
 def evil(name: str) -> str:
-    """A name with every character that a spec accepts and nobody should get, and with what closes a comment."""
+    """A name with the dangerous characters that a spec accepts, and with text that would end a comment."""
     return f"{name}~~~~~~~~ ``` </details><script> --> @octocat {SEEN_BY_NOBODY}."
 
 
 def spec(**more: Any) -> dict[str, Any]:
-    """A spec in which every text that may be anything is hostile."""
+    """A spec in which every free text is hostile."""
     dirs = [{"path": f"/{evil('d')}", "size": "2GB"}, {"path": f"/{evil('e')}", "size": "2GB"}]
     brokers = [{"id": number, "rack": evil(f"r{number}"), "class": evil("class")} for number in (1, 2, 3)]
     lists = [{"replicas": [1, 2], "size": 9_000_000}, {"replicas": [1, 2], "size": 8_000_000}]
@@ -62,7 +62,7 @@ def spec(**more: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder and a spec in it whose own names are hostile, too, and its plan; nothing of it may be a line."""
+    """A folder whose name is hostile, too, with two specs. No part of a name may become a line."""
     made = tmp_path_factory.mktemp("hostile") / f"f\nINJECTED\x1b[31m{SEEN_BY_NOBODY}"
     made.mkdir()
     (made / "spec.yaml").write_text(json.dumps(spec()))
@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plan(folder: Path) -> Path:
-    """Its plan."""
+    """The folder of the spec's plan."""
     with pytest.raises(SystemExit) as ended:
         main(["whatif", str(folder / "spec.yaml"), "--engine", "local", "--out", str(folder / "plan")])
     assert not ended.value.code
@@ -80,21 +80,21 @@ def plan(folder: Path) -> Path:
 
 
 def assert_inert(text: str, where: str) -> None:
-    """No character to obey, no line that a name began, and no markup out of one."""
+    """Assert that the text has no control character, no line that starts inside a name, and no command line of CI."""
     found = sorted({f"U+{ord(character):04X}" for character in set(text) & set(hostile.UNPRINTABLE)})
     assert [] == found, where
     assert not re.search(r"^\s*(INJECTED|~{3,}|::)", text, re.MULTILINE), where
 
 
 def assert_no_markup(text: str, where: str) -> None:
-    """Outside of Markdown's code spans, no tag out of a name; in Markdown, nobody is notified."""
+    """Assert that no name becomes a tag, and that Markdown notifies nobody."""
     assert "</details><script" not in text, where
     assert "@octocat" not in text or not where.endswith(".md"), where
 
 
 @pytest.mark.slow
 def test_files(plan: Path) -> None:
-    """All of a plan's folder: JSON, YAML, Markdown, HTML, SVG, digests."""
+    """Every file of a plan's folder is inert: JSON, YAML, Markdown, HTML, SVG, digests."""
     names = [path for path in sorted(plan.rglob("*")) if path.is_file() and path.suffix != ".parquet"]
     for path in names:
         text = path.read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def test_files(plan: Path) -> None:
 
 
 def commands(folder: Path, plan: Path) -> list[tuple[str, ...]]:
-    """Every command that shows anything, right and wrong."""
+    """Every command that prints something, with right and wrong arguments."""
     good, bad, other = str(folder / "spec.yaml"), str(folder / "bad.yaml"), str(folder / "other.plan")
     local = ("--engine", "local")
     gone = str(folder / f"gone\n~~~~~~~~\n{SEEN_BY_NOBODY}")
@@ -153,7 +153,7 @@ def commands(folder: Path, plan: Path) -> list[tuple[str, ...]]:
 
 @pytest.mark.slow
 def test_every_command(folder: Path, plan: Path, planner: Run) -> None:
-    """stdout and stderr, right and wrong, in every format; JSON stays JSON."""
+    """stdout and stderr of every command are inert, in every format. JSON stays valid."""
     (folder / "brokers.txt").write_text("h:9092 (id: 1 rack: r\u202e~~~~~~~~\x9bx isFenced: false) -> (\n)\n")
     (folder / "topics.txt").write_text(
         "Topic: t\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"

@@ -1,4 +1,4 @@
-"""Writing the output folder: all or nothing, nobody else's files lost, and one writer after the other."""
+"""Writes the output folder: all or nothing, without losing other files, and one writer after the other."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_new_folder(tmp_path: Path) -> None:
-    """A folder that doesn't exist is made, with its parents and nothing beside it."""
+    """A folder that doesn't exist is created with its parents. Nothing is left beside it."""
     output_folder.write(tmp_path / "a" / "out", FILES)
     assert FILES == _contents(tmp_path / "a" / "out")
     assert ["out"] == [path.name for path in (tmp_path / "a").iterdir()]
 
 
 def test_same_permissions_as_any_new_folder(tmp_path: Path) -> None:
-    """The folder isn't private as a temporary one would be."""
+    """The folder has the permissions of any new folder, although temporary folders are private."""
     (tmp_path / "usual").mkdir()
     output_folder.write(tmp_path / "out", FILES)
     assert (tmp_path / "usual").stat().st_mode == (tmp_path / "out").stat().st_mode
 
 
 def test_a_mount_point_is_refused_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as a container's volume: no folder can take its name."""
+    """A mount point, such as a container's volume, is refused, because no other folder can take its name."""
     monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path / "out")
     with pytest.raises(SetupError, match="out: is a mount point, which can't be replaced; name a folder inside it"):
         output_folder.check(tmp_path / "out")
@@ -52,7 +52,7 @@ def test_empty_folder(tmp_path: Path) -> None:
 
 
 def test_earlier_plan_is_replaced_whole(tmp_path: Path) -> None:
-    """Files of the earlier plan that the new one doesn't have are gone."""
+    """Files that only the earlier plan had are gone."""
     output_folder.write(tmp_path / "out", FILES | {"batches/02/reassignment.json": b"old", "report.md": b"old"})
     output_folder.write(tmp_path / "out", FILES)
     assert FILES == _contents(tmp_path / "out")
@@ -61,7 +61,7 @@ def test_earlier_plan_is_replaced_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", ["sub", "ansible/inventory/sub", "terraform/a/b"])
 def test_no_folder_and_no_file_in_a_plans_folder(inside: str, tmp_path: Path) -> None:
-    """Ansible may load what is there, and the plan around it is refused from then on."""
+    """Nothing may be written into a plan's folder: Ansible might load it, and the plan would be refused afterwards."""
     output_folder.write(tmp_path / "out", with_sums(FILES))
     why = "out, which holds a plan or restart; allowed: a path outside of it"
     with pytest.raises(SetupError, match=why):
@@ -84,7 +84,7 @@ def _plan_of(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def test_what_is_the_operators_own_is_taken_over(tmp_path: Path) -> None:
-    """An edited inventory, variables and what Terraform keeps survive; what nobody touched is the new plan's."""
+    """The operator's inventory, variables and Terraform files are kept. All other files are the new plan's."""
     out = tmp_path / "out"
     first = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"made", "ansible/ansible.cfg": b"made"})
     output_folder.write(out, first)
@@ -97,14 +97,14 @@ def test_what_is_the_operators_own_is_taken_over(tmp_path: Path) -> None:
 
 
 def test_what_is_in_an_operators_place_survives_without_digests(tmp_path: Path) -> None:
-    """A plan whose digests are gone doesn't say what is whose: nothing is lost."""
+    """Without digests, nobody knows which files the operator edited, so all in the operator's places are kept."""
     output_folder.write(tmp_path / "out", FILES | OWN)
     output_folder.write(tmp_path / "out", FILES)
     assert FILES | OWN == _contents(tmp_path / "out")
 
 
 def test_links_of_the_operator_are_taken_over_as_links(tmp_path: Path) -> None:
-    """Variables that are kept elsewhere, as a file or as a folder, stay there."""
+    """Links to files or folders outside stay links, and their targets are unchanged."""
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "hosts.yml").write_bytes(b"mine")
     out = tmp_path / "out"
@@ -121,7 +121,7 @@ def test_links_of_the_operator_are_taken_over_as_links(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["batches/notes.txt", "ansible/roles/mine/tasks/main.yml"])
 def test_others_files_below_are_refused(tmp_path: Path, path: str) -> None:
-    """A file that no plan made and that is in no operator's place is named, before anything is lost."""
+    """A foreign file outside of the operator's places is named, before anything is lost."""
     output_folder.write(tmp_path / "out", _plan_of(FILES))
     (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "out" / path).write_bytes(b"mine")
@@ -133,7 +133,7 @@ def test_others_files_below_are_refused(tmp_path: Path, path: str) -> None:
 
 
 def test_edited_settings_of_ansible_are_not_lost(tmp_path: Path) -> None:
-    """They are the plan's, so they can't be taken over; as they were made, they are replaced."""
+    """An edited ansible.cfg is refused, because it belongs to the plan. An unedited one is replaced."""
     out = tmp_path / "out"
     output_folder.write(out, _plan_of(FILES | {"ansible/ansible.cfg": b"made"}))
     output_folder.write(out, _plan_of(FILES | {"ansible/ansible.cfg": b"new"}))
@@ -144,7 +144,7 @@ def test_edited_settings_of_ansible_are_not_lost(tmp_path: Path) -> None:
 
 
 def test_symbolic_link_stays(tmp_path: Path) -> None:
-    """A link to the folder goes on pointing at it."""
+    """A link to the folder still points to it."""
     output_folder.write(tmp_path / "out", FILES)
     (tmp_path / "link").symlink_to("out")
     output_folder.write(tmp_path / "link", FILES | {"report.md": b"new"})
@@ -166,7 +166,7 @@ def test_symbolic_link_stays(tmp_path: Path) -> None:
     ids=["others", "later format", "not ours", "list", "no JSON", "notes", "repository"],
 )
 def test_others_folder_is_refused(tmp_path: Path, existing: dict[str, bytes]) -> None:
-    """A folder with anything that no plan of this format wrote is refused by name and left as it was."""
+    """A folder with anything that isn't part of a plan is refused by name and stays unchanged."""
     for path, content in existing.items():
         (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / path).write_bytes(content)
@@ -178,7 +178,7 @@ def test_others_folder_is_refused(tmp_path: Path, existing: dict[str, bytes]) ->
 
 
 def test_file_is_refused(tmp_path: Path) -> None:
-    """A file in the place of the folder stays."""
+    """A file at the folder's path is refused and stays."""
     (tmp_path / "out").write_bytes(b"mine")
     with pytest.raises(SetupError, match="out: is a file"):
         output_folder.write(tmp_path / "out", FILES)
@@ -186,7 +186,7 @@ def test_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_failure_while_writing_loses_nothing(tmp_path: Path) -> None:
-    """A file that can't be written leaves the earlier plan as it was and nothing beside it."""
+    """If a file can't be written, the earlier plan is unchanged and nothing is left beside it."""
     output_folder.write(tmp_path / "out", FILES)
     with pytest.raises(SetupError, match=r"out: can't be written: .*nothing was changed"):
         output_folder.write(tmp_path / "out", {"plan.json": b"new", "x" * 300: b""})
@@ -195,7 +195,7 @@ def test_failure_while_writing_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_failure_while_renaming_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the new folder can't take its place, the earlier plan is put back."""
+    """If the new folder can't be renamed to its place, the earlier plan is put back."""
     output_folder.write(tmp_path / "out", FILES)
     monkeypatch.setattr(folder_swap, "exchange", lambda *_: False)
     rename = Path.rename
@@ -214,14 +214,14 @@ def test_failure_while_renaming_loses_nothing(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("path", ["../outside", "/outside", "a/../../outside", ""])
 def test_path_outside_is_a_defect(tmp_path: Path, path: str) -> None:
-    """A path that leaves the folder is our own mistake, not the user's."""
+    """A path that leaves the folder is a defect of the planner, so it raises ValueError."""
     with pytest.raises(ValueError, match="not a path inside the output folder"):
         output_folder.write(tmp_path / "out", {path: b""})
     assert [] == list(tmp_path.iterdir())
 
 
 def test_check_refuses_ahead_what_write_would(tmp_path: Path) -> None:
-    """Asking beforehand gives the same refusal, passes new and own folders, and makes nothing."""
+    """The check gives the same refusal as the write, accepts new and own folders, and creates nothing."""
     output_folder.check(tmp_path / "new")
     output_folder.write(tmp_path / "own", FILES)
     output_folder.check(tmp_path / "own")
@@ -233,7 +233,7 @@ def test_check_refuses_ahead_what_write_would(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["{{ 1 }}", "{% if x %}", "{# x", "a{{"])
 def test_folder_that_ansible_would_run_is_refused(tmp_path: Path, name: str) -> None:
-    """Ansible takes the path of its playbooks for a template; refused before anything is worked out, and in time."""
+    """Ansible would render a path with `{{` as a template, so check and write refuse it and create nothing."""
     for folder in (tmp_path / name, tmp_path / name / "out"):
         with pytest.raises(SetupError, match=r"Ansible would run '{[{%#]' in the folder's path"):
             output_folder.check(folder)
@@ -243,7 +243,7 @@ def test_folder_that_ansible_would_run_is_refused(tmp_path: Path, name: str) -> 
 
 
 def test_a_file_needs_a_folder_to_write_to_and_a_pipe_needs_none(tmp_path: Path, monkeypatch: Any) -> None:
-    """A file is replaced by a new one beside it; what is no file is written to directly."""
+    """A file is replaced by one made beside it, so its folder must be writable. A pipe is written to directly."""
     output_folder.require_writable("--rows", tmp_path / "rows.parquet")
     monkeypatch.setattr(os, "access", lambda *_: False)
     os.mkfifo(tmp_path / "pipe")
@@ -256,12 +256,12 @@ def test_a_file_needs_a_folder_to_write_to_and_a_pipe_needs_none(tmp_path: Path,
 
 
 def nothing(line: str) -> None:
-    """Who need not wait hears nothing."""
+    """Fails the test if a process reports that it waits."""
     raise AssertionError(line)
 
 
 def test_the_lock_is_gone_afterwards(tmp_path: Path) -> None:
-    """While it is held there is a file beside the folder."""
+    """While the lock is held, its file is beside the folder. Afterwards it is gone."""
     with turn(tmp_path / "out", nothing) as alone:
         assert alone
         assert [".out.lock"] == [path.name for path in tmp_path.iterdir()]
@@ -269,7 +269,7 @@ def test_the_lock_is_gone_afterwards(tmp_path: Path) -> None:
 
 
 def test_who_waits_says_so_once_and_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the file that is held."""
+    """A process that waits says so once, and then gives up with the lock's path."""
     monkeypatch.setattr(output_folder, "_PATIENCE_SECONDS", 0.1)
     said: list[str] = []
     with (
@@ -282,7 +282,7 @@ def test_who_waits_says_so_once_and_not_for_ever(tmp_path: Path, monkeypatch: py
 
 
 def test_the_file_of_a_dead_process_does_not_lock(tmp_path: Path) -> None:
-    """The system gave its lock up; another folder's lock is another one."""
+    """A lock file without a living holder doesn't lock. Another folder has its own lock."""
     (tmp_path / ".out.lock").touch()
     with turn(tmp_path / "out", nothing), turn(tmp_path / "other", nothing) as alone:
         assert alone
@@ -290,7 +290,7 @@ def test_the_file_of_a_dead_process_does_not_lock(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_another_user_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stays when that user's planner is killed, and its name begins with a dot."""
+    """The error names the lock file, because it stays after a kill and its name begins with a dot."""
     (tmp_path / ".out.lock").touch()
 
     def refuse(file: Path, *_: int) -> int:
@@ -302,14 +302,14 @@ def test_a_lock_of_another_user_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not after the work; the nearest folder that exists counts."""
+    """A folder that can't be created, as the nearest existing one isn't writable, is refused before the work."""
     monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
     with pytest.raises(SetupError, match=r"x: can't be written: no permission to write to .*; nothing was changed"):
         output_folder.check(tmp_path / "a" / "x")
 
 
 def test_a_lock_on_a_file_that_was_taken_away_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The holder before took it away between our opening and locking it: two would think they are alone."""
+    """If the last holder removed the file between opening and locking, the lock is taken again on a new file."""
     flock, opened = fcntl.flock, []
 
     def raced(descriptor: int, how: int) -> None:
@@ -325,7 +325,7 @@ def test_a_lock_on_a_file_that_was_taken_away_is_none(tmp_path: Path, monkeypatc
 
 
 def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder is written all the same; no file stays."""
+    """The folder is written without a lock, and no file is left."""
 
     def refused(*_: object) -> None:
         raise OSError(37, "No locks available")

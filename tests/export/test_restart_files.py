@@ -1,4 +1,4 @@
-"""The playbook of a restart, run by real Ansible against stand-ins for Kafka's tools."""
+"""Real Ansible runs the playbook of a restart against stand-ins for Kafka's tools."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from planner.whatif import restart_steps
 
 pytestmark = pytest.mark.ansible
 
-# b-0 has as many replicas as min.insync.replicas; c-0 isn't led by its preferred leader.
+# b-0 has as many replicas as min.insync.replicas. The leader of c-0 isn't its preferred one.
 LISTS = {"a": [[1, 2, 3], [2, 3, 4]], "b": [[3, 1]], "c": [[2, 4]]}
 LEAST = {"a": 2, "b": 2, "c": 1}
 LEADERS = {"a-0": 1, "a-1": 2, "b-0": 3, "c-0": 4}
 RACKS = {1: "a{{ 0 }}", 2: "r1", 3: "r2", 4: "a{{ 0 }}"}
-# What the operator's tasks do with the stand-in: another broker leads, and what is in `spoilt` becomes part of it.
+# The operator's tasks act on the stand-in: another broker leads, and the content of `spoilt` is merged in.
 TASKS = """---
 - name: Restart
   ansible.builtin.script: {script}
@@ -48,7 +48,7 @@ path.write_text(json.dumps(cluster))
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """A restart's folder, and the cluster as it was found."""
+    """A restart's folder, and the cluster as the restart found it."""
     bin_dir = staged_tools(tmp_path)
     topics = [
         {
@@ -87,7 +87,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def play(site: Site, *options: str, allow: bool = True) -> Run:
-    """The restart, with tasks of the operator's own."""
+    """Run the restart with the operator's own tasks."""
     folder = site.folder.parent
     script = folder / "restart.py"
     script.write_text(
@@ -105,7 +105,7 @@ def play(site: Site, *options: str, allow: bool = True) -> Run:
 
 
 def test_syntax_and_lint(site: Site) -> None:
-    """Ansible reads the playbook without a warning, and ansible-lint's production profile has nothing to say."""
+    """Ansible reads the playbook without a warning, and ansible-lint's production profile finds nothing."""
     run = site.play("restart", "--syntax-check")
     assert (0, False) == (run.code, "WARNING" in run.output), run.output
     ended = site.playbooks.tool("ansible-lint", "--profile", "production", "--offline")
@@ -113,7 +113,7 @@ def test_syntax_and_lint(site: Site) -> None:
 
 
 def test_every_broker_restarts_once_and_the_preferred_leaders_lead_again(site: Site) -> None:
-    """In the order of the steps; what another one led stays with who leads then."""
+    """Brokers restart in the order of the steps, and preferred leaders lead again. c-0 keeps its other leader."""
     assert 0 == (run := play(site)).code, run.output
     steps = json.loads(restart := (site.folder / "restart.json").read_text())["steps"]
     assert [broker for step in steps for broker in step["brokers"]] == site.cluster["restarted"]
@@ -126,14 +126,14 @@ def test_every_broker_restarts_once_and_the_preferred_leaders_lead_again(site: S
 
 
 def test_check_mode_restarts_nothing(site: Site) -> None:
-    """It says which brokers would restart."""
+    """With --check, the run says which brokers would restart."""
     assert 0 == (run := play(site, "--check")).code, run.output
     assert "step 2 of 4 restarts broker 4." in run.text
     assert "restarted" not in site.cluster
 
 
 def test_foretold_errors_have_to_be_allowed(site: Site) -> None:
-    """Nothing restarts where a step refuses writes, unless the operator has said that it may."""
+    """If a step refuses writes, nothing restarts unless the operator allows it."""
     run = play(site, allow=False)
     assert 2 == run.code
     assert "Partitions refuse writes with acks=all, have no leader or lose records in step 1, 4;" in run.text
@@ -143,7 +143,7 @@ def test_foretold_errors_have_to_be_allowed(site: Site) -> None:
 
 
 def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> None:
-    """Kafka says before each step what would refuse writes by now."""
+    """Before each step, the run asks Kafka which partitions would refuse writes now, and stops at an unexpected one."""
     spoilt = {"a-1": {"replicas": [2, 3, 4], "leader": 2, "least": 3}}
     site.set_cluster(spoilt=spoilt)
     assert 2 == (run := play(site)).code
@@ -160,7 +160,7 @@ def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> Non
 
 
 def test_a_majority_of_the_controllers_never_restarts_together(site: Site) -> None:
-    """Without one no leader is elected, which no step foretells: the planner isn't told of controllers."""
+    """Without a majority, no leader is elected. No step predicts that, because the planner knows no controllers."""
     site.set_cluster(voters=[1])
     assert 2 == (run := play(site)).code
     reason = "Stopped before step 1 of 4: broker 1 is 1 of the 1 controllers, and the others are no majority:"
@@ -169,7 +169,7 @@ def test_a_majority_of_the_controllers_never_restarts_together(site: Site) -> No
 
 
 def test_a_broker_that_does_not_come_back_into_sync_stops_the_run(site: Site) -> None:
-    """No other broker restarts; it is said how to go on."""
+    """No other broker restarts, and the run says how to go on."""
     site.set_cluster(spoilt={"a-0": {"replicas": [1, 2, 3], "leader": 2, "isr": [2, 3], "least": 2}})
     run = play(site, "-e", "kafka_reassign_hold_seconds=1")
     assert 2 == run.code
@@ -182,7 +182,7 @@ def test_a_broker_that_does_not_come_back_into_sync_stops_the_run(site: Site) ->
 
 
 def test_tasks_that_return_before_anything_stopped(site: Site) -> None:
-    """A broker that leads what it led before wasn't restarted yet: the next one must not be."""
+    """If a broker still leads all that it led, it hasn't restarted, so the next one must not restart."""
     (site.folder.parent / "idle.yml").write_text("---\n- name: Do nothing\n  ansible.builtin.debug:\n    msg: later\n")
     run = play(site, "-e", f"kafka_reassign_restart_tasks={site.folder.parent / 'idle.yml'}")
     assert 2 == run.code
@@ -202,7 +202,7 @@ NOTE = """---
 
 
 def test_tasks_before_and_after_each_restart(site: Site) -> None:
-    """Before any of its brokers restarts, and when they lead again; one that fails ends the run there."""
+    """Tasks run before a step's brokers restart and after they lead again. A failing task ends the run there."""
     folder = site.folder.parent
     notes = folder / "notes"
     notes.touch()
@@ -215,7 +215,7 @@ def test_tasks_before_and_after_each_restart(site: Site) -> None:
     assert "The run stopped at step 2: see the output of the run." == said(site)[-1]
     assert [1] == site.cluster["restarted"]
     assert 2 == play(site, *given, "-e", "stop=after_restart2", "-e", "kafka_reassign_from_step=2").code
-    assert LEADERS | {"c-0": 2} == site.leaders()  # broker 4, not its preferred leader, led it
+    assert LEADERS | {"c-0": 2} == site.leaders()  # broker 4 led it without being its preferred leader
     assert 0 == play(site, *given, "-e", "kafka_reassign_from_step=3").code
     name = json.loads((site.folder / "restart.json").read_text())["restart_id"]
     expected = []
@@ -229,7 +229,7 @@ def test_tasks_before_and_after_each_restart(site: Site) -> None:
 
 
 def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
-    """A replica list that changed since: what was foretold may not hold."""
+    """A replica list has changed since the steps were made, so nothing restarts: the predictions may be wrong."""
     site.set_cluster(partitions=site.cluster["partitions"] | {"c-0": {"replicas": [2, 3], "leader": 2}})
     assert 2 == (run := play(site)).code
     assert "1 partition isn't as the plan was made from. Nothing was started" in run.text
@@ -246,13 +246,13 @@ def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
     ],
 )
 def test_settings_that_make_no_sense(site: Site, setting: str, sentence: str) -> None:
-    """One sentence with what is allowed; nothing restarts."""
+    """A wrong setting gives one sentence with the allowed values, and nothing restarts."""
     run = play(site, "-e", setting)
     assert (2, True) == (run.code, sentence in run.text), run.output
 
 
 def test_a_changed_file_does_not_run(site: Site) -> None:
-    """What was reviewed is what runs."""
+    """A file that was changed after the review stops the run."""
     path = site.folder / templated_files.ROLE / "files" / "restart.json"
     path.write_text(path.read_text().replace('"at_most": null', '"at_most": 1'))
     assert 2 == (run := play(site)).code
@@ -260,7 +260,7 @@ def test_a_changed_file_does_not_run(site: Site) -> None:
 
 
 def test_the_same_bytes_each_time(site: Site) -> None:
-    """And the id is of the content."""
+    """The same spec gives the same bytes, and the id is a hash of the content."""
     loaded = load(site.folder.parent / "spec.yaml")
     again = templated_files.restart_files(restart_steps.document(loaded), restart_steps.states(loaded))
     assert {path: (site.folder / path).read_bytes() for path in again} == again

@@ -1,4 +1,4 @@
-"""What the role starts in a cluster, and how it calls tools of Kafka that lack an option."""
+"""How the role starts a change in a cluster, and how it calls tools of Kafka that lack an option."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ KEEPS, RATE = "--disallow-replication-factor-change", "--throttle"
 
 
 def unknown(option: str) -> tuple[int, str, str]:
-    """What a tool of Kafka 3.9 prints that doesn't know an option."""
+    """What a tool of Kafka 3.9 prints if it doesn't know an option."""
     name = "joptsimple.UnrecognizedOptionException"
     return 1, "", f'Exception in thread "main" {name}: {option} is not a recognized option\n\tat joptsimple...\n'
 
 
 class Cluster:
-    """Answers with what it is given, one call after the other, and keeps the calls."""
+    """Gives the answers one after the other, and keeps the calls."""
 
     def __init__(self, folder: Path, *answers: tuple[int, str, str], **given: Any) -> None:
         self.given = {
@@ -49,7 +49,7 @@ class Cluster:
 
 
 def test_a_batch_starts_with_one_call(tmp_path: Path) -> None:
-    """With the throttle, the operator's own options, and Kafka's refusal of other replication factors."""
+    """One call has the throttle, the operator's own options, and the option that refuses other replication factors."""
     cluster = Cluster(tmp_path, STARTED, execute_options=["--timeout", "5"])
     assert {"started": True, "changed": True, "said_by_kafka": ""} == changes.start(cluster)
     execute = ["reassign", "--execute", "--reassignment-json-file", "t.json"]
@@ -57,14 +57,14 @@ def test_a_batch_starts_with_one_call(tmp_path: Path) -> None:
 
 
 def test_what_kafka_says_has_no_stack_trace(tmp_path: Path) -> None:
-    """A batch that it refuses is told with its sentence."""
+    """If Kafka refuses a batch, its sentence is reported without the stack trace."""
     said = "Error: Unknown broker id 4\nAdminCommandFailedException: Unknown broker id 4"
     cluster = Cluster(tmp_path, (1, f"{said}\n\tat org.apache.kafka.tools.A.b(A.java:9)\n", ""))
     assert {"started": False, "changed": False, "said_by_kafka": said, "msg": said} == changes.start(cluster)
 
 
 def test_newer_tools_start_a_batch_of_older_brokers(tmp_path: Path) -> None:
-    """Brokers before Kafka 4.1 refuse what keeps replication factors: it is tried once a run, and left out then."""
+    """Brokers before Kafka 4.1 refuse the option that keeps replication factors, so a run tries it only once."""
     now = "Current partition replica assignment\n\n{}\n\n"
     now += "Save this to use as the --reassignment-json-file option during rollback\n"
     refused = "a-0: The broker does not support the AllowReplicationFactorChange option for the API."
@@ -76,21 +76,21 @@ def test_newer_tools_start_a_batch_of_older_brokers(tmp_path: Path) -> None:
 
 
 def test_a_client_without_tls_is_told_so(tmp_path: Path) -> None:
-    """It takes TLS for an answer of a gigabyte, and says that it has no memory."""
+    """Without TLS, Kafka's client takes the brokers' TLS for an answer of a gigabyte and reports too little memory."""
     cluster = Cluster(tmp_path, (1, "", "Java heap space\njava.lang.OutOfMemoryError: Java heap space\n\tat x\n"))
     said = changes.start(cluster)["said_by_kafka"]
     assert "Java heap space, as where the brokers talk TLS and kafka_reassign_command_config doesn't say so" == said
 
 
 def test_a_batch_without_a_throttle_or_with_another_replication_factor(tmp_path: Path) -> None:
-    """Has neither option."""
+    """Such a batch has no throttle option, and none that refuses other replication factors."""
     cluster = Cluster(tmp_path, STARTED, throttle_bytes_per_sec=0, keeps_replication_factor=False)
     assert changes.start(cluster)["started"]
     assert [["reassign", "--execute", "--reassignment-json-file", "t.json"]] == cluster.calls
 
 
 def test_log_dirs_have_a_throttle_of_their_own(tmp_path: Path) -> None:
-    """But where a broker is down: then --execute may set no throttle."""
+    """Moves between log dirs have a throttle, too. If a broker is down, --execute can't set it."""
     cluster = Cluster(tmp_path, STARTED, with_log_dirs=True)
     changes.start(cluster)
     assert ("--replica-alter-log-dirs-throttle", "50") in pairwise(cluster.calls[0])
@@ -101,7 +101,7 @@ def test_log_dirs_have_a_throttle_of_their_own(tmp_path: Path) -> None:
 
 
 def test_with_a_broker_down_the_throttle_is_set_first(tmp_path: Path) -> None:
-    """Kafka's tool gives up on that broker, and a second call starts the batch. Any other error starts nothing."""
+    """The first call sets the throttle and fails at that broker; the second starts. Another error starts nothing."""
     cluster = Cluster(tmp_path, DOWN, STARTED, down_brokers=[4])
     assert changes.start(cluster)["started"]
     throttled, started = cluster.calls
@@ -116,7 +116,7 @@ def test_with_a_broker_down_the_throttle_is_set_first(tmp_path: Path) -> None:
 
 
 def test_what_kafka_says_of_a_batch_that_does_not_start_is_kept(tmp_path: Path) -> None:
-    """Whatever its exit code."""
+    """What Kafka prints is kept, whatever the exit code, if the batch doesn't start."""
     cluster = Cluster(tmp_path, (0, "Cannot execute because there is an existing partition assignment.\n", ""))
     found = changes.start(cluster)
     assert (False, False) == (found["started"], found["changed"])
@@ -124,7 +124,7 @@ def test_what_kafka_says_of_a_batch_that_does_not_start_is_kept(tmp_path: Path) 
 
 
 def test_an_option_that_the_tool_does_not_know_is_left_out(tmp_path: Path) -> None:
-    """It is tried once a run."""
+    """The option is tried once a run, and then left out."""
     cluster = Cluster(tmp_path, unknown(KEEPS[2:]), STARTED, STARTED)
     assert changes.start(cluster)["started"]
     assert changes.start(cluster)["started"]
@@ -157,7 +157,7 @@ def test_the_election_tool_is_given_the_clients_properties(
     ],
 )
 def test_leaders_that_are_elected_are_a_change(tmp_path: Path, names: str, said: str) -> None:
-    """They are counted; those that led before aren't."""
+    """Elected leaders count as a change. Those that led before don't."""
     text = f"Successfully completed leader election (PREFERRED) for partitions {names}\n"
     cluster = Cluster(tmp_path, (0, f"{text}Valid replica already elected for partitions e-0, e-1\n", ""))
     elected = {"elected": True, "elections": len(names.split()), "changed": True, "said": [said], "said_by_kafka": ""}
@@ -166,7 +166,7 @@ def test_leaders_that_are_elected_are_a_change(tmp_path: Path, names: str, said:
 
 
 def test_elections_that_fail_are_told_in_the_tools_words(tmp_path: Path) -> None:
-    """None was elected."""
+    """If no leader was elected, the tool's own words are reported."""
     failed = Cluster(tmp_path, (1, "", "Not authorized to perform leader election\n"))
     assert {
         "elected": False,
@@ -179,7 +179,7 @@ def test_elections_that_fail_are_told_in_the_tools_words(tmp_path: Path) -> None
 
 
 def test_leaders_that_cannot_be_elected_are_named(tmp_path: Path) -> None:
-    """Each once with its reason, as Kafka 4 prints them above and within a stack trace; no Java is told."""
+    """Each partition is named once with its reason, although Kafka 4 repeats it inside a stack trace."""
     name = "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException"
     error = f"Error completing leader election (PREFERRED) for partition: {{}}: {name}: The leader was not available.\n"
     out = "Successfully completed leader election (PREFERRED) for partitions d-1\n" + error.format("b.c-12")

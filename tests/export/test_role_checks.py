@@ -1,4 +1,4 @@
-"""Where a plan's partitions stand, and what speaks against beginning: pure functions of the role."""
+"""The role's checks of a plan's partitions and of reasons not to begin: pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from role_files import loaded
 checks, output = loaded("module_utils/kafka_reassign_checks"), loaded("module_utils/kafka_reassign_output")
 Cluster = loaded("module_utils/kafka_reassign_cluster").Cluster
 
-# a-0 is at its target, a-1 where it was found, a-2 has the right brokers in another order, a-3 is elsewhere, a-4 gone.
+# a-0 is at its target, a-1 as found, a-2 has the right brokers in another order, a-3 is elsewhere, a-4 is gone.
 DESCRIBED = {
     "a-0": (4, [4, 2], [4, 2]),
     "a-1": (1, [1, 2], [1, 2]),
@@ -25,7 +25,7 @@ ORIGIN = {f"a-{number}": [1, 2] for number in range(5)}
 
 
 def test_each_partition_of_a_batch_has_one_standing() -> None:
-    """Done, pending in whatever order, elsewhere with its list, or gone."""
+    """Each partition is done, pending in any order, elsewhere with its list, or gone."""
     assert {
         "done": ["a-0"],
         "pending": ["a-1", "a-2"],
@@ -35,7 +35,7 @@ def test_each_partition_of_a_batch_has_one_standing() -> None:
 
 
 def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
-    """A reassignment that runs, and a replica that isn't in its log dir."""
+    """A partition with a running reassignment, or with a replica in another log dir, isn't done."""
     target, states = {"a-0": [4, 2], "a-1": [1, 2]}, {"a-0": [[1, 2], [2, 4]]}
     stands = checks.standing(target, ORIGIN, DESCRIBED, {"a-0": [4, 2]}, {"a-1"}, states)
     assert {"done": [], "pending": ["a-1"], "moving": ["a-0"], "strangers": []} == stands
@@ -60,13 +60,13 @@ def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
     ],
 )
 def test_brokers_are_live_and_in_their_racks(expected: list[int], racks: dict[int, str], said: str) -> None:
-    """A broker without a planned rack may be in any."""
+    """Brokers must be live and in their planned racks. One without a planned rack may be in any rack."""
     found = checks.absent(expected, racks, {"1": "r0", "2": "r1"})
     assert (said in found, bool(said)) == (True, bool(found))
 
 
 def test_log_dirs_are_there_and_have_no_error() -> None:
-    """As kafka-log-dirs prints them; each missing one is named with its broker."""
+    """Log dirs are read from kafka-log-dirs. Each missing or broken one is named with its broker."""
     rows = (
         '{"logDir":"/a","error":null,"partitions":[]},{"logDir":"/b","error":"KafkaStorageException","partitions":[]}'
     )
@@ -81,7 +81,7 @@ STATES = {"a-0": [[1, 2], [1, 4], [4, 2]], "a-1": [[1, 2], [4, 2]]}
 
 
 def test_only_the_plans_own_reassignments_may_run() -> None:
-    """Those that end at a step of it, in any order of the replicas."""
+    """A running reassignment is the plan's own if it ends at one of its steps, in any order of the replicas."""
     running = output.listed(
         "Current partition reassignments:\n"
         "a-0: replicas: 4,1,2. adding: 4. removing: 2.\n"
@@ -94,7 +94,7 @@ def test_only_the_plans_own_reassignments_may_run() -> None:
 
 
 def test_what_was_turned_around_never_completes() -> None:
-    """Kafka 4.3 keeps a replica that is being added as one to be added, though it is to be removed too."""
+    """If a replica that is being added is also to be removed, Kafka 4.3 keeps adding it and never completes."""
     text = "a-0: replicas: 4,2,3,1. adding: 1. removing: 1.\na-1: replicas: 4,2,1. adding: 4. removing: 1.\n"
     assert ["a-0"] == output.turned_around(text + "a-2: replicas: 4,2,1. adding: 4.\n")
     assert "cancels them. The partitions are a-0" in checks.never_complete(["a-0"])
@@ -102,7 +102,7 @@ def test_what_was_turned_around_never_completes() -> None:
 
 
 def test_partitions_are_on_the_plans_way() -> None:
-    """Each step counts; another order of the right brokers is let pass by a rollback alone."""
+    """Each step of the plan is accepted. Only a rollback accepts the right brokers in another order."""
     on_the_way = {"a-0": (1, [2, 1], []), "a-1": (1, [4, 2], [])}
     assert checks.strangers(STATES, on_the_way, [], any_order=False).endswith(
         "It is a-0 (replicas 2,1, planned from 1,2)"
@@ -119,13 +119,13 @@ def test_partitions_are_on_the_plans_way() -> None:
     [([2, 3, 1], True), ([3, 2, 4], True), ([3, 2, 1], False), ([1, 3, 2], False), ([4, 3, 2], False)],
 )
 def test_a_canceled_step_can_be_started_anew(replicas: list[int], goes_on: bool) -> None:
-    """Kafka leaves the brokers that stay first, in the order of where they moved to; any other order isn't a step's."""
+    """After a cancel, Kafka lists the remaining brokers first, in the target's order. Only this order is accepted."""
     states = {"a-0": [[3, 1, 2], [2, 3, 4]]}
     assert goes_on == ("" == checks.strangers(states, {"a-0": (3, replicas, [])}, [], any_order=False))
 
 
 def test_partitions_keep_their_leaders_and_isr() -> None:
-    """But for those that wait for a leader, and for replicas that are being copied or on brokers that leave."""
+    """Partitions need a leader and a full ISR, except for waiting ones, replicas being copied and leaving brokers."""
     described = {"a-0": (None, [1, 2], []), "a-1": (1, [1, 2, 4], [1]), "b-0": (1, [1, 3], [1])}
     assert "It is a-0" in checks.without_leader(described, STATES, set())
     assert "" == checks.without_leader(described, STATES, {"a-0"})
@@ -136,7 +136,7 @@ def test_partitions_keep_their_leaders_and_isr() -> None:
 
 
 def test_a_broker_that_is_not_live_is_in_no_list_to_come() -> None:
-    """Where a partition is by now counts, not where it was; one that waits for a leader waits for its batch."""
+    """A partition's current list counts, not its first one. A partition that waits for a leader isn't refused."""
     described = {"a-0": (1, [1, 2], [1]), "a-1": (1, [1, 2], [1])}
     assert "" == checks.kept_on_dead(described, {}, STATES, [1, 4, 2], set())
     assert checks.kept_on_dead(described, {}, STATES, [2, 4], set()).endswith("It is a-0 (broker 1)")
@@ -158,7 +158,7 @@ def test_a_broker_that_is_not_live_is_in_no_list_to_come() -> None:
 def test_new_partitions_are_missing_or_as_planned(
     there: dict[str, list[int]], unmade: list[str], otherwise: list[str]
 ) -> None:
-    """A topic has its partitions from before, or those planned with the replicas planned."""
+    """A topic has either its old partitions, or the planned ones with the planned replicas."""
     new: dict[str, Any] = {
         "new": {"partitions_before": 0, "partitions": 1, "replicas": {"0": "2,3"}},
         "more": {"partitions_before": 1, "partitions": 2, "replicas": {"1": "3,1"}},
@@ -168,12 +168,12 @@ def test_new_partitions_are_missing_or_as_planned(
 
 
 def test_leaders_are_told_as_the_plan_writes_them() -> None:
-    """Topic, number and leader; none where there is none."""
+    """Leaders are written as topic, number and leader. The leader may be None."""
     assert {"a.b-c 0 4", "a.b-c 12 None"} == checks.leading({"a.b-c-0": (4, [4], [4]), "a.b-c-12": (None, [1], [])})
 
 
 def test_disks_are_summed_by_broker() -> None:
-    """Every partition of every log dir counts; a broker without an answer is over no limit."""
+    """All partitions of all log dirs count. A broker without an answer exceeds no limit."""
     dirs = [
         {
             "logDir": path,
@@ -189,7 +189,7 @@ def test_disks_are_summed_by_broker() -> None:
 
 
 def test_lag_is_summed_by_consumer_group() -> None:
-    """Kafka 4.3's lines; a partition without a committed offset has none, and a group without any is unknown."""
+    """Read from Kafka 4.3's lines. A partition without a committed offset adds none; a group without any is unknown."""
     text = (
         "\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST       CLIENT-ID\n"
         "billing  orders  0          10              17              7    c-1-8f3a     /10.0.0.7  c-1\n"
@@ -206,7 +206,7 @@ def test_lag_is_summed_by_consumer_group() -> None:
 
 
 def test_what_refuses_writes_without_some_brokers() -> None:
-    """Those at min.insync.replicas with one of them in sync, and those without another replica in sync."""
+    """Partitions at min.insync.replicas with one of these brokers in sync, and those in sync nowhere else."""
     described = {
         "a-0": (1, [1, 2, 3], [1, 2, 3]),
         "a-1": (2, [1, 2], [2]),
@@ -221,7 +221,7 @@ def test_what_refuses_writes_without_some_brokers() -> None:
 
 
 def test_what_brokers_lead_that_others_could() -> None:
-    """A partition whose last replica in sync stops is led by nobody else, nor by it."""
+    """If a partition's last replica in sync stops, no other broker can lead it, so it doesn't count."""
     described = {"a-0": (1, [1, 2], [1, 2]), "a-1": (1, [1, 2], [1]), "a-2": (2, [1, 2], [1, 2])}
     assert ["a-0"] == checks.led_by(described, {1})
     assert ["a-2"] == checks.led_by(described, {2})
@@ -229,7 +229,7 @@ def test_what_brokers_lead_that_others_could() -> None:
 
 
 def test_a_move_that_completes_between_two_answers_is_no_stranger(tmp_path: Path) -> None:
-    """The controller has no reassignment any more when a broker that is behind still shows the list of one."""
+    """The controller may have completed a reassignment that a lagging broker still shows. It still counts as ours."""
     wanted, before = {"topic": "a", "partition": 0, "replicas": [3, 2, 4]}, [3, 1, 2]
     for name, row in {"target": wanted, "origin": wanted | {"replicas": before}}.items():
         (tmp_path / name).write_text(json.dumps({"partitions": [row]}))
@@ -250,7 +250,7 @@ def test_a_move_that_completes_between_two_answers_is_no_stranger(tmp_path: Path
 
 
 def test_a_throttle_file_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
-    """The run goes on at its throttle, and says what is wrong with the file."""
+    """If the throttle file can't be read, the run keeps its throttle and says why."""
     given = {"tools": {}, "throttle_file": str(tmp_path), "throttle_bytes_per_sec": 7}
     rate, said = Cluster(SimpleNamespace(params=given)).wanted_rate()
     assert (7, True) == (rate, "Is a directory" in said)

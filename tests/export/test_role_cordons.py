@@ -1,4 +1,4 @@
-"""Cordons that a run puts on the brokers that leave, and those from before, which come back (KIP-1066)."""
+"""A run cordons the brokers that leave, and a rollback restores the settings from before (KIP-1066)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOO_OLD = (
 
 
 class Cluster:
-    """A cluster with each broker's own setting, None for none; `older` brokers know of no cordons."""
+    """A cluster with each broker's own setting, or None. `older` brokers don't know cordons."""
 
     def __init__(self, folder: Path, brokers: dict[str, str | None], direction: str = "apply", **more: Any) -> None:
         self.given = {"journal_dir": str(folder), "plan_id": "0123456789abcdef", "direction": direction}
@@ -31,7 +31,7 @@ class Cluster:
         self.altered = list[list[str]]()
 
     def required(self, tool: str, *options: str) -> str:
-        """What Kafka prints of all of a broker's settings."""
+        """All settings of a broker, as Kafka's tool prints them."""
         assert ("configs", "--describe", "--all") == (tool, options[0], options[-1])
         own, lines = self.brokers[options[-2]], [f"All configs for broker {options[-2]} are:"]
         lines += ["  log.dirs=/d1,/d2 sensitive=false synonyms={STATIC_BROKER_CONFIG:log.dirs=/d1,/d2}"]
@@ -40,7 +40,7 @@ class Cluster:
         return "\n".join([*lines, *([] if self.older else [cordon])]) + "\n"
 
     def run(self, argv: list[str]) -> tuple[int, str, str]:
-        """Set what is asked for, unless Kafka refuses it."""
+        """Make the requested change, unless Kafka refuses it."""
         assert ["configs", "--alter", "--entity-type", "brokers", "--entity-name"] == argv[:5]
         self.altered.append(argv[5:])
         if self.refusal:
@@ -56,14 +56,14 @@ class Cluster:
 
 
 def record(folder: Path) -> Any:
-    """What is recorded, or None."""
+    """The record's content, or None."""
     found = list(folder.glob("cordons-*.json"))
     return json.loads(found[0].read_text()) if found else None
 
 
 @pytest.mark.parametrize("before", [None, "/d1", "/d1,/d2"])
 def test_rollback_gives_back_what_was_set_before(tmp_path: Path, before: str | None) -> None:
-    """Nothing, or some log dirs; a second run in each direction changes nothing."""
+    """Rollback restores no cordon or some log dirs. A second run in each direction changes nothing."""
     cluster = Cluster(tmp_path, {"6": before})
 
     put = cluster.ask()
@@ -79,7 +79,7 @@ def test_rollback_gives_back_what_was_set_before(tmp_path: Path, before: str | N
 
 
 def test_a_cordon_from_before_stays(tmp_path: Path) -> None:
-    """Somebody else put it on: it isn't recorded, so no rollback takes it off, but says so."""
+    """Somebody else's cordon isn't recorded, so rollback keeps it and says so."""
     cluster = Cluster(tmp_path, {"6": "*", "7": None})
 
     assert ["Broker 7 is cordoned: no new topic gets a replica there."] == cluster.ask()["said"]
@@ -90,7 +90,7 @@ def test_a_cordon_from_before_stays(tmp_path: Path) -> None:
 
 
 def test_what_somebody_else_has_set_meanwhile_stays(tmp_path: Path) -> None:
-    """It is told of; what somebody has taken off already isn't."""
+    """Rollback keeps and reports a setting that somebody changed. A setting that was removed isn't reported."""
     cluster = Cluster(tmp_path, {"6": None, "7": None})
     assert ["Brokers 6, 7 are cordoned: no new topic gets a replica there."] == cluster.ask()["said"]
     cluster.brokers |= {"6": "/d2", "7": None}
@@ -102,7 +102,7 @@ def test_what_somebody_else_has_set_meanwhile_stays(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_after_its_record(tmp_path: Path) -> None:
-    """The next one cordons, and the setting from before is still the first run's."""
+    """The next run cordons, and the recorded setting is still the one from before the first run."""
     cluster = Cluster(tmp_path, {"6": "/d1"})
     cluster.ask()
     cluster.brokers["6"] = None
@@ -113,7 +113,7 @@ def test_a_run_that_was_killed_after_its_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [{"older": True}, {"refusal": TOO_OLD}], ids=["Kafka 4.2", "metadata.version 4.2"])
 def test_a_cluster_without_cordons_is_drained_without_them(tmp_path: Path, more: dict[str, Any]) -> None:
-    """One sentence says so, and nothing is recorded."""
+    """If Kafka is too old for cordons, the run says so once, and nothing is recorded."""
     found = Cluster(tmp_path, {"6": None}, **more).ask()
 
     assert not found["changed"]
@@ -125,7 +125,7 @@ def test_a_cluster_without_cordons_is_drained_without_them(tmp_path: Path, more:
 
 
 def test_what_kafka_refuses_otherwise_stops_the_run(tmp_path: Path) -> None:
-    """With Kafka's error, and the setting that goes without a cordon; on the way back it stays recorded."""
+    """Any other error stops the run, with Kafka's error and a way to skip cordons. Rollback keeps the record."""
     cluster = Cluster(tmp_path, {"6": None}, refusal="ClusterAuthorizationException: Cluster authorization failed.")
     with pytest.raises(ToolError, match=r"-e kafka_reassign_cordon=false skips it: (?s:.*)authorization failed"):
         cluster.ask()
@@ -140,7 +140,7 @@ def test_what_kafka_refuses_otherwise_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_check_mode_says_what_would_change(tmp_path: Path) -> None:
-    """And changes neither the cluster nor the admin host."""
+    """With --check, neither the cluster nor the admin host changes."""
     folder = tmp_path / "new"
     trying = Cluster(folder, {"6": None}, check_mode=True)
 
@@ -159,10 +159,10 @@ def test_check_mode_says_what_would_change(tmp_path: Path) -> None:
 
 
 def test_a_cordon_of_the_brokers_file_is_in_force_but_not_its_own(tmp_path: Path) -> None:
-    """As Kafka 4.3.1 prints it: a static setting stays where nothing dynamic is set."""
+    """In Kafka 4.3.1, a static setting is in force without a dynamic one, but isn't the broker's dynamic one."""
     line = f"  {KEY}=* sensitive=false synonyms={{STATIC_BROKER_CONFIG:{KEY}=*, DEFAULT_CONFIG:{KEY}=}}\n"
     assert ("*", None) == output.cordon(line)
     assert (None, None) == output.cordon("All configs for broker 6 are:\n")
-    # As Kafka 4.1.1 prints it, which doesn't know it, and took it.
+    # Kafka 4.1.1 accepts the setting without knowing it, and prints it like this.
     unknown = f"  {KEY}=null sensitive=true synonyms={{DYNAMIC_BROKER_CONFIG:{KEY}=null}}\n"
     assert (None, None) == output.cordon(unknown)

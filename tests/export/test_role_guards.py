@@ -1,4 +1,4 @@
-"""What the role's module reads from Kafka's tools, what speaks against going on, and how the wait reacts to it."""
+"""The role's module reads Kafka's tools, finds reasons not to go on, and the wait reacts to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ wait = loaded("action_plugins/kafka_reassign")
 
 
 def test_brokers_are_read_from_what_kafka_prints() -> None:
-    """With a rack or without, before and after Kafka 4.1 had `isFenced`; another line is none."""
+    """Live brokers are read with or without a rack or `isFenced`, which Kafka 4.1 added. Other lines are ignored."""
     text = (
         "kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (\n\tProduce(0): 0 to 13 [usable: 13]\n)\n"
         "kafka-2:9092 (id: 2 rack: null) -> (\n"
@@ -25,7 +25,7 @@ def test_brokers_are_read_from_what_kafka_prints() -> None:
 
 
 def test_partitions_are_read_from_what_a_cluster_printed() -> None:
-    """A real cluster's output: every partition, its leader, replicas and ISR; none where a broker is down."""
+    """A real cluster's output gives each partition's leader, replicas and ISR. A dead broker is in no ISR."""
     healthy = look.partitions((DATA / "kraft-4.1" / "kafka-topics-describe.txt").read_text())
     broken = look.partitions((DATA / "kraft-4.1" / "kafka-topics-describe-broker-4-down.txt").read_text())
 
@@ -35,7 +35,7 @@ def test_partitions_are_read_from_what_a_cluster_printed() -> None:
 
 
 def test_what_verify_and_list_print_is_told_apart() -> None:
-    """In progress, elsewhere, complete; and what --list has."""
+    """The output of --verify is sorted into moving, elsewhere and reached. --list gives running reassignments."""
     text = (
         "Status of partition reassignment:\n"
         "Reassignment of partition a.b-0 is still in progress.\n"
@@ -54,7 +54,7 @@ def test_what_verify_and_list_print_is_told_apart() -> None:
 
 
 def test_bytes_are_those_of_the_new_replicas_on_their_brokers() -> None:
-    """What a broker holds of other partitions, and replicas that stay, don't count."""
+    """Only bytes of new replicas count, not other partitions on the broker and not replicas that stay."""
     wanted = look.arriving({"a-0": [4, 2], "a-1": [3, 1]}, {"a-0": [1, 2], "a-1": [1, 3]})
     assert {4: {"a-0"}} == wanted
     log_dirs = '{"broker":4,"logDirs":[{"logDir":"/x","error":null,"partitions":[{"partition":"a-0","size":7},'
@@ -79,7 +79,7 @@ DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (Non
     ],
 )
 def test_what_speaks_against_going_on(given: dict[str, Any], said: dict[str, str]) -> None:
-    """Of the batch's own partitions only offline ones and those under min ISR; of others what is new."""
+    """In the batch, only offline partitions and those under min ISR are reasons. Elsewhere, new problems are."""
     options = {"expected": [1, 2], "leaving": [], "known": {"b-0", "c-0"}, "below": [], "moved": []} | given
     assert said == checks.cluster_reasons(
         {1, 2, 3, 4},
@@ -106,14 +106,14 @@ def test_what_speaks_against_going_on(given: dict[str, Any], said: dict[str, str
     ],
 )
 def test_a_window_may_pass_midnight_and_has_a_time_zone(window: str, now: str, open_: bool) -> None:
-    """Summer time included."""
+    """A window may include midnight and has a time zone, with summer time."""
     assert "" == wait.check_window(window)
     assert open_ is wait.inside(window, datetime.fromisoformat(now))
 
 
 @pytest.mark.parametrize("window", ["22-05", "22:00", "25:00-05:00", "22:00-05:00 Mars/Olympus", "22:00-5:00"])
 def test_what_is_no_window_is_refused(window: str) -> None:
-    """With the value seen and what is allowed."""
+    """The error has the given value and what is allowed."""
     assert f"'{window}' isn't a window; allowed: such as 22:00-05:00 Europe/Berlin" in wait.check_window(window)
 
 
@@ -147,7 +147,7 @@ def test_a_value_that_ansible_cuts_at_a_blank_is_refused() -> None:
 
 
 def test_progress_is_one_line_with_what_is_known() -> None:
-    """Partitions always, bytes, rate and time left where sizes are known."""
+    """The line always has partitions. It has bytes, rate and time left if sizes are known."""
     told = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858, 48_000_000)
     assert "Batch 03 of 11: 9 of 14 partitions, 41.2 GB of 63 GB, 48 MB/s, 8 min left, 14 min so far" == told
     with_later = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858, 48_000_000, 2_000)
@@ -156,7 +156,7 @@ def test_progress_is_one_line_with_what_is_known() -> None:
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """A clock that advances only during sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -166,14 +166,14 @@ class Clock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.now += seconds
 
 
 def waited(
     monkeypatch: pytest.MonkeyPatch, looks: Sequence[dict[str, Any]], run: Any = wait.ActionModule.wait, **given: Any
 ) -> tuple[dict[str, Any], list[str], float]:
-    """The wait's result, what it printed, and how long it took; the last look is repeated."""
+    """The wait's result, its output, and its duration. The last look is repeated."""
     clock, printed, left = Clock(), [], list(looks)
     monkeypatch.setattr(wait, "time", clock)
     monkeypatch.setattr(wait, "say", printed.append)
@@ -202,14 +202,14 @@ DEAD = {"reasons": {"live_brokers": "not live: broker 4"}}
 
 
 def test_a_batch_that_ends_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A poll that fails doesn't end the wait; progress is printed once a minute."""
+    """A failed poll doesn't end the wait. Progress is printed once a minute."""
     result, printed, seconds = waited(monkeypatch, [{}] * 7 + [{"rc": 1, "moving": []}, {"moving": []}])
     assert (False, 80) == (result.get("failed", False), seconds)
     assert ["Batch 01 of 1: 1 of 2 partitions, 500 B of 1 kB, 8 B/s, 1 min left, 1 min so far"] == printed
 
 
 def test_the_rate_is_that_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a throttle has changed, and where nothing is copied any more; not where bytes are unknown."""
+    """The rate follows a new throttle, and is left out if nothing is copied or if bytes are unknown."""
     looks = [{"copied_bytes": bytes_} for bytes_ in [60] * 7 + [660] * 6 + [660] * 6 + [None] * 6] + [{"moving": []}]
     _, printed, _ = waited(monkeypatch, looks)
     assert ["1 B/s, 16 min left", "10 B/s, 1 min left"] == [", ".join(line.split(", ")[2:4]) for line in printed[:2]]
@@ -220,7 +220,7 @@ def test_the_rate_is_that_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_broker_that_lags_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most so many times, every two seconds; a look that is the only one doesn't wait."""
+    """It is asked up to `second_looks` times, every two seconds. A single look doesn't wait."""
     behind = {"moving": [], "elsewhere": ["a-0"]}
     _, _, seconds = waited(monkeypatch, [behind, behind, {"moving": []}], second_looks=5)
     assert 4 == seconds
@@ -231,7 +231,7 @@ def test_a_broker_that_lags_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_held_batch_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said once when it begins and once when it is over; the reason has to be back within the hold."""
+    """The begin and the end of a hold are each reported once. The run goes on if the reason is over in time."""
     result, printed, _ = waited(monkeypatch, [{}] * 3 + [DEAD] * 9 + [{}] * 3 + [{"moving": []}])
     assert not result.get("failed")
     assert [
@@ -244,14 +244,14 @@ def test_a_held_batch_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_hold_may_be_handed_back_to_be_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch hasn't ended by that: the task after it waits on."""
+    """The wait returns when a hold begins, so that a task can report it. The next task waits on."""
     result, printed, _ = waited(monkeypatch, [DEAD], return_when_held=True, run=wait.ActionModule.waited)
     assert "not live: broker 4" == result["held"]
     assert [] == [line for line in printed if "ended" in line]
 
 
 def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within a minute after the hold, with the reason; it isn't canceled unless that is asked for."""
+    """The run stops within a minute after the hold, with the reason. The batch isn't canceled by default."""
     result, _, seconds = waited(monkeypatch, [DEAD])
     assert (True, False) == (result["failed"], result["cancel"])
     assert "held for 5 min: not live: broker 4" == result["msg"]
@@ -259,7 +259,7 @@ def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_question_that_is_never_answered_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where somebody takes an ACL away meanwhile: the batch isn't waited for all day, nor told to be complete."""
+    """If the tool never answers, as without an ACL, the run is held and stops, instead of waiting all day."""
     unanswered = {"rc": 1, "moving": [], "stderr": "no file"}
     refused = [{**unanswered, "stderr": f"Error: a.b.DeniedException: at {time}"} for time in range(99)]
     result, printed, _ = waited(monkeypatch, refused)
@@ -272,7 +272,7 @@ def test_a_question_that_is_never_answered_stops_the_run(monkeypatch: pytest.Mon
 
 
 def test_reactions_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cancel at once, ignore, or stop after the batch."""
+    """The possible reactions: cancel at once, ignore, or stop after the batch."""
     canceled, _, seconds = waited(monkeypatch, [DEAD], reactions={"live_brokers": "cancel"})
     assert (True, True, "not live: broker 4") == (canceled["failed"], canceled["cancel"], canceled["msg"])
     assert 60 >= seconds
@@ -285,7 +285,7 @@ def test_reactions_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_before_a_batch_only_a_reason_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once without one; what finishes is handed back, so that the batch isn't started."""
+    """Without a reason, a batch starts at once. A reason to finish is returned, so that the batch isn't started."""
     nothing, _, seconds = waited(monkeypatch, [{"moving": []}], target="")
     assert ([], 0) == (nothing["finish"], seconds)
     stop, _, _ = waited(monkeypatch, [{"reasons": {"stop_file": "the stop file x exists"}}], target="")
@@ -299,7 +299,7 @@ def test_before_a_batch_only_a_reason_holds(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_holds_a_batch_that_is_done_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What speaks against starting one doesn't matter where nothing is started."""
+    """Reasons against starting a batch don't matter if it is already done."""
     given = {"before": True, "batches_left": 0}
     done, printed, seconds = waited(monkeypatch, [DEAD | {"pending": []}], **given)
     assert ([], [], 0) == (done["finish"], printed, seconds)

@@ -1,4 +1,4 @@
-"""The journal of a run on the admin host: what is written, and how it is added up."""
+"""The journal of a run on the admin host: its entries, and their sum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def begun(folder: Path) -> str:
 
 
 def test_a_journal_is_read_by_planner_show(tmp_path: Path) -> None:
-    """Each entry has its time; only its owner may read it."""
+    """`planner show` reads the journal. Each entry has its time, and only the owner may read the file."""
     path = Path(begun(tmp_path / "new"))
     journal.append(str(path), [{"event": "run", "said": "A run began."}, {"event": "note", "said": "More."}])
     assert path.name.endswith("Z-apply-0123456789ab.jsonl")
@@ -30,14 +30,14 @@ def test_a_journal_is_read_by_planner_show(tmp_path: Path) -> None:
 
 
 def test_without_a_journal_nothing_is_written(tmp_path: Path) -> None:
-    """And there is nothing to add up."""
+    """Without a journal, nothing is written and the sums are empty."""
     journal.append("", [{"event": "run", "said": "A run began."}])
     assert {"seconds": 0, "figures": [], "elections": []} == journal.summary("")
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_run_is_added_up_from_its_batches(tmp_path: Path) -> None:
-    """Those that it started; what an earlier run left moving has no figures."""
+    """The sum has the batches that this run started. A batch that an earlier run left moving has no figures."""
     path = begun(tmp_path)
     lines = [
         {"time": "2026-11-24T00:00:00Z", "event": "run", "said": ""},
@@ -53,7 +53,7 @@ def test_a_run_is_added_up_from_its_batches(tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_run_says_planned_and_measured() -> None:
-    """Time and bytes of all its batches; what one of them doesn't know is said of none."""
+    """The end has time and bytes of all batches. If one batch lacks a figure, the end leaves it out."""
     assert "The run ended after 12 s. It started no batch." == wait.summed_up(12, [], [])
     assert (
         "The run ended after 4 min: its 2 batches took 3 min (2 min planned at the throttle), "
@@ -68,7 +68,7 @@ def test_the_end_of_a_run_says_planned_and_measured() -> None:
 
 
 def test_the_end_of_a_run_says_what_was_elected() -> None:
-    """Beside what was copied, or alone where a run moved nothing."""
+    """The number of elected leaders follows the copied bytes, or stands alone if the run moved nothing."""
     said = "The run ended after 12 s. It moved no replica, and elected 3 leaders in 2 batches."
     assert said == wait.summed_up(12, [], [1, 2])
     assert "The run ended after 12 s. It moved no replica, and elected 1 leader in 1 batch." == wait.summed_up(

@@ -1,4 +1,4 @@
-"""What is written of the role's settings and of its module's options more than once is the same everywhere."""
+"""Places that repeat the role's settings and its module's options agree with each other."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TYPES = {str: "str", bool: "bool", int: "int", list: "list", dict: "dict"}
 
 
 def defaults() -> dict[str, Any]:
-    """The settings of the role of a plan, by name."""
+    """The settings of a plan's role, by name."""
     cases = ROOT / "tests" / "cases" / "expand" / "ansible" / "roles" / "kafka_reassign" / "defaults" / "main.yml"
     return yaml.safe_load(cases.read_text().replace("!unsafe ", ""))
 
 
 def test_the_modules_documentation_has_its_options() -> None:
-    """Each with its type, its elements, its choices, its default, and whether it is required."""
+    """The module's documentation has each option's type, elements, choices, default, and whether it is required."""
     documented = yaml.safe_load(module.DOCUMENTATION)["options"]
     assert {
         name: {key: value for key, value in option.items() if key != "description"}
@@ -36,18 +36,18 @@ def test_the_modules_documentation_has_its_options() -> None:
 
 
 def test_what_the_plugin_asks_the_module_can_answer() -> None:
-    """The plugin's own arguments are none of the module's, and the guards are those that it may report."""
+    """The plugin's own arguments aren't options of the module, and the module allows every question of the tasks."""
     assert set() == wait._OWN & module.argument_spec().keys()
     texts = [path.read_text() for folder in (ROLE, RESTART) for path in folder.rglob("*.yml")]
     asked = {ask for text in texts for ask in re.findall(r"^\s+ask: (\w+)$", text, re.MULTILINE)}
-    # The plugin measures by itself; looks are the default.
+    # The plugin alone asks to measure, and `look` is the default.
     assert asked == set(module.argument_spec()["ask"]["choices"]) - {"look", "measure"}
 
 
 def test_the_roles_specification_has_its_settings() -> None:
-    """With the type of the default value; both entry points have the same."""
+    """The role's specification has each setting with its default's type, and both entry points are the same."""
     given = defaults()
-    del given["kafka_reassign_expected_brokers"]  # An expression, which Ansible makes a list.
+    del given["kafka_reassign_expected_brokers"]  # an expression, which Ansible makes a list
     options = SPECS["main"]["options"]
     assert options == SPECS["verify"]["options"]
     assert {name: TYPES[type(value)] for name, value in given.items()} == {
@@ -56,7 +56,7 @@ def test_the_roles_specification_has_its_settings() -> None:
 
 
 def test_the_page_names_every_setting() -> None:
-    """In its table, but for the direction, which the playbooks set."""
+    """The page's table has every setting except for the direction, which the playbooks set."""
     table = PAGE.partition("## Settings")[2]
     assert {"kafka_reassign_direction"} == {name for name in defaults() if f"`{name}`" not in table}
     named = set(re.findall(r"`(kafka_reassign_\w+)`", table))
@@ -64,13 +64,13 @@ def test_the_page_names_every_setting() -> None:
 
 
 def test_the_page_has_every_guard_and_its_reaction() -> None:
-    """As the plugin has them by default."""
+    """The page's table has every guard with the plugin's default reaction."""
     rows = re.findall(r"^\| `(\w+)` \| .* \| (\w+) \|$", PAGE, re.MULTILINE)
     assert wait.REACTIONS == dict(rows)
 
 
 def test_what_runs_on_the_admin_host_is_python_3_8() -> None:
-    """Its syntax, and nothing but the standard library, Ansible's and its own modules."""
+    """Its files parse as Python 3.8, and import only the standard library, Ansible and the role's own modules."""
     files = [*(ROLE / "library").glob("*.py"), *(ROLE / "module_utils").glob("*.py")]
     assert 1 < len(files)
     for file in files:

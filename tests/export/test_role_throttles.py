@@ -1,4 +1,4 @@
-"""The throttles from before a run: read from what Kafka's tools print, kept in a file, and what puts them back."""
+"""The throttles from before a run are read from Kafka's tools, kept in a file, and put back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replicat
 
 
 def test_brokers_throttles_are_read_from_what_kafka_prints() -> None:
-    """Kafka 4.3's lines: every live broker, its throttles alone, and nothing of the cluster's defaults."""
+    """Kafka 4.3's lines give every live broker's own throttles, and no cluster default."""
     text = (
         "Dynamic configs for broker 1 are:\n"
         "Dynamic configs for broker 2 are:\n"
@@ -30,7 +30,7 @@ def test_brokers_throttles_are_read_from_what_kafka_prints() -> None:
 
 
 def test_topics_throttles_are_read_from_what_kafka_prints() -> None:
-    """Kafka 4.3's lines: ids, and values that hold commas; a line of a partition is none."""
+    """Kafka 4.3's lines give topic ids, and values that may contain commas. Lines of partitions are ignored."""
     text = (
         "Topic: orders\tTopicId: 1xes\tPartitionCount: 3\tReplicationFactor: 3\tConfigs: "
         f"{LEADERS}=0:1,0:2,1:3,min.insync.replicas=1,{FOLLOWERS}=*\n"
@@ -46,7 +46,7 @@ def test_topics_throttles_are_read_from_what_kafka_prints() -> None:
 
 
 def test_a_describe_says_what_is_reassigned() -> None:
-    """By the columns that Kafka adds to such a partition."""
+    """A described partition is being reassigned if Kafka adds columns for that."""
     text = (
         "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2,4,3\tIsr: 1,2"
         "\tAdding Replicas: 4\tRemoving Replicas: 3\tElr: \tLastKnownElr: \n"
@@ -69,7 +69,7 @@ def test_a_describe_says_what_is_reassigned() -> None:
 def test_a_broker_gets_its_throttles_back(
     tmp_path: Path, before: dict[str, str], now: dict[str, str], desired: dict[str, str]
 ) -> None:
-    """But for what is neither from before nor a rate of a run: somebody else has set that meanwhile."""
+    """A broker's earlier throttles come back. One that is neither from before nor a run's rate is somebody else's."""
     record = throttles.Record(tmp_path / "throttles-1.json")
     record.see({"1": before}, {}, {})
     record.add_rate(50)
@@ -89,14 +89,14 @@ def test_a_broker_gets_its_throttles_back(
     ],
 )
 def test_a_topic_gets_its_throttles_back(tmp_path: Path, now: dict[str, str], desired: dict[str, str]) -> None:
-    """A list of partitions that the plan moves is Kafka's own; anything else somebody else has set."""
+    """A list of only partitions that the plan moves is set by Kafka. Any other list is somebody else's and stays."""
     record = throttles.Record(tmp_path / "throttles-1.json")
     record.see({}, {"a": ("id", {LEADERS: "*"})}, {"a": [0, 2]})
     assert desired == record.desired_topic("a", now)
 
 
 def test_what_an_earlier_run_saw_counts(tmp_path: Path) -> None:
-    """The second run reads the values of the first one, which are no longer those from before."""
+    """The second run uses the first run's record, because the cluster now has the first run's throttles."""
     described: dict[str, Any] = {"a": ("id-a", {LEADERS: "*"}), "b": ("id-b", {})}
     first = throttles.Record(tmp_path / "throttles-1.json")
     first.see({"1": {LEADER: "777"}}, described, {"a": [0]})
@@ -111,11 +111,11 @@ def test_what_an_earlier_run_saw_counts(tmp_path: Path) -> None:
     assert {"configs": {LEADERS: "*"}, "partitions": [0, 2]} == second.topics["a"]
     assert {"configs": {}, "partitions": [1]} == second.topics["b"]
 
-    # A broker that was down when the first run read the others, and was throttled by it later.
+    # This broker was down when the first run read the others, and got the run's throttle later.
     second.see({"9": {LEADER: "50", FOLLOWER: "6"}}, {}, {})
     assert {FOLLOWER: "6"} == second.brokers["9"]
 
-    # A cluster that has only topics of the same name is another one.
+    # If topics have the same names but other ids, it is another cluster.
     assert None is throttles.Record.found(tmp_path, {"a": ("id-x", {}), "b": ("id-y", {})})
     second.brokers.clear()
     second.topics.clear()
@@ -124,7 +124,7 @@ def test_what_an_earlier_run_saw_counts(tmp_path: Path) -> None:
 
 
 def test_a_topic_made_anew_keeps_no_throttles_of_the_one_before(tmp_path: Path) -> None:
-    """A topic deleted since the first run and made again, or shown by a broker that was behind, is another one."""
+    """A topic that was deleted and created again has another id, so the old throttles aren't restored."""
     record = throttles.Record(tmp_path / "throttles-1.json")
     record.see({"1": {}}, {"a": ("id-a", {LEADERS: "*"}), "b": ("id-b", {LEADERS: "*"})}, {"a": [0], "b": [0]})
     record.forget_recreated({"a": ("id-later", {LEADERS: "0:1"}), "b": ("id-b", {LEADERS: "0:1"})})
@@ -142,12 +142,12 @@ def test_a_topic_made_anew_keeps_no_throttles_of_the_one_before(tmp_path: Path) 
     ],
 )
 def test_kafka_is_told_the_difference(now: dict[str, str], desired: dict[str, str], options: list[str]) -> None:
-    """Nothing that is as desired; a value with commas in brackets; only what is set is deleted."""
+    """Only differences are changed. A value with commas is in brackets, and only existing settings are deleted."""
     assert options == throttles.alteration(now, desired)
 
 
 class Cluster:
-    """Answers as Kafka's tools do, and keeps what it was asked."""
+    """Answers as Kafka's tools do, and keeps the calls."""
 
     def __init__(self, tmp_path: Path, brokers: str = "", fails: bool = False) -> None:
         target = tmp_path / "target.json"
@@ -158,15 +158,15 @@ class Cluster:
         self.calls: list[list[str]] = []
 
     def lists(self) -> list[dict[str, list[int]]]:
-        """The next batch."""
+        """The lists of the next batch."""
         return [{"next-0": [4]}, {}]
 
     def states(self) -> dict[str, list[list[int]]]:
-        """The lists of the plan."""
+        """The plan's lists of each partition."""
         return {"a-0": [[1], [2]], "b-0": [[1], [2]]}
 
     def required(self, tool: str, *options: str) -> str:
-        """A call that has to work."""
+        """A call that must succeed."""
         self.calls.append([tool, *options])
         if self.fails:
             raise throttles.ToolError("no node")
@@ -179,7 +179,7 @@ class Cluster:
 
 
 def described(**lists: str) -> str:
-    """What kafka-topics prints of topics with these throttled leaders."""
+    """What kafka-topics prints for topics with these throttled leaders."""
     return "".join(
         f"Topic: {topic}\tTopicId: id-{topic}\tPartitionCount: 1\tReplicationFactor: 1\t"
         f"Configs: {f'{LEADERS}={value}' if value else ''}\n\tTopic: {topic}\tPartition: 0\tLeader: 1\t"
@@ -190,7 +190,7 @@ def described(**lists: str) -> str:
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """The folder with a record of a run that moves a, b and next; b had a throttle before."""
+    """The folder with the record of a run that moves a, b and next. Topic b had a throttle before."""
     record = throttles.Record(tmp_path / "throttles-1.json")
     topics = {"a": ("id-a", {}), "b": ("id-b", {LEADERS: "*"}), "next": ("id-next", {})}
     record.see({"1": {}, "2": {LEADER: "777"}}, topics, {topic: [0] for topic in topics})
@@ -200,7 +200,7 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def test_a_batch_has_a_record_although_another_run_has_removed_it(recorded: Path) -> None:
-    """No tool is asked while the record is there."""
+    """With a record, no tool is called. If another run has removed it, it is written again."""
     cluster = Cluster(recorded)
     cluster.given |= {"plan_id": "abc", "throttle_bytes_per_sec": 50, "before": True, "plan_dir": str(recorded)}
     target, plan = cluster.given["target"], str(recorded / "reassignment.json")
@@ -227,7 +227,7 @@ def test_a_batch_has_a_record_although_another_run_has_removed_it(recorded: Path
     ],
 )
 def test_throttles_of_a_run_whose_record_is_on_another_host(tmp_path: Path, configs: str, left: int) -> None:
-    """What names only this plan's moves is taken off, with its brokers' rates; anything else is from before."""
+    """Throttles of only this plan's moves are removed, with their brokers' rates. Others count as from before."""
     text = described(next="").replace("Configs: ", f"Configs: {configs}")
     live = f"Dynamic configs for broker 1 are:\n  {LEADER}=30 sensitive=false\nDynamic configs for broker 9 are:\n"
     live += f"  {LEADER}=777 sensitive=false\n"
@@ -250,7 +250,7 @@ def test_throttles_of_a_run_whose_record_is_on_another_host(tmp_path: Path, conf
 
 
 def test_before_a_batch_the_topic_that_is_done_is_lifted(recorded: Path) -> None:
-    """With one call; not the topic of the batch itself, whose lists its --execute sets."""
+    """One call lifts the finished topic's throttle. The batch's own topic stays, because --execute sets its lists."""
     cluster = Cluster(recorded)
     said = throttles.Throttles(cluster).lift(described(a="0:1", b="*", next="0:1"))
     assert [] == said
@@ -262,7 +262,7 @@ def test_before_a_batch_the_topic_that_is_done_is_lifted(recorded: Path) -> None
 
 
 def test_several_topics_are_lifted_at_once(recorded: Path) -> None:
-    """Kafka's --verify clears all; what was set before is set again."""
+    """One call of Kafka's --verify clears several topics, and then the earlier throttles are set again."""
     brokers = f"Dynamic configs for broker 1 are:\n  {LEADER}=50 sensitive=false\nDynamic configs for broker 2 are:\n"
     brokers += f"  {LEADER}=50 sensitive=false\n"
     cluster = Cluster(recorded, brokers + "".join(f"Dynamic configs for broker {each} are:\n" for each in (3, 4)))
@@ -274,7 +274,7 @@ def test_several_topics_are_lifted_at_once(recorded: Path) -> None:
 
 
 def test_a_new_rate_turns_nothing_around(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a rollback left moving goes on to where it moves; Kafka never completes it with the file's list."""
+    """A rollback's move keeps its target at the new rate, because Kafka never completes a reversed move."""
     cluster, executed = Cluster(recorded), []
     live = f"Dynamic configs for broker 1 are:\n  {LEADER}=50 sensitive=false\n"
     listed = "Current partition reassignments:\nnext-0: replicas: 2,1,4. adding: 2. removing: 4.\n"
@@ -290,7 +290,7 @@ def test_a_new_rate_turns_nothing_around(recorded: Path, monkeypatch: pytest.Mon
 
 
 def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A replica that moves inside its broker isn't in --list, and --verify names it by its broker, too."""
+    """The new rate applies to a move inside a broker, which only --verify shows, and with the broker's id."""
     cluster, target = Cluster(recorded), tmp_path / "target.json"
     row = {"topic": "next", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d2", "any"]}
     target.write_text(json.dumps({"partitions": [row]}))
@@ -307,7 +307,7 @@ def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.M
 
 
 def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:
-    """The end of the run puts them back; and nothing is touched while somebody moves partitions."""
+    """If lifting fails, the end of the run puts throttles back. While somebody moves partitions, none is touched."""
     cluster = Cluster(recorded, fails=True)
     [said] = throttles.Throttles(cluster).lift(described(a="0:1", b="*"))
     assert "The throttles of topics that are done stay until the end of the run: no node" == said
@@ -318,7 +318,7 @@ def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:
 
 
 def test_throttles_that_a_broker_shows_late_are_put_back_too(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first answer is from before the batch: a second reading finds what it set, a third that all is right."""
+    """The first answer is older than the batch. The second reading finds its throttles, the third finds none."""
     monkeypatch.setattr(throttles, "_APART_SECONDS", 0)
     behind, informed, right = ([described(a=a, b=b, next="")] for a, b in (("", "*"), ("0:1", "0:1"), ("", "*")))
     heads = "Dynamic configs for broker 1 are:\nDynamic configs for broker 2 are:\n"
@@ -331,7 +331,7 @@ def test_throttles_that_a_broker_shows_late_are_put_back_too(recorded: Path, mon
         return "" if "--alter" in options else answers[tool].pop(0)
 
     monkeypatch.setattr(cluster, "required", required)
-    # The record is found by the topics' ids, which takes the first reading of them.
+    # Finding the record needs the topics' ids, which takes the first answer.
     cluster.given["although_moving"] = False
     assert {"said": [], "moving": []} == throttles.Throttles(cluster).restore()
     assert [] == list(recorded.glob("throttles-*"))
@@ -347,7 +347,7 @@ def test_throttles_that_a_broker_shows_late_are_put_back_too(recorded: Path, mon
 def test_a_partition_of_the_plan_that_somebody_else_moves_keeps_no_throttle_of_ours(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its topic keeps what its mover has set, and stays recorded; all else is put back. A move of ours keeps all."""
+    """The topic keeps its mover's throttle and its record; all others are put back. A move of ours keeps everything."""
     monkeypatch.setattr(throttles, "_APART_SECONDS", 0)
     cluster, now = Cluster(recorded), {1: "50", 2: "777"}
     listed = {"to": "3"}

@@ -1,4 +1,4 @@
-"""The sweep on a standalone cluster: a master and workers on loopback, executors that know nothing of the planner."""
+"""The sweep on a standalone cluster on loopback, whose executors don't have the planner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = [ROOT / "examples" / f"{name}.yaml" for name in ("expand", "leaders-o
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    """Ended, with everything that it started, after the module's tests."""
+    """The cluster. After the module's tests, it and all that it started are killed."""
     with standalone(machine(tmp_path_factory.mktemp("standalone"))) as started:
         yield started
 
@@ -35,14 +35,14 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def planned_here(spec: Path, out: Path, candidates: int) -> dict[str, bytes]:
-    """What `--engine local` writes for a spec alone."""
+    """What `--engine local` writes for a single spec."""
     options = workflow.WhatifOptions(out=out, candidates=candidates, engine="local")
     workflow.whatif(spec, options, Console(file=io.StringIO()))
     return files(out)
 
 
 def test_the_executors_python_has_no_planner(cluster, tmp_path):
-    """What the other tests rely on: it has all that the planner needs, but not the planner."""
+    """The executors' Python has all that the planner needs, but not the planner. The other tests rely on that."""
     for code, ends in (
         ("import numpy, pandas, pyarrow, scipy, ortools.graph.python.min_cost_flow", 0),
         ("import planner", 1),
@@ -53,7 +53,7 @@ def test_the_executors_python_has_no_planner(cluster, tmp_path):
 
 
 def test_a_fleet_on_two_workers_gets_the_bytes_of_each_planned_here_alone(cluster, tmp_path):
-    """One job plans three clusters; every folder, winner and candidates' table is what one process makes of one."""
+    """One job plans three clusters. Each folder, winner and candidates' table is the same as from one process."""
     options = ("--out", tmp_path / "fleet", "--candidates", 60, "--format", "json")
     fleet = cluster.start(*EXAMPLES, *options, settings=tmp_path / "conf")
     alone = {spec.stem: planned_here(spec, tmp_path / "alone" / spec.stem, 60) for spec in EXAMPLES}
@@ -66,7 +66,7 @@ def test_a_fleet_on_two_workers_gets_the_bytes_of_each_planned_here_alone(cluste
 
 
 def test_a_worker_killed_during_the_sweep_and_another_that_joins_change_nothing(cluster, tmp_path):
-    """A worker, its executor and the task in it die by SIGKILL; the others, old and new, do its work."""
+    """A worker, its executor and its task are killed. The remaining worker and a new one do its work."""
     spec = tmp_path / "long.yaml"
     spec.write_text(yaml.safe_dump(long_sweep()))
     with worker(cluster.machine, "worker-3", cluster.master) as victim:
@@ -85,7 +85,7 @@ def test_a_worker_killed_during_the_sweep_and_another_that_joins_change_nothing(
 
 
 def test_python_workers_over_their_memory_are_one_sentence(cluster, tmp_path):
-    """The limit is the one that the cluster's settings give them; no stack of Python or Java is shown."""
+    """The cluster's settings limit their memory. The error is one sentence without a stack of Python or Java."""
     out = tmp_path / "plan"
     ran = cluster.start(
         EXAMPLES[0], "--out", out, settings=tmp_path / "conf", more="spark.executor.pyspark.memory 60m\n"
@@ -101,7 +101,7 @@ def test_python_workers_over_their_memory_are_one_sentence(cluster, tmp_path):
 
 
 def long_sweep() -> dict[str, object]:
-    """A spec whose sweep takes some tens of seconds of one core: 800 partitions, 12 brokers, 4 more to come."""
+    """A spec whose sweep takes tens of seconds of one core: 800 partitions, 12 brokers, 4 added ones."""
     racks = {broker: f"r{broker % 4}" for broker in range(1, 17)}
     brokers = [{"id": broker, "rack": rack} for broker, rack in racks.items()]
     topics = [
@@ -118,7 +118,7 @@ def long_sweep() -> dict[str, object]:
 
 
 def wait_for_a_task_of(victim: Server, of: Machine, sweep: subprocess.Popen[str]) -> None:
-    """Until an executor of this worker, which is of its process group, has started its Python, and a second more."""
+    """Wait until an executor in this worker's process group has started its Python, and one more second."""
     while not any(group_of(int(file.name)) == victim.process.pid for file in of.started.iterdir()):
         assert sweep.poll() is None, sweep.communicate()
         time.sleep(0.05)
@@ -126,7 +126,7 @@ def wait_for_a_task_of(victim: Server, of: Machine, sweep: subprocess.Popen[str]
 
 
 def group_of(process: int) -> int:
-    """The process group of a process, 0 where it is gone."""
+    """The process group of a process, or 0 if it has ended."""
     try:
         return os.getpgid(process)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""plan.json → files: Kafka's exact formats, rollback as the inverse, and names that can't break out of their text."""
+"""plan.json → files: Kafka's exact formats, rollback as the inverse, and names that stay text."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ changes = st.lists(
 
 
 class _AnsibleLoader(yaml.SafeLoader):
-    """Reads `!unsafe` as Ansible does: the text, never a template."""
+    """Reads `!unsafe` as Ansible does: as text that is never a template."""
 
 
 _AnsibleLoader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
 
 
 def written(plan: Document) -> dict[str, bytes]:
-    """The files of a document."""
+    """The files that are made from a document."""
     return templated_files.files(typed(plan))
 
 
@@ -121,7 +121,7 @@ EXACT = {
 
 
 def test_every_json_for_kafka_is_exact(files: Mapping[str, bytes]) -> None:
-    """Kafka's formats, one row a line; a leader that is off appears in elections only; no file without a row."""
+    """Files have Kafka's formats, one row a line, and none is empty. A mere change of leader is only in elections."""
     kafka = {
         path: content.decode() for path, content in files.items() if path.split("/")[0] not in ("ansible", "terraform")
     }
@@ -129,7 +129,7 @@ def test_every_json_for_kafka_is_exact(files: Mapping[str, bytes]) -> None:
 
 
 def test_terraform_variables_are_exact() -> None:
-    """Topics with one replication factor after the plan, as variables; Kafka's own topics stay Kafka's."""
+    """The variables have topics with one replication factor after the plan, without Kafka's own topics."""
     internal = change("__consumer_offsets", 0, [1, 2], [3, 2])
     assert """{
  "kafka_topics": {
@@ -150,7 +150,7 @@ def test_terraform_variables_are_exact() -> None:
     [(change("mixed", 0, [1, 2], [1, 2, 3]), ["mixed"]), (change("mixed", 0, [1, 2], [4, 2]), [])],
 )
 def test_terraform_leaves_out_mixed_factors(repaired: Document, expected: list[str]) -> None:
-    """A topic whose partitions go on differing in replication factor can't be written; one made even can."""
+    """A topic whose partitions still differ in replication factor is left out. One that becomes uniform is in."""
     plan = document([repaired])
     plan["topics"][0] |= {
         "replication_factor_before": [2, 3],
@@ -162,7 +162,7 @@ def test_terraform_leaves_out_mixed_factors(repaired: Document, expected: list[s
 
 
 def test_plan_without_changes_is_rendered() -> None:
-    """Whole-plan files are there with empty lists, and there is no batch."""
+    """The files of the whole plan exist with empty lists, and there is no batch."""
     files = written(document([]))
     assert '{"version":1,"partitions":[]}\n' == files["reassignment.json"].decode() == files["rollback.json"].decode()
     assert '{"partitions":[]}\n' == files["preferred-replica.json"].decode()
@@ -172,7 +172,7 @@ def test_plan_without_changes_is_rendered() -> None:
 
 
 def test_batch_folders_sort_in_order_of_execution() -> None:
-    """From a hundred batches on, their names get a third digit."""
+    """From a hundred batches on, folder names have three digits."""
     steps = [change("t", p, [1], [2]) for p in range(100)]
     files = written(document(steps, [[step] for step in steps]))
     folders = list(dict.fromkeys(path.split("/")[1] for path in files if path.startswith("batches/")))
@@ -180,7 +180,7 @@ def test_batch_folders_sort_in_order_of_execution() -> None:
 
 
 def test_role_knows_counts_and_digests(files: Mapping[str, bytes]) -> None:
-    """The role's variables are what `role` says of the plan, and the SHA-256 of each file of the role."""
+    """The role's variables have the plan's counts, and the SHA-256 of each of the role's files."""
     values = _ansible_yaml(files[f"{ROLE}/vars/main/plan.yml"])
     assert [("01", 2), ("02", 2)] == [(b["number"], b["partitions"]) for b in values["kafka_reassign_batches"]]
     assert [(0, 0), (3, 2)] == [tuple(b["elections"].values()) for b in values["kafka_reassign_batches"]]
@@ -196,7 +196,7 @@ def test_role_knows_counts_and_digests(files: Mapping[str, bytes]) -> None:
 
 
 def test_leader_that_was_not_preferred_comes_back(files: Mapping[str, bytes]) -> None:
-    """Three files for a rollback: that leader in front, an election, and the order from before."""
+    """A rollback has three files for it: the old leader first in the list, an election, and the old order."""
     folder = f"{ROLE}/files/unpreferred"
     assert {("users", 7): [3, 2]} == _lists(files[f"{folder}-first.json"])
     assert {("users", 7): [2, 3]} == _lists(files[f"{folder}-back.json"])
@@ -204,18 +204,18 @@ def test_leader_that_was_not_preferred_comes_back(files: Mapping[str, bytes]) ->
 
 
 def test_no_such_files_where_all_led_were_preferred() -> None:
-    """Kafka refuses empty lists, so there are no such files."""
+    """Kafka refuses empty lists, so these files don't exist."""
     assert [] == [path for path in written(document([MOVE])) if "unpreferred-" in path]
 
 
 def test_batch_in_one_step_is_not_stepwise() -> None:
-    """A batch whose partitions are in no other batch isn't marked."""
+    """A batch isn't stepwise if none of its partitions is in another batch."""
     summary = _ansible_yaml(written(document([MOVE]))[f"{ROLE}/vars/main/plan.yml"])["kafka_reassign_batches"]
     assert [False] == [batch["stepwise"] for batch in summary]
 
 
 def test_the_role_says_what_is_derived() -> None:
-    """Each setting with its key, and a word beside the throttle."""
+    """The role has each derived setting with its key, and mentions them beside the throttle."""
     rows = [{"key": "execution.throttle", "value": "50MB/s", "why": "a constant"}]
     plan = document([MOVE])
     files = written(plan | {"execution": plan["execution"] | {"derived": rows}})
@@ -225,7 +225,7 @@ def test_the_role_says_what_is_derived() -> None:
 
 
 def test_settings_of_the_role(files: Mapping[str, bytes]) -> None:
-    """Folder, addresses and throttle are the plan's."""
+    """Folder, addresses and throttle come from the plan."""
     values = _ansible_yaml(files[f"{ROLE}/defaults/main.yml"])
     assert "/opt/kafka/bin" == values["kafka_reassign_bin_dir"]
     assert ["kafka-1:9092", "kafka-2:9092"] == values["kafka_reassign_bootstrap_servers"]
@@ -239,7 +239,7 @@ def test_no_throttle_is_zero() -> None:
 
 
 def test_every_file_ends_in_one_newline_and_none_holds_our_delimiters(files: Mapping[str, bytes]) -> None:
-    """Text files as tools want them, and no template of ours left unrendered."""
+    """Files end as tools expect, and no template delimiter of ours is left."""
     texts = {path: content.decode() for path, content in files.items()}
     assert [] == [path for path, text in texts.items() if not re.search(r"[^\n]\n\Z", text)]
     assert [] == [path for path, text in texts.items() if re.search(r"\[%|%\]|\[\[|\]\]", text.replace(" ", ""))]
@@ -302,12 +302,12 @@ def test_canonical_json_is_exact() -> None:
 
 
 def test_replica_lists_of_nothing_are_nothing() -> None:
-    """No row, no text."""
+    """Without rows there is no text."""
     assert "" == kafka_replica_lists([])
 
 
 def test_plan_fits_its_schema() -> None:
-    """The documents that these tests render are plans by the schema, and an unknown key is none."""
+    """The documents of these tests fit the schema, and one with an unknown key doesn't."""
     schema = json.loads(resource("schemas", "plan.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -319,7 +319,7 @@ def test_plan_fits_its_schema() -> None:
 
 
 def test_schema_describes_every_property() -> None:
-    """Each property has a description, and each object says which keys it may have."""
+    """Each property has a description, and each object lists its allowed keys."""
     schema = json.loads(resource("schemas", "plan.schema.json").read_text())
     nodes = list(_nodes(schema))
     assert 100 < sum(len(node.get("properties", {})) for node in nodes)

@@ -1,4 +1,4 @@
-"""examples/terraform: a parser reads it, and the real Terraform runs what needs no provider to be downloaded."""
+"""examples/terraform can be parsed, and the real Terraform runs the parts that need no downloaded provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILES = sorted([*EXAMPLE.rglob("*.tf"), *EXAMPLE.rglob("*.hcl")])
 
 
 def parsed(path: Path) -> dict[str, Any]:
-    """A file as its parser gives it, strings without their quotes."""
+    """A file as the parser reads it, with strings without quotes."""
     options = SerializationOptions(strip_string_quotes=True, explicit_blocks=False)
     found: dict[str, Any] = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=options)
     return found
@@ -33,13 +33,13 @@ def parsed(path: Path) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_is_hcl(path: Path) -> None:
-    """A well-kept parser reads it."""
+    """A maintained parser reads every file."""
     assert parsed(path)
 
 
 @pytest.mark.slow
 def test_the_variable_takes_the_tfvars_of_every_golden_plan() -> None:
-    """One variable of that name; every topic has what its type asks for, and nothing else."""
+    """The variable is named kafka_topics, and every golden topic has exactly the fields of its type."""
     (variables,) = parsed(EXAMPLE / "variables.tf")["variable"][2:]
     fields = {"partitions", "replication_factor", "config"}
     found = [
@@ -55,7 +55,7 @@ def test_the_variable_takes_the_tfvars_of_every_golden_plan() -> None:
 
 @pytest.mark.slow
 def test_throttles_are_ignored() -> None:
-    """The rule that the report tells of is the module's."""
+    """The module ignores exactly the throttle configs that the report names."""
     (lifecycle,) = parsed(EXAMPLE / "main.tf")["resource"][0]["kafka_topic"]["this"]["lifecycle"]
 
     assert [f'config["{key}"]' for key in THROTTLE_CONFIGS] == [
@@ -64,7 +64,7 @@ def test_throttles_are_ignored() -> None:
 
 
 def terraform(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The real Terraform, without a configuration of this machine's and without a look for newer versions."""
+    """Run the real Terraform, without this machine's configuration and without a check for newer versions."""
     (folder / "empty.tfrc").write_text("")
     surroundings = os.environ | {"TF_CLI_CONFIG_FILE": str(folder / "empty.tfrc"), "CHECKPOINT_DISABLE": "1"}
     command = ["terraform", f"-chdir={folder}", *words]
@@ -73,14 +73,14 @@ def terraform(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    """A copy to run in."""
+    """A copy of the example to run in."""
     shutil.copytree(EXAMPLE, tmp_path / "terraform")
     return tmp_path / "terraform"
 
 
 @pytest.mark.terraform
 def test_values_are_text_to_terraform(tmp_path: Path) -> None:
-    """Templates in a config are none in a plan's variables: the real Terraform gives them back as they are."""
+    """Templates in a config stay text in a plan's variables: the real Terraform returns them unchanged."""
     planned = document([change("a", 0, [1], [2])])
     templates = ('${file("/etc/passwd")}', "%{ if true }x%{ endif }", "$${x}", *hostile.strings(tmp_path / "canary"))
     planned["topics"][0]["config"] = {f"c.{number}": text for number, text in enumerate(templates)}
@@ -98,7 +98,7 @@ def test_values_are_text_to_terraform(tmp_path: Path) -> None:
 
 @pytest.mark.terraform
 def test_terraform_finds_nothing_to_format(example: Path) -> None:
-    """As its own formatter writes it."""
+    """The files are formatted as Terraform's own formatter does."""
     ran = terraform(example, "fmt", "-check", "-recursive", "-diff")
 
     assert (0, "") == (ran.returncode, ran.stdout)
@@ -106,7 +106,7 @@ def test_terraform_finds_nothing_to_format(example: Path) -> None:
 
 @pytest.mark.terraform
 def test_the_part_without_providers_is_valid_and_passes_its_own_tests(example: Path) -> None:
-    """tfvars that the plan doesn't agree with are refused before anything is applied."""
+    """The module `agreed` is valid. Its own tests show that it refuses tfvars that differ from the plan."""
     module = example / "agreed"
     ran = [terraform(module, *words) for words in (("init", "-input=false"), ("validate",), ("test", "-no-color"))]
 
@@ -116,7 +116,7 @@ def test_the_part_without_providers_is_valid_and_passes_its_own_tests(example: P
 
 @pytest.mark.terraform
 def test_the_part_without_providers_takes_what_planner_external_says(example: Path) -> None:
-    """A golden plan's answer and tfvars agree; with one replication factor as before they don't, and it is named."""
+    """A golden plan's answer and tfvars agree. With one old replication factor they don't, and the topic is named."""
     from planner.export.terraform_external import described
     from planner.plan.plan_file import read
 
@@ -150,7 +150,7 @@ resource "terraform_data" "topic" {
 
 @pytest.mark.terraform
 def test_the_rule_ignores_a_throttle_and_nothing_else(tmp_path: Path) -> None:
-    """With the module's own rule on a map of Terraform's built-in resource, which no provider is needed for."""
+    """Tests the module's own rule on Terraform's built-in resource, which needs no provider."""
     rule = (EXAMPLE / "main.tf").read_text().split("ignore_changes = [")[1].split("]\n  }")[0]
     throttled = {"retention.ms": "1", **dict.fromkeys(THROTTLE_CONFIGS, "0:1")}
 

@@ -1,4 +1,4 @@
-"""`planner external`: Terraform's protocol, in and out."""
+"""`planner external` speaks Terraform's protocol on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CASE = ROOT / "tests" / "cases" / "raise-rf"
 
 
 def ask(query: Any) -> Result:
-    """The command with a query on stdin."""
+    """Run the command with a query on stdin."""
     text = query if isinstance(query, str) else json.dumps(query)
     return CliRunner().invoke(commands, ["external"], input=text, standalone_mode=False)
 
 
 def test_the_answer_is_a_flat_object_of_strings() -> None:
-    """Anything else is an error of Terraform's; structures are JSON inside."""
+    """The answer's values are strings, as Terraform requires. Structures are JSON inside of them."""
     ran = ask({"plan": str(CASE)})
     answer = json.loads(ran.stdout)
     plan = json.loads((CASE / "plan.json").read_text())
@@ -42,7 +42,7 @@ def test_the_answer_is_a_flat_object_of_strings() -> None:
 
 
 def test_topics_that_the_plan_creates_are_told() -> None:
-    """For Terraform to import; a topic that only grows is in its state already."""
+    """Terraform has to import created topics. A topic that only gets more partitions is already in its state."""
     case = ROOT / "tests" / "cases" / "new-topics"
     rows = json.loads((case / "plan.json").read_text())["new_partitions"]["topics"]
     created = json.loads(json.loads(ask({"plan": str(case)}).stdout)["created_topics"])
@@ -52,12 +52,12 @@ def test_topics_that_the_plan_creates_are_told() -> None:
 
 
 def test_the_file_itself_is_taken_too() -> None:
-    """A plan.json, or the folder that it is in."""
+    """The query may name a plan.json or its folder."""
     assert ask({"plan": str(CASE)}).stdout == ask({"plan": str(CASE / "plan.json")}).stdout
 
 
 def test_unknown_sizes_are_no_number() -> None:
-    """Nobody measured: not 0 bytes."""
+    """If sizes are unknown, bytes_moved is empty instead of 0."""
     plan = document([change("x", 0, [1], [2])])
     plan["cluster"]["sizes_known"] = False
 
@@ -66,7 +66,7 @@ def test_unknown_sizes_are_no_number() -> None:
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Path:
-    """A copy of an example with its plan beside it, and all that it was made from."""
+    """A copy of an example with its plan and all of the plan's inputs."""
     shutil.copy(ROOT / "examples" / "raise-rf.yaml", tmp_path)
     shutil.copytree(ROOT / "examples" / "state", tmp_path / "state")
     shutil.copytree(CASE, tmp_path / "raise-rf.plan")
@@ -74,17 +74,17 @@ def planned(tmp_path: Path) -> Path:
 
 
 def test_the_plan_of_a_spec_is_the_one_beside_it(planned: Path) -> None:
-    """As `planner whatif` writes it, where all that it was made from is as it was."""
+    """For a spec, the answer is that of its plan, if all inputs are unchanged."""
     assert ask({"plan": str(CASE)}).stdout == ask({"spec": str(planned)}).stdout
 
 
 def changed_spec(spec: Path) -> None:
-    """A comment more."""
+    """Add a comment."""
     spec.write_text(spec.read_text() + "# later\n")
 
 
 def lost_state(spec: Path) -> None:
-    """The state is gone."""
+    """Delete the state."""
     shutil.rmtree(spec.parent / "state")
 
 
@@ -92,7 +92,7 @@ def lost_state(spec: Path) -> None:
     ("change", "said"), [(changed_spec, "changed since the plan was made"), (lost_state, "No such")]
 )
 def test_a_plan_of_what_changed_since_is_refused(change: Callable[[Path], None], said: str, planned: Path) -> None:
-    """The file, both digests, and what to do."""
+    """A changed or missing input is refused with the reason."""
     change(planned)
     ran = ask({"spec": str(planned)})
 
@@ -114,7 +114,7 @@ def test_a_plan_of_what_changed_since_is_refused(change: Callable[[Path], None],
     ],
 )
 def test_other_queries_are_refused(query: Any, said: str) -> None:
-    """With what was asked and what is allowed."""
+    """The error has what was asked and what is allowed."""
     ran = ask(query)
 
     assert "" == ran.stdout
@@ -122,7 +122,7 @@ def test_other_queries_are_refused(query: Any, said: str) -> None:
 
 
 def test_errors_are_on_stderr_with_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    """That is what Terraform shows."""
+    """Terraform shows stderr if the exit code is 1."""
     monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
     with pytest.raises(SystemExit) as ended:
         main(["external"])
@@ -147,7 +147,7 @@ def topic(name: str, before: list[int], after: int | None, **config: str) -> Doc
 
 
 def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
-    """Kafka's own topics aren't there, nor those whose partitions go on differing, nor what the throttle has set."""
+    """The tfvars have no topics of Kafka's own, none with mixed or stepwise factors, and no throttle configs."""
     throttled = dict.fromkeys(THROTTLE_CONFIGS, "0:1") | {"retention.ms": "1"}
     raised = [change("raised", 0, [1], [1, 2]), change("mended", 0, [1], [1, 2])]
     plan = document(raised) | {
@@ -167,7 +167,7 @@ def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
 
 
 def test_a_configuration_of_unknown_origin_is_null() -> None:
-    """Without what is inherited nobody knows the topic's own; an empty one would take away what it has."""
+    """If inherited values are unknown, so are a topic's own. An empty config would remove existing settings."""
     plan = document([change("raised", 0, [1], [1, 2])])
     known = topic("known", [2], 2, **{"retention.ms": "1"})
     plan["topics"] = [known, topic("unknown", [2], 2) | {"effective_config": {"min.insync.replicas": "2"}}]

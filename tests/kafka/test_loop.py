@@ -96,7 +96,7 @@ def test_broker_removal(operator: Operator) -> None:
 
 
 def test_leaders_only(operator: Operator) -> None:
-    """One broker is preferred leader of all, and a crash displaced others: leaders become even, no replica moves."""
+    """One broker is preferred for a whole topic, and a crash displaced leaders: they become even, no byte moves."""
     piled = [[1, follower] for follower in (2, 3, 5, 6, 2, 3)]
     fill(operator, {"orders": piled, "clicks.v-1": ring([2, 3, 4], 3, 2)})
     operator.crash(2)
