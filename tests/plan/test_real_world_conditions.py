@@ -1,4 +1,4 @@
-"""Real-world conditions of clusters, each from what Kafka's tools print to the plan and its report."""
+"""Real-world conditions of clusters, from the output of Kafka's tools to the plan and its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def racks_of(racks: Racks, replicas: list[int]) -> list[str | None]:
 
 
 def test_unlike_replication_factors_across_topics(tmp_path: Path) -> None:
-    """Each topic keeps its own factor, and the report's topics say which."""
+    """Each topic keeps its own factor, and the report's table of topics shows it."""
     topics = {"one": Described([[1]] * 3), "two": Described([[1, 2]] * 3), "three": Described([[1, 2, 3]] * 3)}
     found = plan_of(tmp_path, SIX, topics)
     assert {"one": {1}, "two": {2}, "three": {3}} == {name: {*map(len, found.lists(name))} for name in topics}
@@ -32,7 +32,7 @@ def test_unlike_replication_factors_across_topics(tmp_path: Path) -> None:
 
 
 def test_unlike_replication_factors_within_a_topic(tmp_path: Path) -> None:
-    """The introductions' topic-test7, 0:1,1:2,2: each partition keeps what it has, and that is told."""
+    """topic-test7 of the introductions, 0:1,1:2,2: each partition keeps its factor, and the report says so."""
     topics = {"topic-test7": Described([[0, 1], [1, 2], [2]])}
     found = plan_of(tmp_path, {0: None, 1: None, 2: None}, topics)
     assert ([], {0: 1, 1: 2, 2: 2}) == (found.plan["partitions"], found.held())
@@ -41,7 +41,7 @@ def test_unlike_replication_factors_within_a_topic(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_unlike_replication_factors_made_alike(tmp_path: Path) -> None:
-    """A factor asked for is a replica for the partition that lacks one, and nothing else."""
+    """A factor that is asked for adds a replica to the partition that lacks one, and changes nothing else."""
     change = "changes: {set_replication_factor: [{topics: topic-test7, replication_factor: 2}]}\n"
     topics = {"topic-test7": Described([[0, 1], [1, 2], [2]])}
     found = plan_of(tmp_path, {0: None, 1: None, 2: None}, topics, change)
@@ -51,7 +51,7 @@ def test_unlike_replication_factors_made_alike(tmp_path: Path) -> None:
 
 
 def test_a_replacement_that_cannot_take_over_everything(tmp_path: Path) -> None:
-    """It has the partition today, or is in a rack that the partition is in: that is told. What it takes over isn't."""
+    """A replacement can't take over a partition that it has, or that its rack has: the report says so, and no more."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     topics = {"t": Described([[1, 4], [1, 2], [3, 2]])}
     found = plan_of(tmp_path, racks, topics, "changes: {replace_brokers: {1: 4}}\n")
@@ -79,7 +79,7 @@ def test_a_replication_factor_above_the_racks(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_racks_of_unequal_size(tmp_path: Path) -> None:
-    """One replica in each rack, so the racks of one broker hold more than their share: as even as can be, and why."""
+    """One replica in each rack: the brokers of small racks hold more than their share, and the report says why."""
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
     found = plan_of(tmp_path, racks, {"t": Described([[1, 4, 5]] * 6)})
     assert {1: 2, 2: 2, 3: 2, 4: 6, 5: 6} == found.held()
@@ -90,7 +90,7 @@ def test_racks_of_unequal_size(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_rack(tmp_path: Path) -> None:
-    """Nothing can be spread over racks: brokers are evened out as if there were none, and the danger is told."""
+    """With one rack, brokers are balanced as if there were no racks, and the report warns of the risk."""
     racks = {1: "a", 2: "a", 3: "a"}
     found = plan_of(tmp_path, racks, {"t": Described([[1, 2]] * 6)})
     assert {1: 4, 2: 4, 3: 4} == found.held()
@@ -101,7 +101,7 @@ def test_one_rack(tmp_path: Path) -> None:
 
 
 def test_brokers_with_no_replica(tmp_path: Path) -> None:
-    """Brokers that the state doesn't know, as they hold nothing yet, are filled."""
+    """Brokers that aren't in the state, because they hold nothing yet, get replicas."""
     found = plan_of(tmp_path, SIX, {"t": Described([[1, 2, 3]] * 6)})
     assert {1: 6, 2: 6, 3: 6, 4: 0, 5: 0, 6: 0} == found.held("before")
     assert dict.fromkeys(SIX, 3) == found.held()
@@ -109,7 +109,7 @@ def test_brokers_with_no_replica(tmp_path: Path) -> None:
 
 
 def test_brokers_in_the_state_but_not_in_the_list(tmp_path: Path) -> None:
-    """Refused with the partition's line; nothing is said of counts that the unknown broker makes wrong."""
+    """A broker that isn't listed is refused with the partition's line, and no wrong counts are reported besides."""
     spec = spec_in(tmp_path, {1: "a", 2: "b"}, {"t": Described([[1, 2, 3]] * 6)})
     with pytest.raises(SpecError) as refused:
         load(spec)
@@ -124,7 +124,7 @@ def test_brokers_in_the_state_but_not_in_the_list(tmp_path: Path) -> None:
 
 
 def test_brokers_in_the_list_but_not_live(tmp_path: Path) -> None:
-    """The tool that lists live brokers tells who is missing and who isn't listed, and the plan warns of both."""
+    """Brokers that are missing from the list of live brokers, or live but not listed, each have a warning."""
     seen = {1: "a", 2: "b", 9: "c"}
     live = "".join(f"h:{broker} (id: {broker} rack: {rack}) -> (\n)\n" for broker, rack in seen.items())
     found = plan_of(tmp_path, THREE, {"t": Described([[1, 2, 3]] * 3)}, more={"versions.txt": live})
@@ -134,7 +134,7 @@ def test_brokers_in_the_list_but_not_live(tmp_path: Path) -> None:
 
 
 def test_dead_brokers(tmp_path: Path) -> None:
-    """A broker that is in no ISR is told by its id, and what is under-replicated is counted."""
+    """A broker in no ISR is named by its id, and under-replicated partitions are counted."""
     rows = [[1, 2, 3], [4, 5, 6], [4, 2, 3]]
     found = plan_of(tmp_path, SIX, {"t": Described(rows, leaders={1: 5, 2: 2}, isrs={1: [5, 6], 2: [2, 3]})})
     assert found.warns(
@@ -148,7 +148,7 @@ def test_dead_brokers(tmp_path: Path) -> None:
 
 
 def test_replicas_out_of_sync_on_brokers_that_leave(tmp_path: Path) -> None:
-    """apply.yml waits for those of brokers that stay; those that only a leaving broker lacks don't keep it waiting."""
+    """apply.yml waits until replicas of brokers that stay are in sync, but not for replicas of brokers that leave."""
     topics = {"a": Described([[1, 2], [3, 2]], isrs={0: [2], 1: [2]})}
     found = plan_of(tmp_path, SIX, topics, "changes: {remove_brokers: [1]}\n")
     assert 1 == found.plan["risks"]["out_of_sync"]
@@ -158,7 +158,7 @@ def test_replicas_out_of_sync_on_brokers_that_leave(tmp_path: Path) -> None:
 
 
 def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:
-    """On a live broker, as after a log dir failed: only broker 1 is free to lead b-0, and isn't in its ISR."""
+    """As after a failed log dir on a live broker: only broker 1 could lead b-0, and isn't in its ISR."""
     topics = {"a": Described([[2]]), "b": Described([[2, 1]], isrs={0: [2]}), "c": Described([[3, 1]])}
     found = plan_of(tmp_path, SIX, topics, "changes: {rebalance: leaders}\n")
     assert [[1, 2]] == found.lists("b")
@@ -178,7 +178,7 @@ def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:
 def test_demoted_brokers_lead_neither_now_nor_once_they_are_back(
     tmp_path: Path, demoted: int, lists: list[list[int]], elected: list[int], still: str | None
 ) -> None:
-    """Broker 4 is down and first in lists; 6 leads though 5 is preferred; nobody but 5 is in sync in t-4."""
+    """Broker 4 is down and first in lists; 6 leads though 5 is preferred; only 5 is in sync in t-4."""
     rows = [[4, 1], [5, 6], [5, 4, 1], [4, 5, 1], [5, 4]]
     in_sync = {at: [broker for broker in row if broker != 4] for at, row in enumerate(rows)}
     topics = {"t": Described(rows, leaders={0: 1, 1: 6, 3: 5}, isrs=in_sync)}
@@ -192,7 +192,7 @@ def test_demoted_brokers_lead_neither_now_nor_once_they_are_back(
 
 @pytest.mark.slow
 def test_dead_brokers_that_leave(tmp_path: Path) -> None:
-    """Their replicas are made anew elsewhere, copied from those in sync."""
+    """A dead broker's replicas are copied to other brokers, from replicas in sync."""
     topics = {"t": Described([[4, 5, 6], [4, 2, 3]], leaders={0: 5, 1: 2}, isrs={0: [5, 6], 1: [2, 3]})}
     found = plan_of(tmp_path, SIX, topics, "changes: {remove_brokers: [4]}\n")
     assert [[1], [1]] == [sorted({*row} - {2, 3, 5, 6}) for row in found.lists("t")]
@@ -204,7 +204,7 @@ def test_dead_brokers_that_leave(tmp_path: Path) -> None:
 
 
 def test_offline_partitions_stay(tmp_path: Path) -> None:
-    """There is nobody to copy from: a reassignment for balance alone would never end."""
+    """An offline partition stays, because it has no leader to copy from: its reassignment would never end."""
     rows, lost = [[1, 2]] * 8, dict.fromkeys(range(4), NONE)
     found = plan_of(tmp_path, dict.fromkeys([1, 2, 3, 4]), {"t": Described(rows, leaders=lost)})
     assert {4, 5, 6, 7} >= {each["partition"] for each in found.plan["partitions"]}
@@ -216,7 +216,7 @@ def test_offline_partitions_stay(tmp_path: Path) -> None:
 
 
 def test_offline_partitions_that_have_to_move(tmp_path: Path) -> None:
-    """A broker that leaves takes them along; the plan says for which that has to wait."""
+    """A broker that leaves has offline partitions: they move, and the plan says which ones have to wait."""
     topics = {"t": Described([[1, 2], [2, 3]], leaders={0: NONE}, isrs={0: [1]})}
     found = plan_of(tmp_path, dict.fromkeys([1, 2, 3, 4]), topics, "changes: {remove_brokers: [1], rebalance: none}\n")
     assert [("t", 0, "broker_leaves")] == [(e["topic"], e["partition"], e["reason"]) for e in found.plan["partitions"]]
@@ -229,7 +229,7 @@ def test_offline_partitions_that_have_to_move(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_replicas_of_a_reassignment_that_an_old_kafka_does_not_tell(tmp_path: Path) -> None:
-    """Before 2.4 the old and the new replicas stand together: more than others have, and not all of them in sync."""
+    """Before 2.4, old and new replicas are listed together: more than the factor, and some not in sync."""
     found = plan_of(tmp_path, SIX, {"t": Described([[1, 2, 3], [1, 2, 6, 5]], isrs={1: [1, 2]})})
     assert found.warns(
         "partition t-1 with more replicas than others of the topic, and not all in sync: perhaps being reassigned; "
@@ -239,7 +239,7 @@ def test_replicas_of_a_reassignment_that_an_old_kafka_does_not_tell(tmp_path: Pa
 
 @pytest.mark.slow
 def test_internal_topics(tmp_path: Path) -> None:
-    """They hold replicas like all others, and move like them unless they are excluded."""
+    """Internal topics move like all others, unless they are excluded."""
     topics = {
         "__consumer_offsets": Described([[1, 2, 3]] * 4, "compression.type=producer,cleanup.policy=compact"),
         "__transaction_state": Described([[1, 2, 3]] * 2, "cleanup.policy=compact,min.insync.replicas=2"),
@@ -256,7 +256,7 @@ def test_internal_topics(tmp_path: Path) -> None:
 
 
 def test_tiered_and_compacted_topics(tmp_path: Path) -> None:
-    """What moves of them is what brokers have on their disks, as log dirs say; for tiered topics that is told."""
+    """Of tiered and compacted topics, only the bytes on brokers' disks move; for tiered ones, the report says so."""
     topics = {
         "tiered": Described([[1]] * 2, "remote.storage.enable=true,local.retention.ms=1000", size_bytes=lambda _: 50),
         "compacted": Described([[1]] * 2, "cleanup.policy=compact", size_bytes=lambda _: 7000),
@@ -268,7 +268,7 @@ def test_tiered_and_compacted_topics(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size_bytes", [0, 10**9])
 def test_empty_topics(size_bytes: int, tmp_path: Path) -> None:
-    """Replicas without bytes are dealt as evenly as others, beside topics with bytes and without any."""
+    """Empty replicas are spread as evenly as others, beside topics with bytes and without any."""
     full = Described([[4, 5, 6]] * 6, size_bytes=lambda _: size_bytes)
     found = plan_of(tmp_path, SIX, {"empty": Described([[1, 2, 3]] * 6, size_bytes=lambda _: 0), "full": full})
     assert dict.fromkeys(SIX, 6) == found.held()
@@ -279,7 +279,7 @@ def test_empty_topics(size_bytes: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_partition_of_two_fifths_of_all_bytes(tmp_path: Path) -> None:
-    """No broker but its own can be within the window of bytes; it stays, and the report says what stands in the way."""
+    """Only its own broker can keep the window of bytes; the partition stays, and the report names it as the reason."""
     topics = {
         "big": Described([[1]], size_bytes=lambda _: 40_000),
         "t": Described([[1], [2], [3], [4]] * 15, size_bytes=lambda _: 1_000),
@@ -292,7 +292,7 @@ def test_one_partition_of_two_fifths_of_all_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_thousands_of_topics_with_one_partition(tmp_path: Path) -> None:
-    """One by one on few brokers, dealt evenly to all; the report stays one that a pull request takes."""
+    """Topics with one partition are spread evenly over few brokers; the report is short enough for a pull request."""
     topics = {f"svc.{at:05d}-events-{at % 10}": Described([[1, 2, 3]]) for at in range(2_000)}
     found = plan_of(tmp_path, SIX, topics)
     assert dict.fromkeys(SIX, 1_000) == found.held()
@@ -303,7 +303,7 @@ def test_thousands_of_topics_with_one_partition(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_largest_ids(tmp_path: Path) -> None:
-    """Brokers up to 2147483647 in every file that Kafka reads."""
+    """Broker ids up to 2147483647 are right in every file that Kafka reads."""
     racks = {0: "a", 1000: "b", LARGEST: "c"}
     rows = [[0, LARGEST], [LARGEST, 1000], [0, 1000]]
     found = plan_of(tmp_path, racks, {"t": Described(rows)}, f"changes: {{replace_brokers: {{0: {LARGEST - 1}}}}}\n")
@@ -314,7 +314,7 @@ def test_the_largest_ids(tmp_path: Path) -> None:
 
 
 def _replicas(file: Path) -> list[list[int]]:
-    """The replica lists of a reassignment JSON."""
+    """The replica lists in a reassignment JSON."""
     return [each["replicas"] for each in json.loads(file.read_bytes())["partitions"]]
 
 
@@ -334,7 +334,7 @@ ODD_NAMES: Mapping[str, int] = {
 
 
 def test_names_that_end_like_partitions_and_names_of_249_characters(tmp_path: Path) -> None:
-    """`a-1` with partition 1 and `a` with partition 11 are different things, each with its own size."""
+    """Partition 1 of `a-1` and partition 11 of `a` are different, and each has its own size."""
     at = {name: number for number, name in enumerate(ODD_NAMES, start=1)}
     topics = {
         name: Described([[1, 2, 3]] * count, size_bytes=lambda number, name=name: at[name] * 1_000 + number)  # type: ignore[misc]
@@ -351,7 +351,7 @@ def test_names_that_end_like_partitions_and_names_of_249_characters(tmp_path: Pa
 
 @pytest.mark.slow
 def test_topics_marked_for_deletion(tmp_path: Path) -> None:
-    """They stay as they are until they are gone, and others are dealt around them."""
+    """Topics marked for deletion stay as they are, and other topics are balanced around them."""
     topics = {"gone": Described([[1, 2, 3]] * 6, deleting=True), "t": Described([[1, 2, 3]] * 6)}
     found = plan_of(tmp_path, SIX, topics)
     assert ([], dict.fromkeys(SIX, 6)) == (found.lists("gone"), found.held())

@@ -1,4 +1,4 @@
-"""The plots of a document, drawn once, and what is in them."""
+"""The plots of a document, drawn once per document, and what is in them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def drawn(plan: str) -> tuple[Plot, ...]:
 
 
 def marks(plot: Plot) -> dict[str, str]:
-    """Id within the plot → what a pointer is told, of each mark."""
+    """The id within the plot and the tooltip of each mark."""
     root = ET.fromstring(plot.file)
     found = [each for each in root.iter() if "mark" in each.get("class", "").split()]
     return {each.get("id").removeprefix(f"{plot.name}-"): each.find(f"{{{SVG}}}title").text for each in found}
 
 
 def texts(plot: Plot) -> list[str]:
-    """What is printed in a plot."""
+    """The texts in a plot."""
     return ["".join(each.itertext()).strip() for each in ET.fromstring(plot.file).iter(f"{{{SVG}}}text")]

@@ -1,4 +1,4 @@
-"""The tables about what was asked and chosen: which values stand under which heading, whatever writes them."""
+"""The tables about what was asked and chosen: the values below each heading, the same for every renderer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def column(table: Table[Any], heading: str) -> list[Any]:
 
 
 def test_a_crossed_gate_stands_out() -> None:
-    """And says what was allowed, in its own unit."""
+    """A limit that is exceeded is marked, and each row states what was allowed, in the limit's unit."""
     rows = [{"key": "limits.bytes_moved", "limit": 10, "value": value} for value in (9, 24)]
     table = choice_tables.limits(typed(small(limits=rows)))
 
@@ -27,7 +27,7 @@ def test_a_crossed_gate_stands_out() -> None:
 
 
 def test_a_missed_target_is_around_the_share_where_brokers_have_unlike_disks() -> None:
-    """As the measures above say; of brokers with equal disks it is most minus fewest."""
+    """If brokers have different disks, a missed target is stated against the share, else as most minus fewest."""
     plan = small()
     plan["balance"]["relaxed"] = [
         {"window": window, "topic": None, "wanted": "1", "reached": 5, "why": "x"}
@@ -41,7 +41,7 @@ def test_a_missed_target_is_around_the_share_where_brokers_have_unlike_disks() -
 
 
 def test_a_term_that_changes_stands_out() -> None:
-    """Values keep their unit; a terminal has a column for `if nothing moves` only where that differs from today."""
+    """A term that changes is marked; a terminal shows `if nothing moves` only if it differs from today."""
     table = choice_tables.terms(typed(small()))
 
     assert Strong(Quantity(38, "replicas")) == column(table, "Plan")[0]
@@ -50,7 +50,7 @@ def test_a_term_that_changes_stands_out() -> None:
 
 
 def test_the_front_names_this_plan() -> None:
-    """By the windows that a point doesn't share with it; no table of a single point."""
+    """A point of the front is named by the windows that differ from the plan's; a single point makes no table."""
     front = choice_tables.front(typed(small()))
 
     assert ["unchanged", "the same targets (this plan)", "replicas 5%, leaders 5%"] == column(
@@ -61,23 +61,23 @@ def test_the_front_names_this_plan() -> None:
 
 
 def test_variants_say_why_not() -> None:
-    """What they ask for, and whether they are this plan."""
+    """Each variant has a row: the one that is this plan is marked, and one without a plan has its reason."""
     table = choice_tables.variants(typed(with_alternatives()))
 
     assert [Strong("this plan"), "", "no candidate keeps every rule"] == column(table, "")
     assert ["1 of 2", "1 of 2", "2 of 2"] == column(table, "Scenarios that hold")
-    # Not "at least", which the headline says of all batches.
+    # Not "at least", which the headline says about all batches.
     assert 3 == len(column(table, "In one batch"))
 
 
 def test_this_plan_stands_out_among_the_alternatives() -> None:
-    """Compared with doing nothing and with Kafka's own placements."""
+    """Only this plan is marked among doing nothing and Kafka's own placements."""
     table = choice_tables.compared(typed(small()))
     assert ["this plan"] == [row.label for row in table.rows if table.strong and table.strong(row)]
 
 
 def test_no_bytes_where_sizes_are_unknown() -> None:
-    """Nor a gap, which is of bytes."""
+    """Without sizes, bytes and gaps are dashes."""
     plan = with_alternatives()
     plan["cluster"]["sizes_known"] = False
     for table in (choice_tables.front(typed(plan)), choice_tables.compared(typed(plan))):

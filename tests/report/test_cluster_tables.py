@@ -1,4 +1,4 @@
-"""The tables about the cluster: which values stand under which heading, and what is said of rows left out."""
+"""The tables about the cluster: the values below each heading, and the words about rows that are left out."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from planner.report.view import Change, Column, Name, Quantity, Strong, Table
 
 
 def headings(table: Table[Any]) -> list[str]:
-    """The headings, without those that a terminal has no room for."""
+    """A table's headings."""
     return [each.heading for each in table.columns]
 
 
 def cells(table: Table[Any], heading: str) -> list[str]:
-    """What Markdown writes under a heading."""
+    """The cells below a heading, as Markdown."""
     found: Column[Any] = next(each for each in table.columns if each.heading == heading)
     return [markdown.line(found.value(row)) for row in table.rows]
 
 
 def test_brokers_have_columns_for_what_is_known() -> None:
-    """Roles where any broker comes or leaves, traffic where rates are known, peaks where disks are."""
+    """Roles are there if a broker joins or leaves, traffic if rates are known, and peaks if disks are known."""
     loads = ["Replicas", "Leaders", "Size"]
     rates = ["Network in", "Network out"]
     stay = [broker(1, "stays", (1, 1), (1, 1))]
@@ -38,7 +38,7 @@ def test_brokers_have_columns_for_what_is_known() -> None:
 
 
 def test_loads_are_changes_in_their_units() -> None:
-    """Today and with the plan; a broker that comes stands out."""
+    """Loads are shown today and with the plan, with units; a broker that joins is marked."""
     table = cluster_tables.brokers(typed(small()))
     row = next(each for each in table.rows if each.role == "added")
     values = {each.heading: each.value(row) for each in table.columns}
@@ -49,20 +49,20 @@ def test_loads_are_changes_in_their_units() -> None:
 
 
 def test_a_broker_without_a_rack_has_none() -> None:
-    """Unknown, not an empty name."""
+    """A broker without a rack has a dash, not an empty name."""
     plan = small()
     plan["brokers"][0]["rack"] = None
     assert "–" == cells(cluster_tables.brokers(typed(plan)), "Rack")[0]
 
 
 def test_batches_left_out_say_what_they_copy() -> None:
-    """And which they are."""
+    """The words about batches left out say which they are and how much they copy."""
     table = cluster_tables.batches(typed(small()))
     assert "1 batch, 2 to 2, that copy 12.0 GB," == table.left_out(table.rows[:1])
 
 
 def test_topics_that_copy_most_come_first() -> None:
-    """All of them to look up, or only those that change."""
+    """Topics that copy most come first; all topics are there, or only those that change."""
     plan = small()
     plan["topics"].append({**plan["topics"][0], "name": "idle", "partitions_changed": 0, "bytes_moved": 0})
 
@@ -71,7 +71,7 @@ def test_topics_that_copy_most_come_first() -> None:
 
 
 def test_partitions_name_the_first_and_the_last_left_out() -> None:
-    """As text: a name may hold anything."""
+    """The words about partitions left out name the first and the last; names are plain text."""
     table = cluster_tables.partitions(typed(small()))
 
     assert ["1, 2 → 4, 2", "2, 3 → 2, 4"] == cells(table, "Replicas, preferred leader first")[1:]
@@ -79,7 +79,7 @@ def test_partitions_name_the_first_and_the_last_left_out() -> None:
 
 
 def test_what_plots_show_is_there_in_numbers() -> None:
-    """Who sends what to whom, what each broker copies in each batch, and what it holds at most."""
+    """Tables have the plots' numbers: who copies to whom, how much in each batch, and the most that a broker holds."""
     plan = typed(small())
     moved = plot_movement.movement(plan)
 

@@ -1,4 +1,4 @@
-"""report.html: one page that needs no network, and the sections it is made of, every text escaped."""
+"""report.html is one page that needs no network; every text in its sections is escaped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planner.report.view import Column, Facts, Joined, Lines, Name, Quantity, St
 
 
 def test_every_text_is_escaped_once() -> None:
-    """Names, sentences, and what stands out."""
+    """Names, sentences and marked texts are escaped exactly once."""
     assert "&lt;b&gt; &amp;" == html.line(Name("<b> &"))
     assert "<b>&lt;i&gt;</b>" == html.line(Strong("<i>"))
 
@@ -38,7 +38,7 @@ def _page(plan: str) -> str:
 
 
 def parsed(plan):
-    """The page's root, by a parser that refuses whatever the HTML standard calls an error; made once."""
+    """The page's root from a parser that refuses every error of the HTML standard; parsed once per plan."""
     return _parsed(json.dumps(plan))
 
 
@@ -48,12 +48,12 @@ def _parsed(plan: str):
 
 
 def found(root, tag):
-    """Every element of a kind."""
+    """Every element with a tag."""
     return list(root.iter(f"{HTML}{tag}"))
 
 
 def text(element) -> str:
-    """What is to be read, with single spaces."""
+    """The text of an element, with single spaces."""
     return " ".join("".join(element.itertext()).split())
 
 
@@ -63,19 +63,19 @@ def by_id(root, name):
 
 
 def rows(root, table) -> list[list[str]]:
-    """A table's cells, without its head."""
+    """A table's cells, without the head."""
     body = next(by_id(root, table).iter(f"{HTML}tbody"))
     return [[text(cell) for cell in row] for row in body]
 
 
 def shown(*blocks):
-    """The main part of a page of one section with these blocks."""
+    """The main part of a page that has one section with these blocks."""
     source = html.view_page(View("v", (ViewSection("s", blocks, "s"),), source="plan.json"), {})
     return html5lib.HTMLParser(strict=True).parse(source).find(f".//{HTML}main")
 
 
 def test_cells_have_what_they_are_sorted_by():
-    """Numbers alone, and only where a table can be sorted."""
+    """Cells have a key to sort by if they are numbers and their table can be sorted."""
     columns = (
         Column[int]("name", lambda n: Name(f"t{n}"), numeric=False),
         Column[int]("size", lambda n: Quantity(n, "bytes")),
@@ -90,7 +90,7 @@ def test_cells_have_what_they_are_sorted_by():
 
 
 def test_what_is_to_be_typed_is_told_from_its_sentence():
-    """Elsewhere names are no code."""
+    """Names in a list of commands are marked as code; names in other sentences aren't."""
     typed_line = Joined(("Run ", Name("ansible-playbook <x>"), "."))
     typed_item, plain = found(shown(Lines((typed_line,), "command"), Lines((typed_line,))), "li")
 
@@ -99,7 +99,7 @@ def test_what_is_to_be_typed_is_told_from_its_sentence():
 
 
 def test_what_is_left_out_is_said():
-    """Of rows and of lines."""
+    """Rows and lines that don't fit are counted."""
     table = Table("row", range(html.MOST_ROWS + 7), (Column("n", str),))
     main = shown(table, Lines(["x"] * 105, "warning"))
 
@@ -108,7 +108,7 @@ def test_what_is_left_out_is_said():
 
 
 def test_blocks_say_what_they_are():
-    """A list, paragraphs, facts."""
+    """Lines become a list or paragraphs, and facts become terms and descriptions."""
     main = shown(Lines(("a",)), Lines(("b",), bulleted=False), Facts((("label", 1),)))
     assert ["a", "b", "label", "1"] == [text(found(main, tag)[0]) for tag in ("li", "p", "dt", "dd")]
 
@@ -124,7 +124,7 @@ PLANS = {
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_a_page_is_valid_html_with_ids_of_its_own(plan):
-    """Each id stands once, and whatever refers to one finds it."""
+    """Each id is on the page once, and every reference to an id has its target."""
     root = parsed(plan())
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     refers = ("aria-labelledby", "aria-describedby", "aria-controls", "for")
@@ -136,7 +136,7 @@ def test_a_page_is_valid_html_with_ids_of_its_own(plan):
 
 
 def test_the_verdict_comes_first():
-    """Then the sections in their order."""
+    """The verdict is first, then the sections in their order."""
     root = parsed(small())
 
     assert "orders-eu" == text(found(root, "h1")[0])
@@ -154,7 +154,7 @@ def test_the_verdict_comes_first():
 
 
 def test_every_plot_has_its_numbers_beside_it():
-    """Folded, as tables with a caption and heads that name their cells."""
+    """Each plot has its numbers beside it, in folded tables with a caption and heads for rows or columns."""
     root = parsed(small())
     figures = [section for section in found(root, "section") if found(section, "figure")]
 
@@ -167,7 +167,7 @@ def test_every_plot_has_its_numbers_beside_it():
 
 
 def test_tables_say_what_the_plan_says():
-    """The map, what brokers hold, and the batches."""
+    """The tables of copies, of what brokers hold, of batches and of topics have the plan's numbers."""
     root = parsed(small())
 
     assert [["1", "4", "12.0 GB"], ["2", "4", "12.0 GB"]] == rows(root, "movement-table")
@@ -178,7 +178,7 @@ def test_tables_say_what_the_plan_says():
 
 
 def test_topics_are_sorted_by_numbers_and_not_by_how_they_are_written():
-    """24.0 GB is 24,000,000,000 bytes."""
+    """24.0 GB is sorted as 24,000,000,000 bytes."""
     root = parsed(small())
     last = [row[-1].get("data-sort") for row in next(by_id(root, "topics-table").iter(f"{HTML}tbody"))]
 
@@ -186,7 +186,7 @@ def test_topics_are_sorted_by_numbers_and_not_by_how_they_are_written():
 
 
 def test_hostile_names_are_text_everywhere():
-    """No script, image or element comes from a name; what is shown is the name."""
+    """A name never becomes a script, image or element; the page shows the name itself."""
     root = parsed(hostile())
 
     assert [html._shipped("report.js")] == [script.text for script in found(root, "script")]
@@ -198,7 +198,7 @@ def test_hostile_names_are_text_everywhere():
 
 
 def test_a_page_needs_no_network_and_runs_one_script():
-    """The policy allows nothing else, and nothing else is asked for."""
+    """The content security policy allows one script and no network, and nothing on the page needs more."""
     source = page(hostile())
     root = parsed(hostile())
     policy = next(meta.get("content") for meta in found(root, "meta") if meta.get("http-equiv"))
@@ -212,7 +212,7 @@ def test_a_page_needs_no_network_and_runs_one_script():
 
 
 def test_the_same_plan_gives_the_same_files():
-    """The page and each plot, byte for byte."""
+    """The page and each plot are the same bytes each time."""
     first, second = html.files(typed(small())), html.files(typed(small()))
 
     assert first == second
@@ -223,7 +223,7 @@ def test_the_same_plan_gives_the_same_files():
 
 
 def test_the_page_shows_the_very_plots_of_the_folder():
-    """But for the style sheet, which the page has once."""
+    """The page has the same plots as the folder, but their style sheet only once."""
     files = html.files(typed(small()))
     source = files["report.html"].decode()
 
@@ -235,7 +235,7 @@ def test_the_page_shows_the_very_plots_of_the_folder():
 
 @pytest.mark.slow
 def test_a_large_plan_is_summarized():
-    """Whatever is left out is counted; the page stays small."""
+    """A large plan's page counts what it leaves out, and stays small."""
     plan = large(300, 100, 3_500, 4, 900)
     source = page(plan)
 
@@ -246,7 +246,7 @@ def test_a_large_plan_is_summarized():
 
 
 def test_nothing_to_do_says_so():
-    """No plot of what moves, and no section of it."""
+    """A plan with nothing to do has no section or plot of moves."""
     root = parsed(document([]))
 
     assert "Nothing to do" in text(found(root, "header")[0])
@@ -254,7 +254,7 @@ def test_nothing_to_do_says_so():
 
 
 def test_what_only_some_plans_have():
-    """Variants, scenarios, and disks."""
+    """Variants, scenarios and disks are there if the plan has them."""
     root = parsed(with_alternatives())
 
     assert ["one", "two_[bold]", "three"] == [row[0] for row in rows(root, "variants")]
@@ -263,7 +263,7 @@ def test_what_only_some_plans_have():
 
 
 def test_limits_crossed_stand_out():
-    """The verdict asks for a second look."""
+    """An exceeded limit is in the table, and marks the verdict for a second look."""
     limit = {"key": "limits.bytes_moved", "limit": 10, "value": 24}
     root = parsed(small(limits=[limit], warnings=[], balance={"wanted": {}, "relaxed": []}))
 
@@ -272,7 +272,7 @@ def test_limits_crossed_stand_out():
 
 
 def test_pages_of_other_commands_are_sections_of_their_own():
-    """Their tables are tables, and HTML in them is text."""
+    """Other commands' pages are sections with tables, and HTML in them is plain text."""
     table = Table("row", [("a@b", 1)], (Column("broker", lambda row: Name(row[0]), numeric=False),))
     lines = Lines((Joined(("said of ", Name("<script>alert(1)</script>"))),))
     page = View("What breaks", (ViewSection(Name("group <1>"), (lines, table)),), source="planner failures")
@@ -290,7 +290,7 @@ def test_pages_of_other_commands_are_sections_of_their_own():
 
 @pytest.mark.slow
 def test_a_page_too_long_is_cut_and_says_so():
-    """Sections, lines and rows beyond what a page has room for are counted, with the command that shows them."""
+    """Sections, lines and rows that don't fit are counted, with the command that shows them all."""
     table = Table("member", range(5_000), (Column("number", str),))
     lines = Lines([f"line {number} {'x' * 90}" for number in range(20_000)])
     long = View(

@@ -1,4 +1,4 @@
-"""Markdown for a pull request: nothing is markup but what we write, report.md fits, and what is left out is counted."""
+"""Markdown for a pull request: only our own markup counts, report.md fits, and what is left out is counted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(count: int = 2, title: str = "") -> Table[int]:
 
 
 def test_a_page_has_headings_lists_and_tables() -> None:
-    """First what must be read first; a table's heading is its own where it has a title."""
+    """A page has its first lines, then headings, lists and tables; a table with a title has that as its heading."""
     sections = (
         ViewSection(Name("g*"), (Lines(("said_",)), Lines(("a paragraph",), bulleted=False))),
         ViewSection("Not shown", (table(title="Numbers"),)),
@@ -45,7 +45,7 @@ def test_a_page_has_headings_lists_and_tables() -> None:
 
 
 def test_rows_keep_their_cells() -> None:
-    """Two a row, whatever a name holds."""
+    """Each row has two cells, whatever its name holds."""
     tokens = [
         token.type for token in MarkdownIt("commonmark").enable("table").parse(markdown.table(table(), "x", Room()))
     ]
@@ -53,7 +53,7 @@ def test_rows_keep_their_cells() -> None:
 
 
 def test_what_does_not_fit_is_counted() -> None:
-    """Bytes and rows are bounded, each by itself; no row is made that isn't needed."""
+    """Bytes and rows are each limited, and what doesn't fit is counted; no row is made that isn't shown."""
     by_bytes = markdown.table(table(1_000_000), "plan.json", Room(most_bytes=100))
     by_rows = markdown.table(table(10), "plan.json", Room(most_rows=3))
 
@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_counted() -> None:
 
 
 def test_what_is_folded_says_how_much_it_is() -> None:
-    """A table of a room that is folded, and a section; the blank lines make their content Markdown."""
+    """A folded table or section says how much it has; blank lines make its content Markdown."""
     folded = "<details>\n<summary>Numbers (2 numbers)</summary>\n\n| Name"
     assert markdown.table(table(title="Numbers"), "x", Room(folded=True)).startswith(folded)
     (section,) = markdown.body([ViewSection("All (1)", (Lines(("a",)),), folded=True)], "x")
@@ -73,7 +73,7 @@ def test_what_is_folded_says_how_much_it_is() -> None:
 
 
 def test_only_what_has_a_room_is_shown_where_rooms_are_given() -> None:
-    """By the name of a table, or of a list's section."""
+    """If rooms are given, only tables and lists with a room are shown."""
     sections = [ViewSection("A", (Lines(("a",)), table()), "a"), ViewSection("B", (Lines(("b",)),), "b")]
     assert ["**A**", "- a"] == list(markdown.body(sections, "x", {"a": Room()}))
 
@@ -83,18 +83,18 @@ NASTY = "a|b`c``d*e*<img src=x onerror=alert(1)>[f](http://g)\n# h\n\n| i | @eve
 
 
 def parse(written: str) -> list[Token]:
-    """All tokens of a text as GitHub's Markdown (tables, inline HTML) has them, inline ones included."""
+    """All tokens of a text as in GitHub's Markdown (tables, inline HTML), also the inline ones."""
     blocks = MarkdownIt("commonmark", {"html": True}).enable("table").parse(written)
     return [token for block in blocks for token in (block, *(block.children or ()))]
 
 
 def test_the_small_plan_reads_as_reviewed() -> None:
-    """Byte for byte what was looked at; write the new text into the file after looking at it."""
+    """The small plan's report is byte for byte the reviewed one; review a new text, then write it into the file."""
     assert GOLDEN.read_text(encoding="utf-8") == markdown.report(typed(small()))
 
 
 def test_the_verdict_comes_first() -> None:
-    """The first line after the heading says what moves and how far it is from the least."""
+    """The verdict follows the heading, then what is copied and how far that is from the proven minimum."""
     lines = markdown.report(typed(small())).splitlines()
 
     assert lines[0] == "## Kafka plan for orders-eu"
@@ -103,7 +103,7 @@ def test_the_verdict_comes_first() -> None:
 
 
 def test_a_stored_plan_gives_the_same_bytes() -> None:
-    """Keys sorted or not: the report is the same."""
+    """A plan with sorted keys gives the same report."""
     plan = small(changes={"replace_brokers": {"10": 11, "9": 12}, "set_racks": {"10": "a", "9": "b"}})
 
     assert markdown.report(typed(plan)) == markdown.report(typed(json.loads(json.dumps(plan, sort_keys=True))))
@@ -111,7 +111,7 @@ def test_a_stored_plan_gives_the_same_bytes() -> None:
 
 @pytest.mark.slow
 def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
-    """GitHub refuses comments over 65,536 characters; every section that is cut counts and names its rest."""
+    """GitHub refuses comments above 65,536 characters; every section that is cut counts or names the rest."""
     written = markdown.report(typed(huge()))
 
     assert 40_000 < len(written.encode()) < 65_536
@@ -124,7 +124,7 @@ def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
 
 @pytest.mark.slow
 def test_brokers_shown_and_left_out_add_up() -> None:
-    """The table has at most 60 rows, and the ids of all others."""
+    """The table has at most 60 brokers; the rest is counted, and together these are all brokers."""
     written = markdown.report(typed(huge()))
 
     table = written.split("**Brokers, today → plan**")[1].split("see plan.json.")[0]
@@ -135,7 +135,7 @@ def test_brokers_shown_and_left_out_add_up() -> None:
 
 
 def test_the_comment_is_what_the_report_begins_with() -> None:
-    """Up to what is folded, and then the plan's id: short enough for any forge, however large the plan."""
+    """The comment is the report up to its folded parts, plus the plan's id: short enough for any forge."""
     report, comment = markdown.report(typed(small())), markdown.comment(typed(small()))
 
     assert comment.startswith(report.partition("\n\n<details>")[0])
@@ -145,7 +145,7 @@ def test_the_comment_is_what_the_report_begins_with() -> None:
 
 
 def test_a_comment_names_the_folder_that_a_report_is_in() -> None:
-    """What it has, and what to type, quoted for a shell; report.md has the same bytes wherever it is written."""
+    """A comment names the plan's folder, and quotes it in commands; report.md is the same for every folder."""
     report, comment = markdown.report(typed(small())), markdown.comment(typed(small()), "my plans/a.plan")
 
     files = "read report.html, review plan.json, run ansible/."
@@ -157,7 +157,7 @@ def test_a_comment_names_the_folder_that_a_report_is_in() -> None:
 
 @pytest.mark.slow
 def test_rows_shown_and_left_out_add_up() -> None:
-    """Partitions in the table and partitions counted as left out are all of them."""
+    """The partitions in the table and those counted as left out are all partitions."""
     plan = huge(topics=300, partitions=10)
     written = markdown.report(typed(plan))
     table = written.split("<summary>Partition changes (3,000 partitions)</summary>")[1]
@@ -170,7 +170,7 @@ def test_rows_shown_and_left_out_add_up() -> None:
 
 @given(st.text(max_size=60) | st.just(NASTY))
 def test_names_never_become_markup(name: str) -> None:
-    """A name in running text is text, in a cell it is one code span, and a row keeps its cells."""
+    """In running text a name is text, in a cell it is one code span, and every row keeps its number of cells."""
     table = f"| a | b |\n|:--|:--|\n| {markdown_code(name)} | {markdown_text(name)} |\n"
     tokens = parse(f"x {markdown_text(name)}\n\n{table}")
     kinds = {token.type for token in tokens} - {"html_inline"}
@@ -187,7 +187,7 @@ def test_names_never_become_markup(name: str) -> None:
 
 
 def test_code_shows_the_name_itself() -> None:
-    """Underscores, dots and backticks as they are."""
+    """Underscores, dots and backticks are shown as they are."""
     for name in ("__consumer_offsets", "a.b-c_d", "tick`tock", "`", "``x"):
         spans = [token.content for token in parse(markdown_code(name)) if token.type == "code_inline"]
 
@@ -195,7 +195,7 @@ def test_code_shows_the_name_itself() -> None:
 
 
 def test_nasty_names_stay_names_in_the_whole_report() -> None:
-    """Cluster, racks, topics, warnings, reasons and files: no image, no link, no mention, and the tables hold."""
+    """In the whole report, no name makes an image, link or mention, and tables keep their rows."""
     plan = small(warnings=[NASTY], inputs=[{"path": NASTY, "sha256": "ab" * 32}])
     plan["cluster"]["name"] = NASTY
     plan["changes"] = {
@@ -223,7 +223,7 @@ def test_nasty_names_stay_names_in_the_whole_report() -> None:
 
 @pytest.mark.parametrize("section", ["warnings", "racks", "limits", "pareto"])
 def test_empty_sections_leave_no_heading(section: str) -> None:
-    """A table without rows isn't printed."""
+    """A table without rows has no heading."""
     headings = {
         "warnings": "**Warnings**",
         "racks": "| Rack | Brokers |",
@@ -236,7 +236,7 @@ def test_empty_sections_leave_no_heading(section: str) -> None:
 
 
 def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
-    """No batches, no lists, nothing for Terraform."""
+    """A plan that changes nothing has no batches, no lists of partitions, and nothing for Terraform."""
     written = markdown.report(typed(small(partitions=[], batches=[], topics=[])))
 
     assert "\nNothing to do: no plan tried comes closer to the targets.\n" in written
@@ -255,7 +255,7 @@ def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
 
 
 def test_what_decides_comes_before_what_is_folded() -> None:
-    """In this order: the verdict, the measures, warnings, limits, relaxed windows, risks and commands; then details."""
+    """In order: verdict, measures, warnings, limits, missed targets, risks and commands; then the folded details."""
     written = markdown.report(typed(small()))
     order = (
         "Ready to apply: within the limit; 1 warning. 1 balance target is not met: no plan tried meets all targets.",
@@ -282,7 +282,7 @@ def test_what_decides_comes_before_what_is_folded() -> None:
     "plan", [small(), huge(300, 4), with_disks(), with_traffic(), with_alternatives()], ids=lambda plan: ""
 )
 def test_github_and_gitlab_render_it(plan: Document) -> None:
-    """By a CommonMark parser with tables: every table line is a row of a table, and what is folded is Markdown.
+    """In a CommonMark parser with tables, every table line is a row, and folded content is Markdown.
 
     An HTML block ends at a blank line, so `</summary>` needs one behind it, and `</details>` one before it.
     """
@@ -300,7 +300,7 @@ def test_github_and_gitlab_render_it(plan: Document) -> None:
 
 
 def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
-    """Where disks are stated: how full each one becomes, and the fullest in every batch with the time it takes."""
+    """If disks are stated, each broker's peak is shown, and for each batch its time and its fullest broker."""
     written = markdown.report(typed(with_disks()))
     rows = [token.type for token in parse(written)]
 
@@ -314,7 +314,7 @@ def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
 
 
 def test_traffic_stands_beside_each_broker_and_rack() -> None:
-    """Where rates are known, and only there: two columns, today and after."""
+    """If rates are known, brokers and racks have two columns of traffic, today and with the plan."""
     written = markdown.report(typed(with_traffic()))
     columns = [token.type for token in parse(written)].count("th_open")
 
@@ -324,7 +324,7 @@ def test_traffic_stands_beside_each_broker_and_rack() -> None:
 
 
 def test_plans_of_format_1_0_are_read() -> None:
-    """They know no disks and no peaks: a dash, and no column."""
+    """Plans of format 1.0 have no disks and no peaks: batches have a dash, brokers no column."""
     plan = small()
     for row in plan["brokers"]:
         del row["disk_bytes"], row["peak_size_bytes"]
@@ -337,7 +337,7 @@ def test_plans_of_format_1_0_are_read() -> None:
 
 
 def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:
-    """A dash, not 0 B: nobody measured."""
+    """Without sizes, bytes are dashes, not 0 B."""
     plan = small()
     plan["cluster"]["sizes_known"] = False
     assert "Peak disk use" not in markdown.report(typed(plan))
@@ -348,7 +348,7 @@ def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:
 
 
 def test_variants_scenarios_and_the_choice_are_told() -> None:
-    """Side by side with the one chosen marked, the front with each point's gap, and where a scenario doesn't hold."""
+    """Variants are in one table with the chosen one marked; the front has gaps, and scenarios say what doesn't hold."""
     written = markdown.report(typed(with_alternatives()))
     rows = written.split("**Compared with the variants**\n\n")[1].split("\n\n")[0].splitlines()
 
@@ -365,7 +365,7 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
 
 
 def test_a_refusal_without_its_plan_says_why() -> None:
-    """A comment of the reasons alone, with what comes from the cluster escaped."""
+    """Without a plan, the comment has only the reasons, with text from the cluster escaped."""
     assert "**Refused: not safe:**\n\n- broker 5 is \\*cordoned\\*\n" == markdown.refusal(
         ["not safe:", "broker 5 is *cordoned*"]
     )

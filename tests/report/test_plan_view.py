@@ -1,4 +1,4 @@
-"""The sections of the reports: in one order for all of them, and none that has nothing to show."""
+"""The sections of the reports: the same order in all of them, and no section without content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.report.view import Facts, Lines, Table
 
 
 def test_sections_stand_in_the_order_of_reading() -> None:
-    """What was asked and what is wrong first; the plots' numbers only where they are asked for."""
+    """What was asked for and what is wrong come first; the plots' numbers are there only if they are asked for."""
     plan = typed(small())
     without = [section.name for section in plan_view.sections(plan)]
     every = [section.name for section in plan_view.sections(plan, plot_movement.movement(plan))]
@@ -33,7 +33,7 @@ def test_sections_stand_in_the_order_of_reading() -> None:
 
 
 def test_nothing_to_show_is_no_section() -> None:
-    """No moves, no front, no warnings."""
+    """Without moves, front or warnings there are no sections for them."""
     plan = typed(document([]))
     found = plan_view.sections(plan, plot_movement.movement(plan))
 
@@ -42,7 +42,7 @@ def test_nothing_to_show_is_no_section() -> None:
 
 
 def test_the_rollback_copies_back_only_what_the_plan_removes() -> None:
-    """A plan that only adds or reorders replicas removes none."""
+    """The rollback copies back only replicas that the plan removes; a plan that only reorders removes none."""
 
     def rollback(plan: Document) -> str:
         section = next(each for each in plan_view.sections(typed(plan)) if each.name == "commands")
@@ -57,7 +57,7 @@ def test_the_rollback_copies_back_only_what_the_plan_removes() -> None:
 
 
 def test_what_only_some_plans_have() -> None:
-    """Variants and scenarios."""
+    """Variants and scenarios have sections if the plan has them."""
     found = {section.name: section for section in plan_view.sections(typed(with_alternatives()))}
 
     assert isinstance(found["variants-and-plans"].blocks[0], Table)
@@ -67,7 +67,7 @@ def test_what_only_some_plans_have() -> None:
 
 
 def test_facts_without_an_answer_are_left_out() -> None:
-    """What the YAML says itself isn't told as taken by default."""
+    """A fact without a value is left out, for example defaults if the YAML states everything."""
     (facts,) = plan_view.sections(typed(small()))[-1].blocks
     assert isinstance(facts, Facts)
 

@@ -1,4 +1,4 @@
-"""What all plots have alike: names that are not printed over each other."""
+"""What all plots share: names that don't overlap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.report.plot_svg import SVG
 
 
 def test_no_name_of_a_point_is_printed_over_another():
-    """Two points in one place have their names above each other."""
+    """Two points at the same place have their names above each other."""
     plan = small()
     plan["compared"].append({**plan["compared"][2], "label": "Kafka --generate, median of 900"})
     (plot,) = (each for each in draw(plan) if each.name == "front")

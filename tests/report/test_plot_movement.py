@@ -1,4 +1,4 @@
-"""What is copied: the numbers and their plots, from whom to whom, batch by batch, and what brokers hold meanwhile."""
+"""What is copied, in numbers and plots: from whom to whom, batch by batch, and what brokers hold meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.report import plot_movement
 
 
 def test_what_brokers_hold_while_batches_run():
-    """A replica that leaves goes when its batch is complete; stepwise changes count in each of their batches."""
+    """A replica that leaves counts until its batch is complete; changes in steps count in each of their batches."""
     steps = [change("t", 0, [1, 2], [3, 2], size=10), change("t", 0, [3, 2], [3, 4], size=10)]
     whole = change("t", 0, [1, 2], [3, 4], size=10)
     plan = document([whole], [[steps[0]], [steps[1]]])
@@ -21,12 +21,12 @@ def test_what_brokers_hold_while_batches_run():
 
     assert (1, 2, 3, 4, 9) == moved.brokers
     assert [[300, 300, 300, 300, 300], [300, 300, 310, 300, 300], [290, 300, 310, 310, 300]] == moved.held.tolist()
-    # The leader of today serves the first step; the second one's copy comes from who is left.
+    # Today's leader sends the first step's copy; a remaining replica sends the second step's.
     assert [(1, 3, 10), (3, 4, 10)] == sorted(plot_movement.copied_pairs(moved))
 
 
 def test_runs_of_batches_cover_all_of_them():
-    """No batch is in two runs or in none, and time goes on without a gap."""
+    """Every batch is in exactly one run, and time has no gap."""
     plan = large(6, 3, 5, 20, 100)
     parts = plot_movement.runs(typed(plan), 24)
 
@@ -36,7 +36,7 @@ def test_runs_of_batches_cover_all_of_them():
 
 
 def test_lines_of_disks_are_named_and_have_their_limits():
-    """Brokers that end at about the same share a text; a disk that all have, and the limit, where they are near."""
+    """Brokers that end at about the same size share a label; disk and limit have lines if they are near the values."""
     found = texts(by_name(with_disks())["held"])
 
     assert {"1–3", "4", "disk 50.0 GB", "limits.disk_used 45.0 GB"} <= set(found)
@@ -45,12 +45,12 @@ def test_lines_of_disks_are_named_and_have_their_limits():
 
 
 def test_the_map_has_a_cell_for_each_two_brokers_that_copy():
-    """Senders are the leaders of today."""
+    """The map has a cell for each pair of brokers that copies; today's leaders send."""
     assert {"from-1-to-4": "1 to 4: 12.0 GB", "from-2-to-4": "2 to 4: 12.0 GB"} == marks(by_name(small())["movement"])
 
 
 def test_batches_along_time_with_what_each_broker_copies():
-    """A box for each batch, and for each broker in it a half for what it copies in, and one for out."""
+    """Each batch has a box, and for each of its brokers one half for copies in and one for copies out."""
     assert {
         "batch-1": "batch 1: 1 replica, 12.0 GB, 1 election, 4 min",
         "batch-2": "batch 2: 1 replica, 12.0 GB, 1 election, 4 min",
@@ -62,7 +62,7 @@ def test_batches_along_time_with_what_each_broker_copies():
 
 
 def test_a_line_for_what_each_broker_holds():
-    """Both copies count until the batch is complete."""
+    """Each broker has a line; old and new replicas both count until the batch is complete."""
     found = marks(by_name(small())["held"])
 
     assert 4 == len(found)
@@ -70,7 +70,7 @@ def test_a_line_for_what_each_broker_holds():
 
 
 def test_unknown_sizes_are_counted_in_replicas():
-    """No byte is named anywhere."""
+    """Without sizes, plots count replicas and name no bytes."""
     plan = small()
     plan["cluster"]["sizes_known"] = False
     found = by_name(plan)

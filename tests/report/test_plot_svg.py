@@ -1,4 +1,4 @@
-"""Plots as SVG: the same bytes each time, named for screen readers, in colors of light and dark pages."""
+"""Plots as SVG: the same bytes each time, with names for screen readers, in colors for light and dark pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from planner.report.plot_svg import ROLES, SVG
 
 @pytest.mark.slow
 def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
-    """Within a process, and in another one whose user has settings of their own for the library."""
+    """A plot is the same bytes in one process, and in another one whose user has settings for matplotlib."""
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\nsvg.fonttype: path\n")
     program = "import sys; from plan_documents import typed; from report_documents import small\n"
     program += "from planner.report import plots\n"
@@ -37,7 +37,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
 
 
 def test_a_plot_is_an_image_with_a_name_and_a_description():
-    """For whoever doesn't see it."""
+    """Each plot is an image with a title and a description, for people who can't see it."""
     for plot in by_name(small()).values():
         root = ET.fromstring(plot.file)
         by_id = {each.get("id"): each for each in root.iter()}
@@ -47,7 +47,7 @@ def test_a_plot_is_an_image_with_a_name_and_a_description():
 
 
 def test_ids_are_on_the_page_once():
-    """All plots stand on one page."""
+    """No id is in two plots, because all plots are on one page."""
     ids = Counter(each.get("id") for plot in by_name(small()).values() for each in ET.fromstring(plot.svg).iter())
     del ids[None]
 
@@ -55,7 +55,7 @@ def test_ids_are_on_the_page_once():
 
 
 def test_every_color_is_a_role_that_dark_pages_exchange():
-    """No color is left that only suits a light page."""
+    """Every color belongs to a role that dark pages replace, so that no color suits light pages only."""
     for plot in by_name(small()).values():
         for element in ET.fromstring(plot.svg).iter():
             for key in ("fill", "stroke"):
@@ -66,7 +66,7 @@ def test_every_color_is_a_role_that_dark_pages_exchange():
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_roles_stand_out_from_the_page(theme):
-    """By the WCAG's measure: text at least 4.5, marks 3."""
+    """Contrast with the page by WCAG: at least 4.5 for text, 3 for marks."""
     page = ROLES["page"][theme]
 
     for role in ("text", "quiet", "after", "in", "out"):
@@ -89,7 +89,7 @@ def luminance(color: str) -> float:
 
 @pytest.mark.slow
 def test_hostile_names_are_text():
-    """Well-formed, no element that isn't SVG's own, no mathematics, no control characters."""
+    """With hostile names, a plot is well-formed and has only known SVG elements and no control characters."""
     for plot in draw(hostile()):
         root = ET.fromstring(plot.file)
         tags = {each.tag.removeprefix(f"{{{SVG}}}") for each in root.iter()}
@@ -100,7 +100,7 @@ def test_hostile_names_are_text():
 
 
 def test_marks_that_were_not_drawn_are_an_error():
-    """What the plot says of itself is counted."""
+    """A plot whose marks weren't all drawn is an error."""
     with plot_svg.settings():
         name, drawing = next(iter(plots._drawings(typed(small()), plot_movement.movement(typed(small())))))
         drawing.marks["point0"] = []
@@ -110,7 +110,7 @@ def test_marks_that_were_not_drawn_are_an_error():
 
 @pytest.mark.slow
 def test_commands_start_without_the_library():
-    """It is imported when something is drawn."""
+    """Importing the commands doesn't import matplotlib."""
     program = "import sys, planner.cli.commands; print('matplotlib' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
 

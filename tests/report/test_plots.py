@@ -1,4 +1,4 @@
-"""The plots: what is drawn is what the plan says, bounded however large it is."""
+"""The plots show what the plan says, and stay small for large plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ["front", "brokers", "racks", "movement", "batches", "held"]
 
 
 def test_all_plots_of_a_plan_that_copies_in_their_order():
-    """Six plots, of which each says how many marks it has."""
+    """There are six plots in order, and each one states its number of marks."""
     found = by_name(small())
 
     assert NAMES == list(found)
@@ -22,7 +22,7 @@ def test_all_plots_of_a_plan_that_copies_in_their_order():
 
 
 def test_the_front_has_a_point_for_each_plan_and_for_kafkas_own():
-    """Points say what they are and both of their values."""
+    """Each plan and Kafka's own placement have a point with their name and both values."""
     assert {
         "point-1": "Kafka --generate, best of 900: 70.0 GB copied, +2.50 % leaders above share",
         "point-2": "do nothing: 0 B copied, +60 % leaders above share",
@@ -32,12 +32,12 @@ def test_the_front_has_a_point_for_each_plan_and_for_kafkas_own():
 
 
 def test_the_same_plan_is_drawn_as_the_same_bytes():
-    """Drawn twice: pages of the tests draw a plan once."""
+    """Drawing twice gives the same bytes; the other tests draw a plan only once."""
     assert [plot.file for plot in draw(small())] == [plot.file for plot in draw(small())]
 
 
 def test_two_bars_for_each_broker_and_measure():
-    """Four brokers, three measures, before and after; the added one is named so."""
+    """Four brokers with three measures have two bars each, today and with the plan; the new broker is named so."""
     found = marks(by_name(small())["brokers"])
 
     assert 4 * 3 * 2 == len(found)
@@ -46,7 +46,7 @@ def test_two_bars_for_each_broker_and_measure():
 
 
 def test_traffic_has_panels_where_rates_are_known():
-    """Five measures instead of three."""
+    """With rates, there are five measures instead of three."""
     found = marks(by_name(with_traffic())["brokers"])
 
     assert 4 * 5 * 2 == len(found)
@@ -54,7 +54,7 @@ def test_traffic_has_panels_where_rates_are_known():
 
 
 def test_many_brokers_are_a_heat_map_with_a_cell_for_each_measure_today_and_after():
-    """A new broker has no cell today; each cell says how far it is from the mean."""
+    """Many brokers have a heat map: each cell says how far it is from the mean; a new broker has no cell today."""
     plan = large(49, 1, 2, 20, 2)
     plan["brokers"][0]["after"]["replicas"] = 40
     found = marks(by_name(plan)["brokers"])
@@ -66,7 +66,7 @@ def test_many_brokers_are_a_heat_map_with_a_cell_for_each_measure_today_and_afte
 
 
 def test_a_plan_that_copies_nothing_has_no_map_and_no_batches():
-    """Only leaders change."""
+    """If only leaders change, there is no map and no batches."""
     plan = document([change("t", 0, [1, 2], [2, 1])])
 
     assert ["brokers", "racks"] == [plot.name for plot in draw(plan)]
@@ -75,7 +75,7 @@ def test_a_plan_that_copies_nothing_has_no_map_and_no_batches():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_large_plan_has_few_marks_and_says_whom_it_sums_up(name):
-    """400 brokers and 900 batches: each plot stays small; who comes keeps half of the places."""
+    """With 400 brokers and 900 batches each plot stays small; all 100 new brokers are shown, the rest as a mean."""
     plan = large(300, 100, 40, 50, 900, racks=[_rack(number) for number in range(80)])
     plot = by_name(plan)[name]
 

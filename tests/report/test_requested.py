@@ -1,4 +1,4 @@
-"""What a plan was asked for, as sentences."""
+"""What a plan was asked for, in sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.report import requested
 
 
 def test_changes_read_as_one_sentence() -> None:
-    """Every kind of change; new brokers of one rack together; what is too much is counted."""
+    """The sentence has every kind of change, with new brokers of one rack together; what doesn't fit is counted."""
     asked = changes_asked(
         add_brokers=[{"id": 7, "rack": "a"}, {"id": 8, "rack": "a"}, {"id": 9}],
         remove_brokers=[3, 4],
@@ -41,7 +41,7 @@ def test_changes_read_as_one_sentence() -> None:
     ],
 )
 def test_other_splits_may_copy_less_unless_the_plan_copies_the_least_of_all(by: str, moved: int, said: str) -> None:
-    """The least of a split of who leads is that of all plans, which no other split is below."""
+    """The sentence says that other splits may copy less, unless the plan is at the bound for all splits."""
     plan = small()
     plan["brokers"] = [{**each, "rack": f"r{each['id'] // 4}"} for each in plan["brokers"]]
     plan["spec"] |= {"apart": [{"topics": ["x", "y"], "by": by, "sides": [[1, 2], [3, 4]], "proven": False}]}

@@ -1,4 +1,4 @@
-"""The journal of a run: read line by line, shown in order, refused where it is none."""
+"""The journal of a run is read line by line and shown in order; other files are refused."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ JOURNAL = "".join(f"{json.dumps(line)}\n" for line in LINES).encode()
 
 
 def test_entries_are_those_of_the_lines_in_order() -> None:
-    """A line that a killed run hasn't finished is passed over."""
+    """Entries keep the order of their lines; a last line that a killed run didn't finish is skipped."""
     entries = run_journal.entries(JOURNAL + b'{"time": "20', "run.jsonl")
     assert list(LINES) == run_journal.document(entries)["entries"]
 
 
 def test_a_journal_is_shown_as_a_table() -> None:
-    """Its times first; an empty one is said to be."""
+    """The table has times first; an empty journal says that it is empty."""
     shown = markdown.render(run_journal.view("run.jsonl", run_journal.entries(JOURNAL, "run.jsonl")))
     rows = [line for line in shown.splitlines() if line.startswith("| `2026")]
     assert ["2026-11-24T08:00:00Z", "2026-11-24T08:05:00Z"] == [row.split("|")[1].strip(" `") for row in rows]
@@ -44,14 +44,14 @@ def test_a_journal_is_shown_as_a_table() -> None:
 
 
 def test_lines_of_kafkas_tools_are_one_cell() -> None:
-    """A message with a stack trace is told in one row, with blanks where its lines ended."""
+    """A message with several lines, for example a stack trace, is one row with blanks instead of line ends."""
     line = {"time": "2026-11-24T08:00:00Z", "event": "stopped", "said": "The run stopped: Error\n\tat kafka.Tool(1)\n"}
     (entry,) = run_journal.entries(json.dumps(line).encode() + b"\n", "run.jsonl")
     assert "The run stopped: Error at kafka.Tool(1)" == entry.said
 
 
 def test_batches_are_shown_planned_and_measured() -> None:
-    """Time and bytes of each, and their sum; what is unknown of one batch is unknown of all."""
+    """Each batch has planned and measured times and bytes, and a sum, which is unknown if one of them is."""
     second = END | {"figures": END["figures"] | {"batch": "02", "copied_bytes": None}}
     journal = JOURNAL + "".join(f"{json.dumps(line)}\n" for line in (END, second)).encode()
     entries = run_journal.entries(journal, "run.jsonl")
@@ -78,14 +78,14 @@ def test_batches_are_shown_planned_and_measured() -> None:
     ],
 )
 def test_another_file_is_refused_with_its_line(line: bytes, said: str) -> None:
-    """And with what is allowed."""
+    """A line that is no entry is refused with its number and what is allowed."""
     with pytest.raises(SpecError) as refused:
         run_journal.entries(JOURNAL + line + b"\n", "run.jsonl")
     assert [f"{said}; allowed: a line of a journal that the playbooks wrote"] == list(refused.value.lines)
 
 
 def test_a_file_that_is_no_journal_is_one_finding() -> None:
-    """However many lines it has."""
+    """A file without any entry is refused with one finding, however many lines it has."""
     with pytest.raises(SpecError) as refused:
         run_journal.entries(b"Topic: a\nTopic: b\n", "run.jsonl")
     (said,) = refused.value.lines
@@ -94,7 +94,7 @@ def test_a_file_that_is_no_journal_is_one_finding() -> None:
 
 
 def test_a_journal_says_first_how_the_run_ended() -> None:
-    """Why it stopped and what it did; or that it has no end, and what to do."""
+    """The view first says why the run stopped and what it did, or that it has no end, and what to do."""
     ends = (
         {"time": "2026-11-24T08:10:00Z", "event": "stopped", "said": "The run stopped before batch 02: not live."},
         {"time": "2026-11-24T08:10:01Z", "event": "summary", "said": "The run ended after 10 min."},

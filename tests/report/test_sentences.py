@@ -1,4 +1,4 @@
-"""Sentences about a plan, as every output has them."""
+"""Sentences about a plan, the same in every output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.scoring.missed_windows import RelaxedRow
 
 
 def test_scenarios_name_the_brokers_that_fail() -> None:
-    """Which window on which broker, with what is allowed; those beyond the third are counted."""
+    """A scenario names missed windows with broker, value and allowed value, and counts those after the third."""
     low = {"window": "network_in", "broker": 3, "value": 1_000, "least": 2_000, "most": 3_000}
     full = {**low, "window": "disk_used", "value": 4 * GB, "most": 3 * GB}
 
@@ -34,7 +34,7 @@ def test_scenarios_name_the_brokers_that_fail() -> None:
 
 
 def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
-    """Where windows can't hold no row is as asked; another variant has windows of its own."""
+    """If windows can't hold, a row that keeps the plan's windows is `nearest`; another variant has its own windows."""
     kept = {"balance_kept": True, "variant": "a"}
 
     def completes(*relaxed: str, **some: object) -> str:
@@ -52,7 +52,7 @@ def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
 
 
 def test_a_target_that_hours_miss_is_told_with_the_worst_of_them() -> None:
-    """The mean rates keep it then; where they miss it too, no hour is named."""
+    """If only hours miss a target, the worst hour is named; if the mean misses it too, no hour is named."""
 
     def missed(*hours: tuple[str | None, float]) -> str:
         return sentences.missed_in_hours(
@@ -65,7 +65,7 @@ def test_a_target_that_hours_miss_is_told_with_the_worst_of_them() -> None:
 
 
 def test_disks_are_shown_where_they_are_stated() -> None:
-    """Bytes and their share of the disk; a broker without one among others that have one gets a dash."""
+    """If some brokers state a disk, peaks have bytes and a percentage, and brokers without a disk have a dash."""
     document = with_disks()
     document["brokers"][0]["disk_bytes"] = None
     plan, without = typed(document), typed(small())
@@ -78,7 +78,7 @@ def test_disks_are_shown_where_they_are_stated() -> None:
 
 
 def test_disks_are_not_shown_without_sizes() -> None:
-    """Nobody knows how full they are."""
+    """Without sizes, no disk is shown."""
     document = with_disks()
     document["cluster"]["sizes_known"] = False
     document["batches"][0]["fullest_broker"] = None
@@ -89,7 +89,7 @@ def test_disks_are_not_shown_without_sizes() -> None:
 
 
 def test_points_say_how_they_differ_from_the_plan() -> None:
-    """The windows that are others, the scenarios where there are any, the variant before; or the strategy."""
+    """A point says which windows, scenarios or variant differ from the plan's, or its strategy."""
     document = small()
     nothing, this, looser = document["pareto"]
     open_ended = {**looser, "balance": {**looser["balance"], "leaders": "1", "topic_replicas": "none"}}
@@ -109,7 +109,7 @@ def test_points_say_how_they_differ_from_the_plan() -> None:
 
 @given(st.integers(2, 30), st.integers(2, 12))
 def test_brokers_shown_are_both_ends_and_those_that_change(brokers: int, at_most: int) -> None:
-    """Never more than asked for, sorted by id, with the fullest and the new one among them."""
+    """At most so many brokers, sorted by id, and among them the fullest and the new one."""
     given_rows = (broker(n, "added" if n == 5 else "stays", (n, 1), (n * 7 % brokers, 1)) for n in range(brokers))
     rows = [row(BrokerRow, each) for each in given_rows]
     shown = sentences.fullest_and_emptiest(rows, at_most)
@@ -123,7 +123,7 @@ def test_brokers_shown_are_both_ends_and_those_that_change(brokers: int, at_most
 
 @given(st.integers(1, 60), st.integers(2, 9), st.data())
 def test_points_shown_hold_both_ends_and_the_chosen_one(points: int, at_most: int, data: st.DataObject) -> None:
-    """In the front's order, never more than asked for."""
+    """At most so many points, in the front's order, and among them both ends and the chosen one."""
     chosen = data.draw(st.integers(0, points - 1))
     rows = [row(ParetoRow, {"candidate": at, "chosen": at == chosen}) for at in range(points)]
     shown = [each.candidate for each in sentences.spread_out(rows, at_most)]
@@ -137,12 +137,12 @@ def test_points_shown_hold_both_ends_and_the_chosen_one(points: int, at_most: in
 
 @pytest.mark.slow
 def test_the_huge_plan_is_huge() -> None:
-    """The plan that the size bound is tested with has what it promises."""
+    """The plan for the tests of size limits has 200,000 partitions."""
     assert 200_000 == len(huge()["partitions"])
 
 
 def test_the_pace_names_the_throttle() -> None:
-    """The least time over all batches, where a throttle and sizes are known."""
+    """The pace has the batches' minimum time and the throttle, if a throttle and sizes are known."""
     plan = small()
     free = {"throttle_bytes_per_sec": None}
 
@@ -156,7 +156,7 @@ def test_the_pace_names_the_throttle() -> None:
 
 
 def test_a_throttle_reads_as_it_was_written() -> None:
-    """In the unit that it was most likely written in, as limits and budgets do."""
+    """A throttle is shown in the unit that it was most likely written in, like limits and budgets."""
     plan = small()
     written = {50 * 2**20: "50 MiB/s", 125_000_000: "125 MB/s", 12_345_678: "12.3 MB/s"}
     for throttle, shown in written.items():
@@ -166,7 +166,7 @@ def test_a_throttle_reads_as_it_was_written() -> None:
 
 
 def test_batches_that_wait_for_a_leader_are_counted() -> None:
-    """They may never end, so the time is that of the others and of copying them at best."""
+    """Batches that wait for a leader are counted, and the time is that of copying all batches."""
     plan = small()
     batches: list[dict[str, Any]] = [*plan["batches"][:1], plan["batches"][1] | {"leaderless": True}]
 
@@ -176,7 +176,7 @@ def test_batches_that_wait_for_a_leader_are_counted() -> None:
 
 
 def test_what_is_derived_is_shown_with_its_key() -> None:
-    """As the YAML takes it, so that it can be written there; nothing for a plan whose YAML has it all."""
+    """Derived settings are shown with their keys, as the YAML takes them; there are none if the YAML states all."""
     rows = [
         {"key": "execution.throttle", "value": "50MB/s", "why": "a constant"},
         {"key": "execution.batches.duration", "value": "1h", "why": "a batch"},
@@ -188,6 +188,6 @@ def test_what_is_derived_is_shown_with_its_key() -> None:
 
 
 def test_reasons_are_counted() -> None:
-    """Most first."""
+    """Reasons are counted, the most frequent first."""
     said = "2 partitions to balance replicas or bytes, 1 only to balance leaders"
     assert said == sentences.reasons(typed(small()))

@@ -1,4 +1,4 @@
-"""What every output of a plan begins with: its facts and its measures."""
+"""The first part of every output of a plan: its facts and its measures."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ LEFT = {
 
 
 def facts(plan: Document) -> dict[str, str]:
-    """Label → what it says."""
+    """The text of each fact, by label."""
     return {label: terminal.line(value) for label, value in summary.facts(typed(plan)).facts}
 
 
 def measures(plan: Document) -> dict[str, tuple[str, ...]]:
-    """Measure → today, plan, limit."""
+    """Today, plan and limit of each measure, by name."""
     table = summary.measures(typed(plan))
     shown = [[terminal.line(column.value(row)) for column in table.columns] for row in table.rows]
     return {cells[0]: tuple(cell.removeprefix("[bold]").removesuffix("[/]") for cell in cells[1:]) for cells in shown}
 
 
 def test_the_small_plan_is_told_in_facts() -> None:
-    """Who, what, why, how few, beside Kafka's own tool, and where it lands."""
+    """The facts say what changes, what is proven, which broker is fullest, and how long it takes."""
     told = facts(small())
 
     assert told["Changes"] == (
@@ -61,7 +61,7 @@ def test_the_small_plan_is_told_in_facts() -> None:
 
 
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
-    """Three brokers hold it, whatever joins; when the state was captured is told where it is known."""
+    """A broker that joins doesn't count in today's cluster; the time of the capture is stated if it is known."""
     assert facts(small())["Cluster"] == (
         "orders-eu: 3 brokers in 1 rack (4 afterwards), 10 partitions, 120 GB, capture time unknown: no expiry"
     )
@@ -82,14 +82,14 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
     ],
 )
 def test_the_proof_says_what_it_is_about(bound: Document, said: str) -> None:
-    """No proof, another plan's target, or plans that miss the balance by as much; nothing where no byte is copied."""
+    """The proof says what it covers: nothing, an approved target, or plans that miss the targets by as much."""
     plan = small()
     assert "Proof" not in facts(plan | {"bound": plan["bound"] | {"bytes_moved": 0, "least_bytes_moved": 0}})
     assert facts(plan | {"bound": plan["bound"] | bound})["Proof"] == said
 
 
 def test_without_sizes_the_proof_counts_replicas() -> None:
-    """Two are copied; nothing is said to be nothing because no bytes are known."""
+    """Without sizes the proof counts replicas; zero bytes don't make it `nothing is copied`."""
     plan = small()
     unsized = plan | {"cluster": plan["cluster"] | {"sizes_known": False}}
     counted = unsized | {"bound": plan["bound"] | {"bytes_moved": 0, "least_bytes_moved": 0, "least_replicas_moved": 2}}
@@ -100,14 +100,14 @@ def test_without_sizes_the_proof_counts_replicas() -> None:
 
 
 def test_a_plan_without_rebalancing_is_proven_against_all_plans_of_its_changes() -> None:
-    """Its bound ignores the targets, so the sentence does too."""
+    """Without a rebalance the bound ignores the targets, and so does its sentence."""
     plan = small()
     asked = plan | {"changes": plan["changes"] | {"rebalance": "none"}}
     assert facts(asked)["Proof"] == "no plan that makes these changes copies less than 24.0 GB"
 
 
 def test_a_plan_that_copies_nothing_names_the_new_leaders() -> None:
-    """The first two; the least bytes need no proof. What Kafka's placement would copy is said all the more."""
+    """If nothing is copied, the first new leaders are named and no bound is needed; Kafka's tool still copies."""
     plan = small()
     rows = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
     told = facts(plan | {"partitions": rows})
@@ -117,7 +117,7 @@ def test_a_plan_that_copies_nothing_names_the_new_leaders() -> None:
 
 
 def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
-    """Its best placement of those tried; nothing where none was tried."""
+    """Kafka's best placement is shown with what it misses; without one, there is no such fact."""
     plan = small()
     assert "Kafka's tool" not in facts(plan | {"compared": plan["compared"][:2]})
     plan["compared"][2]["label"] = "Kafka --generate, best of 4,900"
@@ -141,7 +141,7 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     ],
 )
 def test_new_partitions_count_with_what_is_stated_of_them(sizes: tuple[int | None, int | None], said: str) -> None:
-    """Nothing is said to be stated that isn't."""
+    """New partitions count with their stated sizes; without a stated size they count as empty, and that is said."""
     new = {"topic": "n", "replicas": [[1, 2]], "replication_factor": 2, "partitions": 1, "replica_assignment": "1:2"}
     plan = small(new_partitions={"topics": [new], "compared": [{"label": "this plan", "placements": 1}]})
     plan["changes"] = plan["changes"] | {
@@ -152,7 +152,7 @@ def test_new_partitions_count_with_what_is_stated_of_them(sizes: tuple[int | Non
 
 
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:
-    """By the share of its disk where every broker states one, else by bytes, else by replicas."""
+    """The fullest broker is chosen by percentage if all disks are stated, else by bytes, else by replicas."""
     plan = with_disks()
     plan["brokers"][2]["disk_bytes"] = 40 * GB
     assert facts(plan)["Fullest disk"].startswith("broker 3 (100 % full, 40.0 GB) today; ")
@@ -162,7 +162,7 @@ def test_the_fullest_are_those_of_the_fullest_disk() -> None:
 
 
 def test_the_peak_of_the_disks_is_named() -> None:
-    """By its share where disks are stated, and by bytes else."""
+    """The peak is a percentage if disks are stated, else bytes."""
     plan = with_disks()
     plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
 
@@ -171,7 +171,7 @@ def test_the_peak_of_the_disks_is_named() -> None:
 
 
 def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
-    """Today without those that come, afterwards without those that leave; what is asked for beside them."""
+    """Measures go from the lowest to the highest broker, without brokers that aren't there at that time."""
     rows = measures(small())
 
     assert rows["replicas per broker"] == ("40", "2 to 40", "differ by at most 1")
@@ -182,13 +182,13 @@ def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
 
 
 def test_traffic_is_measured_where_rates_are_known() -> None:
-    """Only there."""
+    """Traffic has measures only if rates are known."""
     assert measures(with_traffic())["network in per broker"] == ("60.0 MB/s", "3.00 to 60.0 MB/s", "no target")
     assert not [name for name in measures(small()) if "network" in name]
 
 
 def test_limits_without_a_measure_have_rows_of_their_own() -> None:
-    """Time and disks, in the unit that was written."""
+    """Limits on time and disks have rows, in the unit that was written."""
     rows = measures(with_disks())
 
     assert rows["duration"] == ("", "8 min", "at most 1 h")
@@ -196,14 +196,14 @@ def test_limits_without_a_measure_have_rows_of_their_own() -> None:
 
 
 def test_a_window_that_is_missed_says_so() -> None:
-    """Beside what was asked for."""
+    """A missed window is marked beside its target."""
     plan = small()
     plan["balance"] |= {"missed": ["replicas"]}
     assert measures(plan)["replicas per broker"][2] == "differ by at most 1 (missed)"
 
 
 def test_unlike_fair_shares_are_said() -> None:
-    """Brokers at 2 and 40 GB can't both be within 10 % of one share: those of small racks have larger ones."""
+    """If fair shares differ, as in small racks, the target states their range instead of one difference."""
     plan = small()
     plan["balance"] |= {"relaxed": [], "missed": []}
     plan["balance"]["wanted"] |= {"disk": "10%"}
@@ -227,7 +227,7 @@ def test_unlike_fair_shares_are_said() -> None:
 
 
 def test_leaders_alone_are_measured_where_they_alone_may_change() -> None:
-    """How unlike the replicas are was not asked."""
+    """If only leaders may change, only leaders are measured per broker."""
     plan = small()
     rows = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
     only = plan | {"partitions": rows, "changes": plan["changes"] | {"rebalance": "leaders"}}
@@ -235,7 +235,7 @@ def test_leaders_alone_are_measured_where_they_alone_may_change() -> None:
 
 
 def test_failures_are_measured_where_they_change() -> None:
-    """A count that stays is no news."""
+    """Failures are measured only if their count changes."""
     offline = term("resilience", "broker_offline", "partitions", 1, 0, None)
     still = term("resilience", "rack_offline", "partitions", 1, 1, None)
     rows = measures(small(terms=[offline, still]))
@@ -245,7 +245,7 @@ def test_failures_are_measured_where_they_change() -> None:
 
 
 def test_a_log_dir_with_an_error_is_outside_no_target() -> None:
-    """It has no target, and isn't the fullest."""
+    """A log dir with an error has no target, and is never the fullest."""
 
     def log_dir(path: str, before: int, after: int, error: str | None = None) -> Document:
         load = {"before": {"replicas": 1, "size_bytes": before}, "after": {"replicas": 1, "size_bytes": after}}
@@ -264,7 +264,7 @@ def test_a_log_dir_with_an_error_is_outside_no_target() -> None:
 
 
 def test_without_targets_no_balance_is_asked_for() -> None:
-    """As planner drain writes it: what moves, moves for the caps."""
+    """Without targets, as `planner drain` writes it, the words name the rules or caps instead of a balance."""
     plan = small()
     plan["balance"]["asked"] = dict.fromkeys(plan["balance"]["asked"], "none")
     assert facts(plan)["Asked for"].endswith("; keep the rules (no balance targets)")
@@ -273,7 +273,7 @@ def test_without_targets_no_balance_is_asked_for() -> None:
 
 
 def test_a_tool_that_is_more_even_is_said_to_be() -> None:
-    """Beside a plan that misses targets itself, the worst broker decides; beside one that keeps them, they do."""
+    """If the plan misses targets, the worst broker decides which is more even; else keeping the targets decides."""
     plan = small()
     this, kafkas = plan["compared"][1:3]
     assert "this plan" == this["label"]
@@ -289,7 +289,7 @@ def test_a_tool_that_is_more_even_is_said_to_be() -> None:
 
 
 def test_a_limit_on_failures_counts_partitions() -> None:
-    """One of them, or several."""
+    """A limit on failures counts partitions, in the singular or plural."""
     gates = [{"key": f"limits.{of}_offline", "limit": count, "value": 0} for of, count in (("broker", 1), ("rack", 2))]
     rows = measures(small(limits=gates))
 

@@ -1,4 +1,4 @@
-"""What report.md says to those who declare topics with Terraform."""
+"""What report.md says to people who declare topics with Terraform."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.report import markdown
 
 
 def test_terraform_is_told_what_changes_for_it() -> None:
-    """The order of operations and the rule that ignores a throttle, only where a topic is declared anew."""
+    """If a topic is declared anew, the order of operations and the rule that ignores throttles are there."""
     topic = {**small()["topics"][0], "name": "orders", "replication_factor_before": [2], "replication_factor": 3}
     raised = change("orders", 5, [1, 2], [1, 2, 4])
     mixed = {**topic, "name": "mixed", "replication_factor_before": [1, 2], "replication_factor": None}
@@ -37,7 +37,7 @@ def test_terraform_is_told_what_changes_for_it() -> None:
     ],
 )
 def test_terraform_is_told_of_new_partitions_and_topics(before: int, said: str, unsaid: str) -> None:
-    """With the old number of partitions a provider would replace the topic; nothing is copied, so nothing throttled."""
+    """With the old number, a provider would replace the topic; nothing is copied, so no throttle has to be ignored."""
     made = {
         "topic": "orders",
         "partitions_before": before,

@@ -1,4 +1,4 @@
-"""What a reviewer decides on: the verdict and the risks, as sentences."""
+"""What a reviewer decides by: the verdict and the risks, in sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.report import verdict
 
 
 def gate(key: str, value: int = 1) -> Document:
-    """A gate at 1."""
+    """A row for a limit of 1."""
     return {"key": f"limits.{key}", "limit": 1, "value": value}
 
 
@@ -30,7 +30,7 @@ def gate(key: str, value: int = 1) -> Document:
     ],
 )
 def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None:
-    """A limit that is just reached is kept; an exceeded one is named."""
+    """A limit that is just reached is kept; an exceeded limit is named."""
     plan = small(limits=gates, warnings=[])
     plan["balance"]["relaxed"] = []
 
@@ -44,7 +44,7 @@ def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None
     [(40, 40, "every disk has room"), (41, 40, "no disk gets fuller than it may"), (41, 41, "no disk gets fuller")],
 )
 def test_a_disk_that_is_or_stays_too_full_has_no_room(before: int, after: int, said: str) -> None:
-    """The default limit is kept by a plan that only relieves such a disk."""
+    """If a plan only relieves a disk that is too full, the limit is kept, but the verdict claims no room."""
     plan = small(limits=[gate("disk_used")])
     row, held = plan["brokers"][0], {"before": before, "after": after}
     loads = {when: row[when] | {"size_bytes": size * GB} for when, size in held.items()}
@@ -54,7 +54,7 @@ def test_a_disk_that_is_or_stays_too_full_has_no_room(before: int, after: int, s
 
 
 def test_the_verdict_says_what_asks_for_a_second_look() -> None:
-    """Windows relaxed, warnings, and how long the plan may be applied."""
+    """The verdict has missed targets, the number of warnings, and how long the plan is valid."""
     plan = small(validity={"captured_at": "2026-11-21T00:00:00Z", "valid_until": "2026-11-22T00:00:00Z"})
 
     assert verdict.verdict(typed(plan)).endswith(
@@ -63,12 +63,12 @@ def test_the_verdict_says_what_asks_for_a_second_look() -> None:
 
 
 def risks(**top: Any) -> list[str]:
-    """The risks of the small plan with more in it."""
+    """The risks of the small plan with these changes."""
     return list(verdict.risks(typed(small(**top))))
 
 
 def test_writes_at_risk_are_told_with_their_batches() -> None:
-    """None, some, and where nobody knows who is in sync."""
+    """Writes at risk are stated for no, some and unknown replicas in sync, with the batches."""
     known = {
         "isr_known": True,
         "under_min_isr": [0, 0],
@@ -94,7 +94,7 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
 
 
 def test_bytes_between_racks_are_told_with_their_share() -> None:
-    """Of all that is copied."""
+    """Bytes copied between racks are stated as a share of all bytes copied."""
     terms = [term("movement", "cross_rack_bytes", "bytes", 0, 6 * GB, None)]
 
     assert "Copied between racks: 6.00 GB of 24.0 GB (25 %)." in risks(terms=terms)
@@ -102,7 +102,7 @@ def test_bytes_between_racks_are_told_with_their_share() -> None:
 
 
 def test_the_worst_failures_are_told_before_and_after() -> None:
-    """Those that cost something today or afterwards; else that none does."""
+    """The worst failures are stated before and after, if they cost anything; else the words say that none does."""
     none = [
         term("resilience", f"{of}_{cost}", "partitions", 0, 0, 0)
         for of in ("broker", "rack")
@@ -121,7 +121,7 @@ def test_the_worst_failures_are_told_before_and_after() -> None:
 
 
 def test_consumer_groups_whose_topics_get_other_leaders_are_counted() -> None:
-    """Where the plan tells of groups; the first few by name."""
+    """If the plan has consumer groups, those whose topics change leaders are counted, the first few by name."""
     groups = [{"group": f"g{n}", "topics": {"orders": 2}} for n in range(5)] + [{"group": "h", "topics": {"x": 1}}]
 
     assert "Consumers: 5 of 6 groups read topics whose leaders change: g0, g1, g2 and 2 more." in risks(
@@ -131,12 +131,12 @@ def test_consumer_groups_whose_topics_get_other_leaders_are_counted() -> None:
 
 
 def test_a_plan_that_changes_nothing_risks_nothing() -> None:
-    """What fails tomorrow is all that is left to tell."""
+    """A plan that changes nothing has no risks."""
     assert [] == risks(partitions=[], batches=[])
 
 
 def test_a_broker_that_is_down_comes_first() -> None:
-    """The playbooks start only once all that stay are live; what later failures do holds with it back."""
+    """A broker that is down comes first, because playbooks wait for it; later failures are judged with it live."""
     plan = small()
     plan["brokers"][0]["seems_down"] = True
     assert verdict.verdict(typed(plan)).startswith(
@@ -150,14 +150,14 @@ def test_a_broker_that_is_down_comes_first() -> None:
 
 
 def test_replicas_out_of_sync_come_first() -> None:
-    """apply.yml doesn't start before: a plan isn't ready as long as it would be refused."""
+    """The verdict first says that replicas are out of sync, because apply.yml doesn't start before they are in sync."""
     plan = small()
     plan["risks"]["out_of_sync"] = 3
     assert verdict.verdict(typed(plan)).startswith("Ready to apply once all replicas are in sync: within the limit; ")
 
 
 def test_a_plan_that_is_not_safe_is_refused() -> None:
-    """Whatever its limits say; and what to do about it is said with the reasons."""
+    """An unsafe plan is refused, whatever its limits say, and the next step is to do what the reasons allow."""
     plan = small(unsafe=["broker 5 is cordoned"])
     told = verdict.verdict(typed(plan))
     assert told.startswith("Refused: it can't be applied safely; within the limit; ")
@@ -172,13 +172,13 @@ def test_a_plan_that_is_not_safe_is_refused() -> None:
     ("money", "said"),
     [
         ((100.0, 103.456), "Traffic between racks will cost 3.46 more a month (100.00 today)."),
-        ((100.0, 100.5), ""),  # less than a hundredth
+        ((100.0, 100.5), ""),  # less than one percent
         ((100.0, 90.0), ""),
         ((0.0, 2.5), "Traffic between racks will cost 2.50 more a month (0.00 today)."),
     ],
 )
 def test_a_higher_price_is_part_of_the_verdict(money: tuple[float, float], said: str) -> None:
-    """Nobody asked for it, so it isn't left to the details."""
+    """A higher price is in the verdict, because nobody asked for it."""
     today, then = ({"replication": 1, "consumers": 1, "money_per_month": each} for each in money)
     plan = small(cross_rack={"fetch_from": "leader", "today": today, "plan": then, "money_once": None})
     told = verdict.verdict(typed(plan))
@@ -186,13 +186,13 @@ def test_a_higher_price_is_part_of_the_verdict(money: tuple[float, float], said:
 
 
 def test_a_plan_too_slow_may_copy_faster() -> None:
-    """For a limit on time the throttle is the other way out."""
+    """A plan that takes too long may also get a higher throttle."""
     told = verdict.refused_next(typed(small(limits=[gate("eta", 120)])))
     assert "raise limits.eta to 2 min, or raise execution.throttle, or ask for less; then" in told
 
 
 def test_a_removed_broker_that_is_down_is_not_to_be_stopped() -> None:
-    """It doesn't run; what still needs it is a rollback."""
+    """A removed broker that is down doesn't need to be stopped; only a rollback needs it."""
     plan = small()
     plan["brokers"][0] = broker(1, "removed", (4, 2), (0, 0))
     assert "can be stopped after verify.yml" in verdict.leaving(typed(plan))
@@ -203,7 +203,7 @@ def test_a_removed_broker_that_is_down_is_not_to_be_stopped() -> None:
 
 
 def test_no_limit_beyond_the_whole_disk_is_offered() -> None:
-    """`limits.disk_used` is at most 100 %: what needs more has to be asked for otherwise."""
+    """`limits.disk_used` is at most 100 %, so a larger value isn't suggested; the disk is called too small."""
     plan = small(limits=[{"key": "limits.disk_used", "limit": 40 * GB, "value": 49 * GB, "broker": 1}])
     plan["brokers"][0]["disk_bytes"] = 45 * GB
     told = verdict.refused_next(typed(plan))
@@ -213,7 +213,7 @@ def test_no_limit_beyond_the_whole_disk_is_offered() -> None:
 
 
 def test_a_harmless_failure_is_told_beside_a_harmful_one() -> None:
-    """Where a rack's failure hurts, whoever reads wants to know of a broker's too."""
+    """If a rack's failure does harm, the words still say that a broker's failure doesn't."""
     some = [term("resilience", f"rack_{name}", "partitions", 0, 3, None) for name in ("offline", "refused")]
     none = [term("resilience", f"broker_{name}", "partitions", 0, 0, 0) for name in ("offline", "refused")]
     found = risks(terms=[*none, *some])
@@ -223,7 +223,7 @@ def test_a_harmless_failure_is_told_beside_a_harmful_one() -> None:
 
 
 def test_most_replicas_are_those_of_any_batch() -> None:
-    """While a batch copies, a broker holds what it gets beside what it still has."""
+    """The most replicas include each batch's peak, when old and new replicas both count."""
     plan = small()
     plan["brokers"] = [broker(each, "stays", (3, 1), (3, 1)) for each in (1, 2, 3)]
     step = {"topic": "orders", "partition": 0, "replicas_before": [1, 2], "replicas": [3, 2]}

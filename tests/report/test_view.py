@@ -1,4 +1,4 @@
-"""Values with units, and tables that know their columns: what each renderer is given, and what is left out."""
+"""Values with units, and tables with columns: what every renderer gets, and what is left out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from planner.report.view import (
     ],
 )
 def test_a_value_is_written_with_its_unit(value: Value, text: str) -> None:
-    """The same on each renderer, but for what is markup there; on a page no line ends before a unit."""
+    """All renderers write a value alike; HTML has no line break before a unit."""
     assert text == markdown.line(value) == terminal.line(value) == html.line(value).replace("\u00a0", " ")
 
 
@@ -64,7 +64,7 @@ def test_a_value_is_written_with_its_unit(value: Value, text: str) -> None:
     ],
 )
 def test_values_are_sorted_by_what_they_are(value: Value, key: str | float) -> None:
-    """24 GB after 5 MB, and a change by its outcome."""
+    """Values are sorted by amount (24 GB after 5 MB), and a change by its result."""
     assert key == sort_key(value)
 
 
@@ -74,7 +74,7 @@ def numbers(count: int, **more: object) -> Table[int]:
 
 
 def test_a_table_says_what_it_leaves_out() -> None:
-    """As many rows as there is room for, or as are worth it; the rest by count or by the table's own phrase."""
+    """A table shows as many rows as fit, up to its own maximum; it counts the rest, or uses its own words for it."""
     plain = numbers(10)
     assert (0, 1, 2) == tuple(plain.shown(3))
     assert "7 numbers" == plain.left_out(plain.shown(3))
@@ -86,7 +86,7 @@ def test_a_table_says_what_it_leaves_out() -> None:
 
 
 def test_some_tables_choose_their_rows() -> None:
-    """Not the first ones; what isn't chosen is the rest."""
+    """A table may choose its rows; the rest is what it didn't choose."""
     rows = [{"n": number} for number in range(5)]
     table = Table("row", rows, (), few=lambda all_rows, most: all_rows[-most:], rest=lambda left: str(left[0]["n"]))
     assert rows[3:] == table.shown(2)
@@ -94,7 +94,7 @@ def test_some_tables_choose_their_rows() -> None:
 
 
 def test_a_grouped_column_says_a_thing_once() -> None:
-    """In consecutive rows; where it comes again it is said again."""
+    """A grouped column writes a value once for consecutive rows, and again after another value."""
     columns = (Column[tuple[str, int]]("group", lambda row: row[0], grouped=True), Column("n", lambda row: row[1]))
     rows = [("a", 1), ("a", 1), ("b", 1), ("a", 2)]
     shown = list(written_rows(rows, columns, Writer(lambda name, _: name, lambda text, _: text, str)))
@@ -102,5 +102,5 @@ def test_a_grouped_column_says_a_thing_once() -> None:
 
 
 def test_what_has_nothing_to_show_is_no_block() -> None:
-    """A table without rows, a list without lines."""
+    """Tables without rows and lists without lines are left out."""
     assert (Lines(("x",)),) == told(numbers(0), Lines(()), Lines(("x",)))
