@@ -1,4 +1,4 @@
-"""The terminal: tables that fit, a plan on one screen, and all of it where it is asked for."""
+"""The terminal: tables that fit, a plan on one screen, and everything if that is asked for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.report.view import Column, Facts, Lines, Name, Table, Value, View, 
 def lines_of(
     *blocks: Lines | Facts | Table[tuple[Value, ...]], width: int = 60, is_terminal: bool = False
 ) -> list[str]:
-    """The lines of a view of these blocks."""
+    """The printed lines of a view with these blocks."""
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=is_terminal, color_system=None)
     terminal.show(View("", (ViewSection("", blocks),)), console)
@@ -36,7 +36,7 @@ def table(*rows: tuple[Value, ...], most: int | None = None) -> Table[tuple[Valu
 
 
 def test_numbers_are_flush_right_and_lines_end_where_their_text_ends() -> None:
-    """Headings are those for a terminal; off one no line is filled up with blanks."""
+    """Numbers are aligned right under short headings; if the output is no terminal, lines have no blanks at the end."""
     assert ["Topic   no.", "orders    1", "x       100"] == lines_of(table((Name("orders"), 1), (Name("x"), 100)))
     assert ["Topic  no.", "x      100"] == [
         line.rstrip() for line in lines_of(table((Name("x"), 100)), is_terminal=True)
@@ -44,14 +44,14 @@ def test_numbers_are_flush_right_and_lines_end_where_their_text_ends() -> None:
 
 
 def test_names_are_no_markup() -> None:
-    """A topic may not be called so, a rack may."""
+    """Rich's markup in names is shown as text; racks can have such names."""
     assert ["Topic    no.", "[red]r1    1"] == lines_of(table((Name("[red]r1"), 1)))
     assert r"\[bold]" == terminal.plain("[bold]")
     assert ["[/] and [bold]"] == lines_of(Lines(("[/] and [bold]",)))
 
 
 def test_names_give_way_to_numbers() -> None:
-    """However narrow the screen is; and no letter of them is lost."""
+    """On a narrow screen names are wrapped, numbers aren't, and no letter is lost."""
     lines = lines_of(table((Name("t" * 200), 123_456_789)), width=40)
     assert lines[1].endswith("t  123,456,789")
     assert 200 == "".join(lines[1:]).count("t")
@@ -59,25 +59,25 @@ def test_names_give_way_to_numbers() -> None:
 
 
 def test_what_is_left_out_is_counted() -> None:
-    """With where it is."""
+    """Rows left out are counted, with the place where they are."""
     lines = lines_of(table(*((Name(f"t{number}"), number) for number in range(9)), most=2))
     assert "7 topics left out here: see --format json." == lines[-1]
 
 
 def test_lines_are_wrapped_for_people_alone() -> None:
-    """Programs read a line as it is."""
+    """Lines are wrapped on a terminal, but not for programs."""
     long = " ".join(["word"] * 40)
     assert [long] == lines_of(Lines((long,)))
     assert 4 == len(lines_of(Lines((long,)), is_terminal=True))
 
 
 def test_facts_have_their_labels() -> None:
-    """One a line."""
+    """Each fact is a line with its label."""
     assert ["Runs in  3", "Chosen   –"] == lines_of(Facts((("Runs in", 3), ("Chosen", None))))
 
 
 def test_long_texts_are_cut() -> None:
-    """At as many characters as asked for."""
+    """A long text is cut at the length asked for."""
     assert len(terminal.plain("x" * 500, 60)) <= 60
 
 
@@ -85,7 +85,7 @@ GOLDEN = DATA / "report" / "small.txt"
 
 
 def shown(plan: dict[str, Any], detail: Detail = "summary", folder: str | None = "out", *, columns: int = 0) -> str:
-    """What is printed off a terminal, or on one of so many columns."""
+    """The text printed to a pipe, or to a terminal of so many columns."""
     out = StringIO()
     console = Console(file=out, width=columns or 1000, force_terminal=bool(columns), emoji=False)
     terminal.show_plan(typed(plan), console, folder, 4 if folder else 0, detail)
@@ -93,18 +93,18 @@ def shown(plan: dict[str, Any], detail: Detail = "summary", folder: str | None =
 
 
 def test_the_small_plan_reads_as_reviewed() -> None:
-    """Byte for byte what was looked at, line ends aside; write the new text into the file after looking at it."""
+    """The small plan's text is the reviewed one, apart from line ends; review a new text before you write the file."""
     assert GOLDEN.read_text(encoding="utf-8").splitlines() == [line.rstrip() for line in shown(small()).splitlines()]
 
 
 def test_plain_text_has_no_escape_codes_and_a_terminal_has_colors() -> None:
-    """A pipe gets the same words without codes."""
+    """A pipe gets no escape codes, and a terminal gets colors."""
     assert "\x1b" not in shown(small())
     assert "\x1b[" in shown(small(), columns=80)
 
 
 def test_lines_are_wrapped_on_a_terminal_alone() -> None:
-    """Programs read a line as it is; a screen of 80 columns cuts no digit."""
+    """Lines are wrapped on a terminal of 80 columns, without cutting numbers, but not for programs."""
     plan = small(warnings=["w " * 60])
 
     assert any(len(line) > 100 for line in shown(plan).splitlines())
@@ -114,7 +114,7 @@ def test_lines_are_wrapped_on_a_terminal_alone() -> None:
 
 
 def test_a_screen_has_some_thirty_lines_of_eighty_columns() -> None:
-    """Whatever the plan holds: what doesn't fit is counted."""
+    """The summary stays short, whatever the plan holds: 57 lines of 80 columns at most, and 36 for the small plan."""
     for plan in (small(warnings=["w"] * 9), huge(topics=50, partitions=5), with_alternatives()):
         assert len(_plain(shown(plan, columns=80))) <= 57, plan["cluster"]["name"]
     assert len(_plain(shown(small(), columns=80))) <= 36
@@ -125,7 +125,7 @@ def _plain(text: str) -> list[str]:
 
 
 def test_the_verdict_stands_alone_where_nothing_else_is_wanted() -> None:
-    """`--quiet`: whether it can be applied, and what it does."""
+    """`--quiet` prints only whether the plan can be applied, and what it does."""
     lines = shown(small(), "verdict").splitlines()
 
     assert ["Ready to apply", "Copies 24.0 GB (2 replicas of 2 partitions), the proven minimum; elects 2 leaders."] == [
@@ -134,7 +134,7 @@ def test_the_verdict_stands_alone_where_nothing_else_is_wanted() -> None:
 
 
 def test_everything_has_every_section_of_the_report() -> None:
-    """`--verbose`: brokers, the front, all terms and how the plan was found, behind the same first lines."""
+    """`--verbose` has all sections: brokers, front, terms, how the plan was found; it begins like the summary."""
     text = shown(small(), "everything")
 
     assert text.startswith("".join(f"{line}\n" for line in shown(small()).splitlines()[:4]))
@@ -150,7 +150,7 @@ def test_everything_has_every_section_of_the_report() -> None:
 
 
 def test_a_proof_is_shown_to_its_end() -> None:
-    """What a bound is about stands at the end of the sentence."""
+    """A long proof is printed to its end, where it says what the bound covers."""
     plan = small()
     plan["bound"]["proof"] = f"{'a long sentence; ' * 40}of those plans, none moves less"
 
@@ -158,7 +158,7 @@ def test_a_proof_is_shown_to_its_end() -> None:
 
 
 def test_many_brokers_are_cut_to_both_ends() -> None:
-    """The fullest, the emptiest and those that come or leave; the rest is counted."""
+    """Of many brokers, the fullest, the emptiest and those that join or leave are shown; the rest is counted."""
     plan = small(brokers=[broker(n, "added" if n == 50 else "stays", (n, 1), (n, 1)) for n in range(100)])
     text = shown(plan, "everything")
 
@@ -168,7 +168,7 @@ def test_many_brokers_are_cut_to_both_ends() -> None:
 
 
 def test_a_stored_plan_shows_the_same() -> None:
-    """`planner show` prints what `planner whatif` printed."""
+    """`planner show` prints the same as `planner whatif`."""
     plan = small()
 
     assert shown(plan, "everything") == shown(json.loads(json.dumps(plan, sort_keys=True)), "everything")
@@ -177,7 +177,7 @@ def test_a_stored_plan_shows_the_same() -> None:
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "[/]", "\x1b[31mred", "a\nb", "x\\", "[link=http://y]z[/link]"])
 @pytest.mark.parametrize("detail", ["summary", "everything"])
 def test_names_are_shown_and_never_obeyed(name: str, detail: Detail) -> None:
-    """Markup, escape codes and line breaks in names from the cluster stay characters."""
+    """Markup, escape codes and line breaks in the cluster's names are shown, not interpreted."""
     plan = small(warnings=[name], changes={"set_racks": {"1": name}})
     plan["cluster"]["name"] = name
     plan["balance"]["relaxed"][0] |= {"topic": name, "why": name}
@@ -192,7 +192,7 @@ def test_names_are_shown_and_never_obeyed(name: str, detail: Detail) -> None:
 
 
 def test_what_is_not_met_and_warned_of_is_listed() -> None:
-    """The first of each kind, the rest counted; an exceeded limit is called so on top and in its row."""
+    """The first warnings and missed targets are listed, the rest counted; an exceeded limit is on top and in a row."""
     plan = small(warnings=[f"w{n}" for n in range(9)])
     plan["terms"][3] |= {"limit": 1}
     plan["limits"] = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
@@ -205,7 +205,7 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
 
 
 def test_a_failed_log_dir_is_to_be_repaired_first() -> None:
-    """The plan can be applied without it, and a later one can also use its room."""
+    """Before applying, the failed log dir should be repaired, because a later plan can use its room."""
     load = {"replicas": 1, "size_bytes": 9}
     failed = {"path": "/c", "error": "KafkaStorageException", "disk_bytes": None, "bytes_in": 0, "bytes_out": 0}
     failed |= {"least_bytes": None, "most_bytes": None, "before": load, "after": load}
@@ -218,7 +218,7 @@ def test_a_failed_log_dir_is_to_be_repaired_first() -> None:
 
 
 def test_the_next_command_names_the_folder() -> None:
-    """As a shell takes it; nothing is to be typed where nothing is to be done, or where there is no folder."""
+    """The next command has the folder, quoted for a shell; without a folder or anything to do there is no command."""
     assert "\nNext      cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(
         small(), folder="my plans"
     )
@@ -238,7 +238,7 @@ def test_the_next_command_names_the_folder() -> None:
 
 
 def test_an_empty_plan_says_so() -> None:
-    """Nothing to do is the verdict; the measures still stand."""
+    """A plan with nothing to do says so in the verdict, and still has its measures."""
     text = shown(small(partitions=[], batches=[]))
 
     assert "Nothing to apply: " in text
@@ -248,7 +248,7 @@ def test_an_empty_plan_says_so() -> None:
 
 
 def test_variants_scenarios_and_the_choice_are_told() -> None:
-    """The rule and how many scenarios the plan stands; side by side where everything is asked for."""
+    """The summary has the rule and failing scenarios; `--verbose` has tables of variants and points."""
     text = " ".join(shown(with_alternatives()).split())
     everything = " ".join(shown(with_alternatives(), "everything").split())
 

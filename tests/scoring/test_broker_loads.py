@@ -1,4 +1,4 @@
-"""What brokers hold and carry under an assignment."""
+"""The replicas, leaders, bytes and traffic of brokers under an assignment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.strategies.optimum import solve
 
 
 def example(changes: Changes | None = None) -> Problem:
-    """Two topics on three brokers; x is written 10 and 20 bytes/s, y is read 5."""
+    """Two topics on three brokers; writes are 10 and 20 bytes/s to x, reads are 5 bytes/s from y."""
     problem = problem_of(
         no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)], "y": [(3,)]}, sizes={"x": [100, 200], "y": [7]}, changes=changes
     )
@@ -31,20 +31,20 @@ def example(changes: Changes | None = None) -> Problem:
 
 
 def test_loads_by_hand() -> None:
-    """Each replica holds and is written all; a leader sends what is written once a follower, and what is read."""
+    """Each replica has all bytes and writes; a leader sends all writes once to each follower, and all reads."""
     problem = example()
     assert [[100, 300, 207], [10, 30, 20], [11, 20, 5]] == loads(problem, today(problem)).tolist()
 
 
 def test_other_leaders_send() -> None:
-    """Who leads decides who sends, not who holds; a partition without a leader is sent by nobody."""
+    """Leaders decide which broker sends, not which holds; a partition without a leader is sent by no broker."""
     problem = example()
     leaders = np.array([1, -1, 2], dtype=np.int32)
     assert [[100, 300, 207], [10, 30, 20], [0, 11, 5]] == loads(problem, today(problem), leaders).tolist()
 
 
 def test_who_leads_is_whom_the_plan_elects() -> None:
-    """Elections are held where the plan may say who leads; the others keep today's leader, or have none."""
+    """If the plan may change a leader, it elects the preferred leader; else today's leader stays, or there is none."""
     rows = {"a": [(1, 2), (1, 2), (3, 1)], "b": [(1, 2)]}
     led = {"a": [2, None, 3], "b": [2]}
     for rebalance, expected in (("all", [0, -1, 0, 1]), ("leaders", [0, -1, 0, 1]), ("none", [1, -1, 0, 1])):
@@ -57,7 +57,7 @@ def test_who_leads_is_whom_the_plan_elects() -> None:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_who_leads_is_what_the_batches_elections_say(problem: Problem) -> None:
-    """The leaders after, from today's and the elections of the plan's own batches."""
+    """The leaders after the plan are today's, changed by the elections in its own batches."""
     assignment = solve(problem, problem.balance).assignment
     changed = changes(problem, assignment)
     elected = {name for batch in split(changed, BatchRules()) for name in batch.elect}
@@ -68,14 +68,14 @@ def test_who_leads_is_what_the_batches_elections_say(problem: Problem) -> None:
 
 
 def test_more_followers_are_sent_more() -> None:
-    """Three replicas have two followers."""
+    """Three replicas have two followers, so the leader sends the writes twice."""
     problem = example()
     assignment = assignment_of(replace(problem, replication_factors=np.array([3, 2, 1])), [(1, 2, 3), (2, 3), (3,)])
     assert [2 * 10 + 1, 20, 5] == loads(problem, assignment)[2].tolist()
 
 
 def test_brokers_that_leave_count_where_all_are_asked_for() -> None:
-    """Targets only in `loads`; every broker, with replicas and leaders, in `on_all_brokers`."""
+    """`loads` has only target brokers; `on_all_brokers` has all brokers, with replicas and leaders too."""
     problem = example(Changes(remove_brokers=(3,)))
     assert [[100, 300], [10, 30], [11, 20]] == loads(problem, today(problem)).tolist()
     everything = on_all_brokers(problem, today(problem), problem.leaders)
@@ -83,20 +83,20 @@ def test_brokers_that_leave_count_where_all_are_asked_for() -> None:
 
 
 def test_groups_are_kept_apart() -> None:
-    """The measures of each topic, as many as asked for."""
+    """Each topic has its own sums, with as many measures as asked for."""
     problem = example()
     found = by_group(problem, today(problem), problem.leaders, problem.topic_of, 2, 3)
     assert [[[1, 2, 1], [1, 1, 0], [100, 300, 200]], [[0, 0, 1], [0, 0, 1], [0, 0, 7]]] == found.tolist()
 
 
 def test_traffic_is_measured_where_rates_are_known() -> None:
-    """Without any rate there are three measures, with one all five."""
+    """Without rates there are three measures, with at least one rate there are five."""
     quiet = problem_of(no_racks(1), {"x": [(1,)]})
     assert (3, 5, 5) == (measured(quiet), measured(example()), len(MEASURES))
 
 
 def test_bytes_beyond_floating_point_are_exact() -> None:
-    """Sums are of integers, not of floats."""
+    """Sums are exact, because they are of integers, not of floats."""
     problem = problem_of(no_racks(1), {"x": [(1,), (1,)]}, sizes={"x": [2**60, 1]})
     assert 2**60 + 1 == loads(problem, today(problem))[0, 0]
 
@@ -104,7 +104,7 @@ def test_bytes_beyond_floating_point_are_exact() -> None:
 @examples(60)
 @given(loaded_problems(), st.integers(0, 2**16))
 def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
-    """Any assignment, counted partition by partition."""
+    """Against counting partition by partition, for any assignment."""
     assignment = scrambled(problem, seed)
     held, written, sent = (dict.fromkeys(np.flatnonzero(problem.targets).tolist(), 0) for _ in range(3))
     for row, brokers in enumerate(assignment.tolist()):
@@ -122,7 +122,7 @@ def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
 @examples(25)
 @given(problems(brokers=5, topics=2), st.integers(0, 1000))
 def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem, seed: int) -> None:
-    """From the leader where it is in their rack, else from the first replica there, else from the leader (KIP-392)."""
+    """Consumers read from a leader in their rack, else the first replica there, else from the leader (KIP-392)."""
     random = np.random.default_rng(seed)
     hours = random.integers(0, 1000, (2, problem.rows, 168))
     shares = random.integers(0, 1_000_000 // max(1, len(problem.rack_names)), len(problem.rack_names))
@@ -131,7 +131,7 @@ def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem,
     assert week is not None
     assignment, leaders = build_problem.today(judged), judged.leaders
     expected = build_problem.of_brokers(judged, np.stack([hours[0], 0 * hours[1]]), assignment, leaders)
-    # In millionths, as shares are stated.
+    # In millionths, like the shares.
     consumed = np.zeros_like(expected[1])
     for row, leader in enumerate(leaders.tolist()):
         if leader < 0:
@@ -151,7 +151,7 @@ def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem,
 @examples(25)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.integers(0, 1000))
 def test_the_hours_of_the_week_are_as_by_definition(problem: Problem, seed: int) -> None:
-    """Loads as counted one by one, of any assignment and leaders; then the highest, the p99, and hours above limits."""
+    """Against counting one by one, for any assignment and leaders: loads, highest hour, p99, and hours above limits."""
     random = np.random.default_rng(seed)
     hours = random.integers(0, 1000, (2, problem.rows, 168))
     limits = random.integers(-1, 2, len(problem.broker_ids)) * 400

@@ -1,4 +1,4 @@
-"""What single failures cost, as terms of every candidate's score, and surviving them."""
+"""The cost of single failures, as terms of every candidate's score, and plans that survive failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = ("broker_offline", "broker_refused", "rack_offline", "rack_refused")
 
 
 def looked_at(problem: Problem, assignment) -> tuple[int, ...]:
-    """The same by looking at every partition for every failure."""
+    """The same terms, computed by looking at every partition for every failure."""
     brokers = range(len(problem.broker_ids))
     racks = [np.flatnonzero(problem.broker_racks == rack) for rack in range(len(problem.rack_names))]
     found = []
@@ -49,7 +49,7 @@ def looked_at(problem: Problem, assignment) -> tuple[int, ...]:
 
 @given(problems(), st.integers(0, 5), st.integers(1, 3))
 def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
-    """The worst broker's and rack's counts, for any assignment, be it to brokers that leave."""
+    """The counts for the worst broker and the worst rack are right for any assignment, also to brokers that leave."""
     problem = replace(problem, min_insync=np.full(problem.rows, least))
     assignment = scrambled(problem, seed)
     scores = score.score(ScoringBasis.of(problem), assignment)
@@ -58,7 +58,7 @@ def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
 
 
 def test_brokers_that_leave_fail_too() -> None:
-    """Six partitions on broker 3 today; one of them after a step that pays for one, and five go on lying there."""
+    """Today broker 3 has six partitions alone; the step moves one of them, so its failure then takes five."""
     lists, sizes = {"t": [[1], [2], *[[3]] * 6]}, {"t": [1, 1, *[10] * 6]}
     requested = {"changes": Changes(remove_brokers=(3,)), "balance": balance_of("none", "none", "none")}
     problem = problem_of(no_racks(1, 2, 3), lists, sizes=sizes, budget=Budget(bytes_moved=12), **requested)
@@ -71,7 +71,7 @@ def test_brokers_that_leave_fail_too() -> None:
 
 @st.composite
 def moves(draw, count=1):
-    """Racks by broker, and changes of partitions between any lists of two replicas and more, or one."""
+    """Racks of brokers, and changes of partitions between any lists of one to four replicas."""
     racks = dict(enumerate(draw(st.lists(st.sampled_from("abc"), min_size=4, max_size=8))))
     lists = st.lists(st.sampled_from(sorted(racks)), min_size=1, max_size=4, unique=True).map(tuple)
     pairs = draw(st.lists(st.tuples(lists, lists), min_size=count, max_size=count))
@@ -84,13 +84,13 @@ def moves(draw, count=1):
 
 
 def alone(replicas, racks):
-    """True where one rack has all of them."""
+    """True if one rack has all the replicas."""
     return len({racks[broker] for broker in replicas}) == 1
 
 
 @given(moves(), st.integers(1, 3))
 def test_no_list_in_between_is_on_one_rack_where_neither_end_is(move, at_most):
-    """Why the choice needs no look at batches: what survives a rack at both ends survives it on the way."""
+    """If lists survive a rack's failure before and after, so do all lists between: batches don't need a look."""
     racks, (change,) = move
     between = [after for _, after in replica_lists(change, at_most, racks)]
 
@@ -100,7 +100,7 @@ def test_no_list_in_between_is_on_one_rack_where_neither_end_is(move, at_most):
 
 @given(moves(6), st.sampled_from([BatchRules(), BatchRules(moves_per_broker=1), BatchRules(bytes=4)]))
 def test_no_batch_loses_more_than_today_and_the_end(move, rules):
-    """At each batch only partitions of today's or the end's lists are lost, and in the first one all of today's."""
+    """A batch loses only partitions that today's or the last lists lose; the first batch loses all of today's."""
     racks, changes = move
     today = {each.partition for each in changes if alone(each.before, racks)}
     end = {each.partition for each in changes if alone(each.after, racks)}
@@ -113,7 +113,7 @@ def test_no_batch_loses_more_than_today_and_the_end(move, rules):
 
 
 def test_leaders_of_the_worst_rack():
-    """The rack that leads most, whatever its number of brokers."""
+    """The rack that leads the most partitions counts, whatever its number of brokers."""
     problem = problem_of({1: "a", 2: "a", 3: "b"}, {"t": [[1, 3], [2, 3], [3, 1]]})
 
     assert 2 == score.score(ScoringBasis.of(problem), problem.replicas).rack_leaders[0]
@@ -124,7 +124,7 @@ def test_leaders_of_the_worst_rack():
 
 
 def test_tables_have_the_same_terms():
-    """Candidates that are scored by adding up tables have the terms of those that are placed."""
+    """Candidates scored with tables have the same terms as candidates that are placed."""
     config = {"t": (("min.insync.replicas", "2"),)}
     lists = {"t": [[1, 2], [2, 3], [3, 4]], "u": [[1], [2]]}
     problem = problem_of({1: "a", 2: "b", 3: "a", 4: "b"}, lists, config=config)
@@ -138,7 +138,7 @@ def test_tables_have_the_same_terms():
 
 
 def test_what_is_to_be_survived_comes_before_the_balance():
-    """The ranking asks for the survivors first, and says so."""
+    """With resilience.survive, the ranking and its words have the survivors before the balance."""
     assert ("violations", "unproven", "rack_offline", "rack_refused", "excess") == ranking(AIMS, "rack")[:5]
     assert ("violations", "unproven", "excess") == ranking(AIMS)[:3]
     assert "fewest partitions lost to one rack; least outside the balance" in rule_text(AIMS, "rack")
@@ -146,7 +146,7 @@ def test_what_is_to_be_survived_comes_before_the_balance():
 
 
 def test_a_batch_that_does_not_survive_is_warned_of():
-    """Partitions in one rack count today, in each batch by their old or their new replicas, and in the end."""
+    """The warning counts partitions in one rack: today, in each batch by old or new replicas, and after the plan."""
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, {"t": [[1, 2], [1, 3], [3, 4]]}, resilience="rack")
     steps = [Step("t", 0, (1, 2), (1, 3), 1, 1), Step("t", 1, (1, 3), (1, 2), 1, 1)]
     batches = [Batch(number, (step,), ()) for number, step in enumerate(steps, 1)]
@@ -161,7 +161,7 @@ def test_a_batch_that_does_not_survive_is_warned_of():
 
 
 def test_nothing_is_said_where_all_survive():
-    """Neither of today's troubles, which the plan ends in time, nor of a plan without batches."""
+    """If all partitions survive there is no warning; a plan without batches has one for a partition that doesn't."""
     spec = spec_of({1: "a", 2: "b"}, {"t": [[1, 2]]}, resilience="rack")
 
     assert [] == batch_costs_and_risks.warnings(spec, [])
@@ -188,7 +188,7 @@ resilience: {survive: %s}
     ],
 )
 def test_what_cannot_be_survived(tmp_path, survive, message):
-    """The place, the key, and what is allowed."""
+    """An error has the file's position, the key and what is allowed."""
     path = tmp_path / "spec.yaml"
     path.write_text(YAML % survive)
 

@@ -1,4 +1,4 @@
-"""Fair shares: by capacity, under the rack rule, with one replica of a partition a broker."""
+"""Fair shares: by capacity, with the rack rule, and at most one replica of a partition on a broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fractions(shares: Shares) -> list[list[Fraction]]:
 
 
 def with_disks(problem: Problem, disks: Sequence[int], networks: Sequence[int] | None = None) -> Problem:
-    """The problem with other weights, one a broker."""
+    """The problem with these disks, and maybe networks, one for each broker."""
     network = problem.network_bytes_per_sec if networks is None else np.array(networks, dtype=np.int64)
     return replace(problem, disk_bytes=np.array(disks, dtype=np.int64), network_bytes_per_sec=network)
 
@@ -42,12 +42,12 @@ def with_disks(problem: Problem, disks: Sequence[int], networks: Sequence[int] |
     ],
 )
 def test_weights_by_hand(capacities: list[int], expected: list[int]) -> None:
-    """Whole numbers in the capacities' ratio, about a million in all at most, and never nothing."""
+    """Whole numbers in the ratio of the capacities, about a million in total at most, and never 0."""
     assert expected == weights(np.array(capacities, dtype=np.int64)).tolist()
 
 
 def test_by_capacity() -> None:
-    """Replicas and bytes by disks, leaders and traffic by networks: one broker of four times the others' disk."""
+    """Replicas and bytes are shared by disks, leaders and traffic by networks; one disk is four times as large."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1,), (2,), (3,)], "b": [(1,)] * 6}, sizes=4)
     fair = fair_shares(with_disks(problem, [4, 1, 1], [1, 1, 7]))
     sixth, ninth = Fraction(1, 6), Fraction(1, 9)
@@ -59,7 +59,7 @@ def test_by_capacity() -> None:
 
 
 def test_no_broker_has_more_than_one_replica_of_each() -> None:
-    """A broker of ten times the disk holds one replica of each of 6 partitions, not 10 of 12; the rest is shared."""
+    """A disk ten times as large has one replica of each of 6 partitions, not 10 of 12; others share the rest."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 2)] * 6}, sizes=5)
     fair = fair_shares(with_disks(problem, [10, 1, 1]))
     assert [[6, 3, 3]] == fractions(fair.replicas)
@@ -67,7 +67,7 @@ def test_no_broker_has_more_than_one_replica_of_each() -> None:
 
 
 def test_racks_hold_what_they_must_whatever_their_disks() -> None:
-    """Two racks, two replicas: half of all bytes in each, by disks within it; another rule weighs bytes, not rows."""
+    """With two racks and two replicas, each rack has half of all bytes, and shares them by its brokers' disks."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"t": [(1, 2), (1, 2)]}, sizes={"t": [10, 90]})
     fair = fair_shares(with_disks(problem, [1, 1, 3]))
     assert [[100, 25, 75]] == fractions(fair.disk)
@@ -75,7 +75,7 @@ def test_racks_hold_what_they_must_whatever_their_disks() -> None:
 
 
 def test_traffic_by_hand() -> None:
-    """Written bytes count at every replica; a leader sends them to its followers, and to consumers what they read."""
+    """Writes count for every replica; a leader sends writes to its followers and reads to consumers."""
     problem = problem_of(no_racks(1, 2), {"t": [(1, 2), (1,)]})
     rates = np.array([10, 7], dtype=np.int64), np.array([1, 5], dtype=np.int64)
     problem = replace(problem, bytes_in_per_sec=rates[0], bytes_out_per_sec=rates[1])
@@ -86,7 +86,7 @@ def test_traffic_by_hand() -> None:
 
 
 def test_sums_beyond_what_64_bits_multiply() -> None:
-    """Bytes near 2^62 times weights near a million: exact all the same."""
+    """Bytes near 2^62 times weights near a million are exact."""
     problem = problem_of(no_racks(1, 2), {"t": [(1,), (2,)]}, sizes=2**61 - 1)
     fair = fair_shares(with_disks(problem, [999_999, 1]))
     assert [[Fraction((2**62 - 2) * part, 1_000_000) for part in (999_999, 1)]] == fractions(fair.disk)
@@ -95,7 +95,7 @@ def test_sums_beyond_what_64_bits_multiply() -> None:
 @examples(80)
 @given(loaded_problems())
 def test_shares_add_up_to_what_there_is(problem: Problem) -> None:
-    """Every share is of something that is all shared out: replicas, leaders, bytes and traffic."""
+    """The shares of replicas, leaders, bytes and traffic each add up to the total."""
     fair, factors = fair_shares(problem), problem.replication_factors
     sizes, rates = problem.size_bytes, problem.bytes_in_per_sec
     led = problem.may_lead_anew | (problem.leaders >= 0)
@@ -115,7 +115,7 @@ def test_shares_add_up_to_what_there_is(problem: Problem) -> None:
 @examples(80)
 @given(loaded_problems())
 def test_shares_can_be_held(problem: Problem) -> None:
-    """No broker's share is more than one replica of each partition, no rack's beyond what the rack rule allows."""
+    """No broker's share exceeds one replica of each partition, and no rack's share exceeds the rack rule."""
     fair, rule, factors = fair_shares(problem), rack_rule(problem), problem.replication_factors
     shares = fractions(fair.disk)[0]
     assert all(share <= int(problem.size_bytes.sum()) for share in shares)
@@ -130,7 +130,7 @@ def test_shares_can_be_held(problem: Problem) -> None:
 @examples(80)
 @given(loaded_problems(), st.data())
 def test_brokers_of_one_rack_share_by_capacity(problem: Problem, data: st.DataObject) -> None:
-    """Within a rack, a larger disk never has the smaller share, and equal ones have equal shares."""
+    """In a rack, a larger disk never has a smaller share, and equal disks have equal shares."""
     shares, rule, by = fractions(fair_shares(problem).disk)[0], rack_rule(problem), disk_weights(problem)
     one, other = (data.draw(st.integers(0, len(by) - 1)) for _ in range(2))
     if rule.rack_of[one] == rule.rack_of[other]:
@@ -139,7 +139,7 @@ def test_brokers_of_one_rack_share_by_capacity(problem: Problem, data: st.DataOb
 
 
 def test_leaders_are_shared_by_those_that_are_to_lead() -> None:
-    """Topic by topic, those of the lowest rank; replicas are shared by all."""
+    """In each topic, the brokers of the lowest rank share its leaders; all brokers share its replicas."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 2, 3)] * 6, "b": [(3, 2, 1)] * 3})
     shares = fair_shares(replace(problem, leader_ranks=np.array([[2, 0, 0], [1, 2, 3]])))
     assert [[3, 3, 3]] == fractions(shares.leaders)

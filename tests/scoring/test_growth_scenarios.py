@@ -1,4 +1,4 @@
-"""What a cluster is under growth, and what a plan is then."""
+"""A cluster under growth, and how a plan fits it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ROWS = {"x1": [(1,), (2,)], "y": [(2,)]}
 
 
 def problem(**rest: object) -> Problem:
-    """Two brokers with 100 and 200 bytes, two scenarios; disks within 20 %."""
+    """Two brokers with 100 and 200 bytes, and two scenarios; disks are within 20 %."""
     balance = balance_of("none", "none", "none", "none", "20%")
     return build(spec_of(no_racks(1, 2), ROWS, sizes=100, balance=balance, sweep=Sweep(growth=GROWTH), **rest))
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**50), st.integers(0, 1000 * 10**6)), min_size=1))
 def test_growth_is_exact(pairs: list[tuple[int, int]]) -> None:
-    """Rounded down and never wrapped, however large a partition: as Python's own integers have it."""
+    """Growth is rounded down and never overflows, like Python's own integers."""
     values, ppm = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     fits = [value * factor // 10**6 < 2**62 for value, factor in pairs]
     expected = [value * factor // 10**6 for value, factor in pairs]
@@ -39,7 +39,7 @@ def test_growth_is_exact(pairs: list[tuple[int, int]]) -> None:
 
 
 def test_patterns_choose_the_topics() -> None:
-    """Sizes and rates of the topics that match, and of no others; the scenario looks at no further one."""
+    """Sizes and rates grow for matching topics only; a scenario has no scenarios of its own."""
     rates = replace(problem(), bytes_in_per_sec=np.array([1, 2, 3]), bytes_out_per_sec=np.array([10, 0, 5]))
     first, second = (under(rates, number) for number in (0, 1))
     assert [[200, 200, 100], [110, 110, 110]] == [first.size_bytes.tolist(), second.size_bytes.tolist()]
@@ -49,14 +49,14 @@ def test_patterns_choose_the_topics() -> None:
 
 
 def test_no_growth_is_no_scenario() -> None:
-    """A spec without scenarios has none."""
+    """A spec without growth has no scenarios."""
     plain = problem_of(no_racks(1, 2), ROWS)
     assert ((), None, ()) == (plain.scenario_names, plain.scenario_ppm, scenarios(plain))
 
 
 def test_where_a_plan_does_not_hold() -> None:
-    """The broker, the window of then, what it has and what is allowed; shares are those of the scenario."""
-    # 200 + 100 against 200 when x doubles: shares of 250, windows of 200 to 300. Otherwise 110 and 220 around 165.
+    """A row has the broker, the missed window in the scenario, the amount and what is allowed."""
+    # If x doubles, 200 + 100 and 200: shares are 250, windows 200 to 300. Else 110 and 220, with shares of 165.
     assignment = assignment_of(problem(), [(1,), (2,), (2,)])
     found = {each.name: outside(each, assignment) for each in scenarios(problem())}
     assert {"x twice": 0, "all by a tenth": 2} == {name: len(rows) for name, rows in found.items()}
@@ -64,7 +64,7 @@ def test_where_a_plan_does_not_hold() -> None:
 
 
 def test_full_disks_are_told_from_windows() -> None:
-    """What a broker's disk doesn't hold is disk_used, whether or not a window was asked for."""
+    """A broker above its disk's limit is reported as disk_used, with and without a window."""
     small = replace(problem(), disk_limit_bytes=np.array([190, 1000]))
     without_window = replace(small, balance=balance_of("none", "none", "none"))
     for each in (small, without_window):
@@ -75,7 +75,7 @@ def test_full_disks_are_told_from_windows() -> None:
 @examples(100)
 @given(loaded_problems(), st.integers(0, 2**32))
 def test_months_until_full_are_those_of_a_plain_count(drawn: Problem, seed: int) -> None:
-    """Replica by replica and month by month, of any assignment; brokers that leave hold what they are given."""
+    """Against counting replica by replica and month by month, for any assignment, also to brokers that leave."""
     assignment = scrambled(drawn, seed)
     found = int(score(ScoringBasis.of(drawn), assignment).months_until_full[0])
     if drawn.sizes_ahead is None:

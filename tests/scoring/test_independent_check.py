@@ -1,4 +1,4 @@
-"""The independent judge: every rule by hand, and planted faults that it has to find."""
+"""The independent check: every rule by hand, and faults that it must find."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RACK_RULE = "allowed: spread over racks as evenly as the brokers let it"
     ],
 )  # fmt: skip
 def test_message_of_each_rule(changes: Changes, rows: list[tuple[int, ...]], expected: list[str]) -> None:
-    """What is broken, where, the value seen and what is allowed; all of it and nothing else."""
+    """A message says what is broken, where, the value found and what is allowed; there are no other messages."""
     problem = problem_of(RACKS, TODAY, changes=changes, config={"orders": (("min.insync.replicas", "2"),)})
     assert expected == [str(violation) for violation in check(problem, assignment_of(problem, rows))]
 
@@ -62,14 +62,14 @@ def test_excluded_topics_stay() -> None:
 
 
 def test_excluded_topics_are_not_blamed_for_todays_racks() -> None:
-    """A topic that may not move is left on one rack: no plan could help it."""
+    """A topic that may not move is no violation on one rack, because no plan could change that."""
     problem = problem_of(RACKS, {"kept": [(1, 2)], "t": [(1, 3)]}, topics=TopicFilter(exclude=("kept",)))
     assert () == check(problem, today(problem))
 
 
 @pytest.mark.parametrize("rebalance", ["leaders", "none"])
 def test_uneven_racks_of_today_are_left_alone(rebalance: Rebalance) -> None:
-    """Where only what must move may, yesterday's bad spread is no violation; with `all` it is."""
+    """If only forced moves are allowed, a bad spread of today is no violation; with `all` it is one."""
     lone = {"t": [(1, 2)]}
     kept = problem_of(RACKS, lone, changes=Changes(rebalance=rebalance))
     assert () == check(kept, today(kept))
@@ -78,7 +78,7 @@ def test_uneven_racks_of_today_are_left_alone(rebalance: Rebalance) -> None:
 
 
 def test_racks_are_repaired_where_that_is_asked_for() -> None:
-    """With `rebalance: racks` a bad spread of today is a violation, whatever the maker was told to move."""
+    """With `rebalance: racks` a bad spread of today is a violation, even if nothing was marked as forced."""
     problem = problem_of(RACKS, {"t": [(1, 2), (1, 3)]}, changes=Changes(rebalance="racks"))
     misled = replace(problem, forced=np.zeros(2, dtype=bool))
     assert ["rack spread"] == [violation.rule for violation in check(misled, today(misled))]
@@ -86,7 +86,7 @@ def test_racks_are_repaired_where_that_is_asked_for() -> None:
 
 
 def test_brokers_that_do_not_exist() -> None:
-    """A broker that the cluster hasn't is named as it stands, and not taken for another."""
+    """An unknown broker is named as it is, and not taken for another broker."""
     problem = problem_of(RACKS, TODAY)
     assignment = today(problem)
     assignment[0, 0] = 77
@@ -97,7 +97,7 @@ def test_brokers_that_do_not_exist() -> None:
 
 
 def test_gaps_and_lost_rows() -> None:
-    """Replicas behind a gap are a wrong factor; a row too few isn't an assignment at all."""
+    """A gap in a list breaks the replication factor; an assignment with a row missing is an error."""
     problem = problem_of(RACKS, TODAY)
     gap = today(problem)
     gap[0] = [-1, 0]
@@ -107,7 +107,7 @@ def test_gaps_and_lost_rows() -> None:
 
 
 def test_the_first_few_of_each_rule() -> None:
-    """Thousands of broken partitions give as many lines as asked for."""
+    """Thousands of broken partitions give only as many lines as asked for."""
     problem = problem_of(RACKS, {"t": [(1, 2)] * 50})
     assert [5, 20, 50] == [len(check(problem, today(problem), at_most=most)) for most in (5, 20, 500)]
 
@@ -116,7 +116,7 @@ FAULTS = ("twice", "dropped", "extra", "leaving", "rack", "excluded")
 
 
 def planted(problem: Problem, valid: IntArray, fault: str, row: int, rng: np.random.Generator) -> str | None:
-    """Plant a fault in a row; the rule it breaks, None where this row has no room for it."""
+    """Plants a fault in a row; returns the rule that it breaks, or None if this row can't have that fault."""
     factor = int(problem.replication_factors[row])
     slot = int(rng.integers(factor))
     free = np.setdiff1d(np.flatnonzero(problem.targets), valid[row])
@@ -150,7 +150,7 @@ def planted(problem: Problem, valid: IntArray, fault: str, row: int, rng: np.ran
 @examples(60)
 @given(problems(), st.sampled_from(FAULTS), st.integers(0, 2**16), st.data())
 def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data: st.DataObject) -> None:
-    """A valid plan with one fault planted in one row is refused, for that rule, in that row."""
+    """A valid plan with one fault in one row is refused for that rule in that row."""
     assignment = solve(problem, problem.balance).assignment
     row = data.draw(st.integers(0, problem.rows - 1))
     rule = planted(problem, assignment, fault, row, np.random.default_rng(seed))
@@ -162,7 +162,7 @@ def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data:
 @examples(60)
 @given(problems(rebalance=("leaders", "racks", "none")), st.integers(0, 2**16))
 def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> None:
-    """Where only what must move may, each row that differs from today's for no reason is named."""
+    """If only forced moves are allowed, every row that differs from today's without being forced is named."""
     assignment = scrambled(problem, seed)
     before = today(problem)
     stays = ~problem.forced
@@ -176,7 +176,7 @@ def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> 
 
 
 def test_lists_shorter_than_asked_for_break_the_replication_factor() -> None:
-    """As those of a first step do, whose own lists are all short."""
+    """Lists that are shorter than the factor asked for break it."""
     higher = Changes(set_replication_factor=(ReplicationFactorRow("other", 3),))
     problem = problem_of(RACKS, TODAY, changes=higher)
 

@@ -1,4 +1,4 @@
-"""Windows that a plan doesn't keep are all named, with a reason."""
+"""All windows that a plan misses are named, with a reason."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ NARROW = balance_of(1, 1, 1)
 
 
 def found(problem: Problem, rows: list[tuple[int, ...]] | None = None) -> tuple[RelaxedRow, ...]:
-    """What an assignment relaxes; the optimum's where no replica lists are given."""
+    """The windows that an assignment misses; without replica lists, those that the optimum misses."""
     plan = solve(problem, problem.balance).assignment if rows is None else assignment_of(problem, rows)
     return relaxed(ScoringBasis.of(problem), plan)
 
 
 def test_nothing_relaxed() -> None:
-    """An even plan relaxes nothing."""
+    """An even plan misses nothing."""
     assert () == found(problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}))
 
 
 def test_racks_of_unequal_size() -> None:
-    """A lone broker in its rack holds a replica of everything: inside its window, and still named."""
+    """A broker alone in its rack has a replica of every partition: it is within its window, but is named."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, balance=NARROW)
     why = "brokers in smaller racks hold more: rack a has 1 broker, the other rack 2"
     assert (RelaxedRow("replicas", None, "1", 2, why), RelaxedRow("topic_replicas", "x", "1", 2, why)) == found(problem)
 
 
 def test_excluded_topics() -> None:
-    """Excluded topics that overfill a broker are the reason given."""
+    """If excluded topics overfill a broker, they are the reason."""
     rows = {"kept": [(1,)] * 6, "x": [(2,), (3,)]}
     problem = problem_of(no_racks(1, 2, 3), rows, topics=TopicFilter(exclude=("kept",)), balance=NARROW)
     why = "no plan tried meets it while partitions that the YAML's topics key excludes keep their replicas"
@@ -52,14 +52,14 @@ def test_excluded_topics() -> None:
 
 
 def test_rebalance_is_the_reason() -> None:
-    """Where only what must move may, that is why."""
+    """If only forced moves are allowed, that is the reason."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, changes=Changes(rebalance="none"), balance=NARROW)
     why = "with rebalance: none, only what has to move does"
     assert {why} == {each.why for each in found(problem)}
 
 
 def test_brokers_in_no_isr_are_the_reason() -> None:
-    """Nobody can elect them, so the others lead more."""
+    """A broker in no ISR can't be elected, so others lead more: that is the reason."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}, balance=NARROW)
     problem = replace(problem, out_of_sync=np.array([False, False, True]), leaders=np.array([0, 1, 0]))
     rows = [(1, 2), (2, 3), (1, 3)]
@@ -67,7 +67,7 @@ def test_brokers_in_no_isr_are_the_reason() -> None:
 
 
 def test_leaders_that_alone_may_change_depend_on_where_replicas_are() -> None:
-    """All changes are allowed that `rebalance: leaders` makes, and the replicas, and the rules, are the reason."""
+    """With `rebalance: leaders`, the reason is that replicas stay where they are."""
     problem = problem_of(
         no_racks(1, 2, 3), {"x": [(1, 2), (1, 2), (2, 1)]}, balance=NARROW, changes=Changes(rebalance="leaders")
     )
@@ -77,14 +77,14 @@ def test_leaders_that_alone_may_change_depend_on_where_replicas_are() -> None:
 
 
 def test_windows_that_exclude_each_other() -> None:
-    """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
+    """Three replicas on two brokers can't differ by 0: the window is named with the values asked for and reached."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
     why = "no plan tried meets it together with the other targets, the racks and the replication factors"
     assert (RelaxedRow("replicas", None, "0", 1, why),) == found(problem)
 
 
 def test_topic_leaders_are_named_by_topic() -> None:
-    """Topics whose leaders are uneven, where topic_leaders asks for it."""
+    """If topic_leaders is asked for, topics with uneven leaders are named."""
     rows = {"x": [(1, 2), (1, 2)], "y": [(2, 1), (1, 2)]}
     problem = problem_of(no_racks(1, 2), rows, balance=balance_of("none", "none", "none", 1))
     assert [("topic_leaders", "x", 2)] == [
@@ -93,7 +93,7 @@ def test_topic_leaders_are_named_by_topic() -> None:
 
 
 def test_windows_of_bytes_are_named_in_per_cent() -> None:
-    """Both brokers are 60 % from their share of the bytes, in traffic 100 %; no assignment splits a partition."""
+    """Both brokers are 60 % off their share of bytes, and 100 % of traffic, because no partition can be split."""
     balance = balance_of("none", "none", "none", "none", "10%", "20%", "none")
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,)]}, sizes={"x": [80, 20]}, balance=balance)
     problem = replace(problem, bytes_in_per_sec=np.array([0, 7], dtype=np.int64))
@@ -103,7 +103,7 @@ def test_windows_of_bytes_are_named_in_per_cent() -> None:
 
 
 def test_windows_of_bytes_that_other_windows_forbid() -> None:
-    """Four equal partitions on one of two brokers, with room for an even split: the reason is elsewhere."""
+    """Four equal partitions are on one of two brokers; they could be split evenly, so another target is the reason."""
     balance = balance_of("none", "none", "none", "none", "10%")
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, balance=balance)
     why = "no plan tried meets it together with the other targets, the racks and the replication factors"
@@ -111,7 +111,7 @@ def test_windows_of_bytes_that_other_windows_forbid() -> None:
 
 
 def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
-    """A broker of four times the disk holds four times the replicas: as asked, however wide the spread is."""
+    """A disk four times as large has four times the replicas: that is as asked for, however wide the spread is."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4 + [(2,)]}, balance=balance_of(1, "none", 1))
     problem = replace(problem, disk_bytes=np.array([4, 1]))
     assert () == found(problem, [(1,)] * 4 + [(2,)])
@@ -121,7 +121,7 @@ def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
 @examples(80)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
-    """A spread is named exactly where it is wider than asked for; doing nothing is judged the same."""
+    """A spread is named exactly if it is wider than asked for, for a plan and for doing nothing."""
     basis = ScoringBasis.of(problem)
     for plan in (solve(problem, problem.balance).assignment, today(problem)):
         named = relaxed(basis, plan)
@@ -135,7 +135,7 @@ def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
 
 
 def test_each_set_is_judged_by_its_own_shares() -> None:
-    """Even within its set is as asked, though brokers of other sets hold other numbers; uneven within it is not."""
+    """A broker set that is even within itself misses nothing, whatever others hold; an uneven set misses windows."""
     rows: list[tuple[int, ...]] = [(1, 2), (2, 1), (3, 4), (4, 3), (3, 4), (4, 3)]
     problem = problem_of(
         no_racks(1, 2, 3, 4, 5),
@@ -156,7 +156,7 @@ ROWS = {"a": [(1,), (1,), (1,), (1,)], "b": [(1,), (2,)]}
 
 
 def test_spreads_become_what_is_reached():
-    """Broker 1 holds five replicas, broker 2 one; four of topic a, and none."""
+    """Spreads become today's: broker 1 has five replicas, four of them of topic a; broker 2 has one, none of a."""
     problem = problem_of(no_racks(1, 2), ROWS, balance=balance_of(1, 1, 1))
 
     assert {"topic_replicas", "replicas", "leaders"} == set(missed(problem, today(problem)))
@@ -164,14 +164,14 @@ def test_spreads_become_what_is_reached():
 
 
 def test_windows_that_are_kept_or_not_asked_for_stay():
-    """Nothing becomes narrower."""
+    """Windows that are kept, or not asked for, don't change."""
     problem = problem_of(no_racks(1, 2), ROWS, balance=balance_of(9, 1, "none"))
 
     assert balance_of(9, 4, "none") == reached(problem, today(problem))
 
 
 def test_percentages_are_widened_in_hundredths():
-    """Of 700 bytes, 600 are on one of two brokers: 71.43 % above its share."""
+    """Percentages are rounded up to hundredths: 600 of 700 bytes on one of two brokers are 71.43 % above its share."""
     problem = problem_of(
         no_racks(1, 2), {"a": [(1,), (2,)]}, sizes={"a": [600, 100]}, balance=balance_of(1, 1, 1, "none", "10%")
     )
@@ -180,7 +180,7 @@ def test_percentages_are_widened_in_hundredths():
 
 
 def test_brokers_of_unlike_capacity_have_windows_of_their_own():
-    """A share of two thirds and one of a third, and everything on the smaller broker."""
+    """Shares are a third and two thirds of the replicas, and the smaller broker has all of them."""
     problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 6}, balance=balance_of(1, 6, "none"))
     problem = replace(problem, disk_bytes=np.array([100, 200], dtype=np.int64))
     found = reached(problem, assignment_of(problem, [(1,)] * 6))
@@ -192,7 +192,7 @@ def test_brokers_of_unlike_capacity_have_windows_of_their_own():
 @examples(40)
 @given(specs())
 def test_what_is_reached_is_kept_and_nothing_narrower_is(spec: Spec):
-    """For today's assignment without any change: one step narrower misses the window."""
+    """For today's assignment, the windows reached are kept, and windows narrower by one are missed."""
     spec = replace(spec, changes=Changes(), balance=balance_of(0, 0, 1, 1))
     problem = build(spec)
     found = reached(problem, today(problem))
@@ -205,7 +205,7 @@ def test_what_is_reached_is_kept_and_nothing_narrower_is(spec: Spec):
 
 
 def test_unlike_shares_are_named_with_their_ends():
-    """The lone broker of rack a has a share of four replicas, the two of rack b two each; leaders are shared alike."""
+    """Broker 1 alone in rack a has a share of four replicas, those in rack b of two; leaders' shares are equal."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, sizes={"x": [10, 20, 30, 40]})
 
     assert [SharesRow("replicas", 2, 4), SharesRow("disk", 50, 100)] == [*unlike_shares(problem)]

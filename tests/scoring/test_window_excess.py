@@ -1,4 +1,4 @@
-"""What is outside of windows: its weight, and what it takes off a bound."""
+"""Excess over windows: its weight, and what it subtracts from a bound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING = np.zeros(1, dtype=np.int64)
 def counts(
     low: int, high: int, fixed: tuple[int, ...] = (0, 0), *, starts: range = range(0), price: int = 1
 ) -> CountWindows:
-    """One window of replicas, the same on every broker, with nine replicas that may move."""
+    """A window of replicas, the same on every broker, with nine replicas that may move."""
     bounds = np.array([[[low] * len(fixed)], [[high] * len(fixed)]], dtype=np.int64)
     ends = (starts[0], starts[-1]) if starts else (0, 0)
     return CountWindows(
@@ -32,26 +32,26 @@ def counts(
 
 
 def allowed(windows: CountWindows, load: tuple[int, int]) -> Allowed:
-    """That window for one topic and for all, and a window of one load on each broker."""
+    """This window for one topic and for all topics, and a window of one load on each broker."""
     bounds = np.array([[[load[0]] * windows.fixed.shape[1], [load[1]] * windows.fixed.shape[1]]], dtype=np.int64)
     return Allowed(windows, replace(windows, price=100), Loads(bounds, np.array([2])), furthest=NOTHING)
 
 
 def test_further_units_weigh_more() -> None:
-    """The first once, the next three three times, the others ten times."""
+    """The first unit counts once, the next three count three times each, others ten times."""
     assert [0, 1, 4, 7, 10, 20, 30] == weight(np.arange(7), 1).tolist()
     assert [400, 100] == weight(np.array([2, 1]), 100).tolist()
 
 
 def test_beyond_is_below_and_above() -> None:
-    """By how much a window is missed, on each side."""
+    """How far a window is missed, below and above."""
     window = np.array([[2, 2, 2], [4, 4, 4]])
     assert [[1, 0, 0], [0, 0, 3]] == beyond(window, np.array([1, 3, 7])).tolist()
     assert 1 + 7 == excess(window, np.array([1, 3, 7]), 1)
 
 
 def test_open_windows_begin_where_it_suits() -> None:
-    """What is within some start of a window isn't outside."""
+    """If a window may begin anywhere, an amount within one of its starts isn't outside."""
     held = np.array([[5, 7]])
     assert 4 + 4 == counts(1, 3, (0, 0)).weigh(np.array([[5, 5]]))
     assert 0 == counts(1, 3, starts=range(1, 6)).weigh(held)
@@ -59,13 +59,13 @@ def test_open_windows_begin_where_it_suits() -> None:
 
 
 def test_certain_units_are_outside_whatever_a_plan_does() -> None:
-    """Replicas that may not move fill a window beyond its end."""
+    """Replicas that may not move can exceed a window by themselves."""
     assert [[[0, 0]], [[2, 0]]] == counts(1, 3, (5, 0)).certain().tolist()
     assert 4 + 400 == allowed(counts(1, 3, (5, 0)), (0, 9)).certain
 
 
 def test_what_a_plan_reaches() -> None:
-    """Counts by weight, loads in sum by what a unit is worth, and the furthest broker."""
+    """Counts are weighted, loads are summed by the worth of a unit, and the furthest broker is kept."""
     none = allowed(counts(1, 3), (10, 20))
     found = none.reached(np.array([[5, 2]]), np.array([[25, 4]]))
     assert (4 + 400, 2 * (5 + 6), [6]) == (found.replicas, found.loads, found.furthest.tolist())
@@ -87,7 +87,7 @@ def test_what_a_plan_reaches() -> None:
 def test_prices_never_take_too_little(
     prices: list[int], held: list[int], load: list[int], of_loads: int, of_replicas: int, fixed: list[int]
 ) -> None:
-    """For any prices, price × held is at least price × edge less what is taken off, for a plan at its limit."""
+    """At any prices, price × held is at least price × edge minus the cost, for a plan at its limit."""
     none = allowed(counts(2, 4, (fixed[0], fixed[1])), (10, 20))
     most = none.reached(np.array([held]), np.array([load]))
     edges = (none.topics.bounds - none.topics.fixed).clip(0, 9)[:, 0]
@@ -104,7 +104,7 @@ def test_prices_never_take_too_little(
 
 
 def test_without_a_limit_steeper_prices_prove_nothing() -> None:
-    """A price above that of a unit outside takes off more than there is, unless brokers can be so far outside only."""
+    """A price steeper than a unit outside has a huge cost, unless there is a limit on how far brokers are outside."""
     none = allowed(counts(0, 9), (10, 20))
     tables = np.zeros((4, 0), dtype=np.int64), np.zeros((3, 0), dtype=np.int64), np.array([[0], [5], [10]])
     assert 3 * 4 == replace(none, loads=4, furthest=np.array([0])).cost(tables, 0, 3)

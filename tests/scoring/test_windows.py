@@ -1,4 +1,4 @@
-"""Windows: fair shares under the rack rule, tolerances around them, and the price of being outside."""
+"""Windows: fair shares with the rack rule, tolerances around them, and the price of amounts outside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPEN = np.iinfo(np.int32).max
 
 
 def one_topic(brokers: int, partitions: int, tolerance: str) -> list[list[int]]:
-    """The window of replicas on brokers without racks: lows and highs."""
+    """The window of replicas on brokers without racks: the lows and the highs."""
     problem = problem_of(no_racks(*range(brokers)), {"a": [(0,)] * partitions})
     return windows(problem, balance_of(tolerance)).replicas.tolist()
 
@@ -51,20 +51,20 @@ def one_topic(brokers: int, partitions: int, tolerance: str) -> list[list[int]]:
     ],
 )
 def test_window_by_hand(brokers: int, partitions: int, tolerance: str, low: int, high: int) -> None:
-    """Equal shares, tolerances in all forms; percentages that floating point would miss by one."""
+    """Equal shares with every kind of tolerance, and percentages that floats would get wrong by one."""
     assert [[low] * brokers, [high] * brokers] == one_topic(brokers, partitions, tolerance)
 
 
 @pytest.mark.parametrize(("spread", "begins"), [(2, 9), (3, 8), (6, 6), (12, 2), (24, 0), (40, 0)])
 def test_a_wide_spread_begins_where_the_fewest_replicas_move(spread: int, begins: int) -> None:
-    """Two brokers of 15 and a new one: what leaves the first two is what the third must have at least."""
+    """Two brokers with 15 and a new one: replicas that leave the first two are the minimum of the third."""
     problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 15 + [(2,)] * 15}, changes=Changes(add_brokers=(Broker(3),)))
 
     assert [[begins] * 3, [begins + spread] * 3] == windows(problem, balance_of(spread)).replicas.tolist()
 
 
 def test_a_wide_spread_of_leaders_begins_by_those_that_lead() -> None:
-    """Each is preferred for ten, and nobody is elected: of brokers that lead 15, 15 and none, the same as above."""
+    """Each is preferred for ten, but brokers lead 15, 15 and none, and nothing is elected: those numbers count."""
     rows = {"a": [(1, 2)] * 10 + [(2, 1)] * 10 + [(3, 1), (3, 2)] * 5}
     led = {"a": [1] * 10 + [2] * 10 + [1, 2] * 5}
     problem = problem_of(no_racks(1, 2, 3), rows, leaders=led, changes=Changes(rebalance="none"))
@@ -73,7 +73,7 @@ def test_a_wide_spread_of_leaders_begins_by_those_that_lead() -> None:
 
 
 def test_unequal_racks_share_what_the_rack_rule_lets_them() -> None:
-    """Two replicas over racks of 1 and 3 brokers: the lone broker holds one of every partition, the others a third."""
+    """Two replicas in racks of 1 and 3 brokers: the broker alone has one of every partition, others a third each."""
     problem = problem_of({1: "a", 2: "b", 3: "b", 4: "b"}, {"t": [(1, 2)] * 6})
     found = windows(problem, balance_of(0, 0, 0))
     assert [[6, 2, 2, 2]] * 2 == found.replicas.tolist()
@@ -81,13 +81,13 @@ def test_unequal_racks_share_what_the_rack_rule_lets_them() -> None:
 
 
 def test_racks_that_have_room_share_equally() -> None:
-    """One replica over racks of 1 and 3 brokers: nothing binds, all four brokers share alike."""
+    """One replica in racks of 1 and 3 brokers: the rack rule doesn't limit anything, so four brokers share equally."""
     problem = problem_of({1: "a", 2: "b", 3: "b", 4: "b"}, {"t": [(1,)] * 8})
     assert [[2] * 4, [2] * 4] == windows(problem, balance_of(0, 0, 0)).replicas.tolist()
 
 
 def test_leaders_share_equally_whatever_the_racks() -> None:
-    """Leaders aren't bound by racks: 8 partitions, 4 brokers, 2 leaders each; by topic only where asked for."""
+    """Leaders don't depend on racks: 8 partitions, 4 brokers, 2 leaders each; by topic only if asked for."""
     problem = problem_of({1: "a", 2: "b", 3: "b", 4: "b"}, {"t": [(1, 2)] * 8})
     found = windows(problem, balance_of(1, 0, 1))
     assert [[2] * 4, [2] * 4] == found.leaders.tolist()
@@ -109,7 +109,7 @@ def test_leaders_share_equally_whatever_the_racks() -> None:
     ],
 )
 def test_rack_rule_by_hand(racks: str, factor: int, least: list[int], most: list[int]) -> None:
-    """What each rack holds of one partition at the best spread."""
+    """The number of a partition's replicas in each rack at the best spread."""
     problem = problem_of(dict(enumerate(racks)), {"t": [tuple(range(factor))]})
     rule = rack_rule(problem)
     assert (least, most) == (rule.least[factor].tolist(), rule.most[factor].tolist())
@@ -118,7 +118,7 @@ def test_rack_rule_by_hand(racks: str, factor: int, least: list[int], most: list
 @examples(60)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=7), st.data())
 def test_rack_rule_against_all_sets(racks: list[str], data: st.DataObject) -> None:
-    """The bounds are the least and the most that any of the most even sets has in a rack."""
+    """The bounds are the fewest and the most replicas in a rack among the most even sets."""
     factor = data.draw(st.integers(1, len(racks)))
     problem = problem_of(dict(enumerate(racks)), {"t": [tuple(range(factor))]})
     names = sorted(set(racks))
@@ -136,7 +136,7 @@ def test_rack_rule_against_all_sets(racks: list[str], data: st.DataObject) -> No
 @examples(80)
 @given(problems())
 def test_shares_add_up(problem: Problem) -> None:
-    """With a spread of 1 the lows together are at most what there is, and the highs at least; also by topic."""
+    """With a spread of 1, all lows add up to at most the total, and all highs to at least the total; also by topic."""
     found = windows(problem, Balance(topic_leaders=Tolerance("spread", 1)))
     replicas = int(problem.replication_factors.sum())
     assert found.replicas[0].sum() <= replicas <= found.replicas[1].sum()
@@ -148,7 +148,7 @@ def test_shares_add_up(problem: Problem) -> None:
 
 
 def test_unlike_shares_have_windows_of_their_own() -> None:
-    """Disks of 4, 1 and 1 share 9 replicas as 6, 1.5 and 1.5; a spread of 1 is from each share's floor on."""
+    """Disks of 4, 1 and 1 share 9 replicas as 6, 1.5 and 1.5; a spread of 1 begins at each share rounded down."""
     problem = problem_of(no_racks(1, 2, 3), {"t": [(1,)] * 9})
     problem = replace(problem, disk_bytes=np.array([4, 1, 1]), network_bytes_per_sec=np.array([1, 1, 7]))
     found = windows(problem, balance_of(1, "10%", 2))
@@ -158,7 +158,7 @@ def test_unlike_shares_have_windows_of_their_own() -> None:
 
 
 def loaded(disk: str = "none", network_in: str = "none", network_out: str = "none") -> Windows:
-    """The windows of two brokers with 1 and 3 of all disks, in which 101 bytes, 90 and 50 bytes/s are shared."""
+    """Windows of two brokers with 1 and 3 parts of the disks, which share 101 bytes, 90 and 50 bytes/s."""
     balance = balance_of(1, 1, 1, "none", disk, network_in, network_out)
     problem = problem_of(no_racks(1, 2), {"t": [(1,), (2,)]}, sizes={"t": [100, 1]}, balance=balance)
     rates, read = np.array([90, 0], dtype=np.int64), np.array([0, 50], dtype=np.int64)
@@ -176,14 +176,14 @@ def loaded(disk: str = "none", network_in: str = "none", network_out: str = "non
     ],
 )
 def test_a_window_of_bytes_by_hand(percent: str, low: list[int], high: list[int]) -> None:
-    """Whole bytes within the percentage around 25.25 and 75.75; both neighbors of a share that isn't whole."""
+    """Whole bytes within the percentage of 25.25 and 75.75; both whole neighbors of a share are in the window."""
     found = loaded(percent).disk
     assert found is not None
     assert [low, high] == found.tolist()
 
 
 def test_windows_of_traffic_by_hand() -> None:
-    """Traffic is shared by networks, here equally; what isn't asked for has no window."""
+    """Traffic is shared by networks, equally here; traffic that isn't asked for has no window."""
     found = loaded(network_in="10%", network_out="20%")
     assert found.disk is None
     assert found.byte_shares is not None
@@ -202,7 +202,7 @@ def test_windows_of_traffic_by_hand() -> None:
     ],
 )
 def test_disks_cap_their_window(percent: str, limits: list[int], low: list[int], high: list[int]) -> None:
-    """What a disk may hold is the most of its window, and a window where none is asked for."""
+    """A disk's limit is the most of its window, and makes a window if none is asked for."""
     balance = balance_of(1, 1, 1, "none", percent)
     problem = problem_of(no_racks(1, 2), {"t": [(1,), (2,)]}, sizes=50, balance=balance)
     found = windows(replace(problem, disk_limit_bytes=np.array(limits, dtype=np.int64)), balance).disk
@@ -213,7 +213,7 @@ def test_disks_cap_their_window(percent: str, limits: list[int], low: list[int],
 @examples(80)
 @given(loaded_problems())
 def test_windows_of_bytes_hold_the_shares(problem: Problem) -> None:
-    """Every window has room, and where no disk caps it the broker's share, rounded either way, is in it."""
+    """Every window has low <= high, and contains the broker's share unless a disk caps it."""
     found = windows(problem, problem.balance)
     assert found.byte_shares is not None
     for at, bounds in enumerate(found.of_bytes):
@@ -236,7 +236,7 @@ def _capped(problem: Problem, at: int) -> bool:
     [([50_000, 50_000], 0), ([54_999, 45_001], 0), ([55_001, 45_000], 1), ([55_050, 44_950], 2), ([44_949, 55_051], 4)],
 )
 def test_excess_of_bytes_by_hand(held: list[int], expected: int) -> None:
-    """A unit is a thousandth of the share, 50 bytes here, and costs as much as a replica beyond a broker's window."""
+    """A unit is a thousandth of the share, 50 bytes here, and costs as much as a replica outside a broker's window."""
     balance = balance_of(1, 1, 1, "none", "10%")
     problem = problem_of(no_racks(1, 2), {"t": [(1,), (2,)]}, sizes=50_000, balance=balance)
     loads = np.array([held, [0, 0], [0, 0]])
@@ -252,13 +252,13 @@ def test_excess_of_bytes_by_hand(held: list[int], expected: int) -> None:
     ([5, 0], 100, 100 * (1 + 3 + 1 + 3)),
 ])  # fmt: skip
 def test_excess_by_hand(counts: list[int], price: int, expected: int) -> None:
-    """The first unit outside costs the price, the next three three times, each further one ten times."""
+    """The first unit outside costs the price, the next three cost three times, each further one ten times."""
     assert expected == int(excess(np.array([[2, 2], [3, 3]]), np.array(counts), price))
 
 
 @pytest.mark.parametrize(("counts", "kept"), [([5, 3, 3], True), ([2, 2, 4], True), ([1, 3, 4], False)])
 def test_a_spread_is_kept_wherever_its_window_begins(counts: list[int], kept: bool) -> None:
-    """Two apart is two apart; beyond that the window counts, and so it does for percentages."""
+    """Brokers that differ by two keep a spread of two; for wider spreads and percentages, the window counts."""
     bounds, held = np.array([[3, 3, 3], [5, 5, 5]]), np.array(counts)
     assert kept == (excess_anywhere(bounds, held, 1, Tolerance("spread", 2)) == 0)
     assert excess(bounds, held, 1) == excess_anywhere(bounds, held, 1, Tolerance("percent", 25))
@@ -267,7 +267,7 @@ def test_a_spread_is_kept_wherever_its_window_begins(counts: list[int], kept: bo
 @examples(30)
 @given(loaded_problems(), st.sampled_from((0, 12.5, 63, 100)))
 def test_a_part_of_the_way_holds_its_goal_and_no_more_than_disks_do(problem: Problem, part: float) -> None:
-    """All of the way is the goal; with less, its window lies within the part's, which ends where disks do."""
+    """All of the way is the goal's window; a part's window contains it, and ends at the disks' limits."""
     asked = replace(problem.balance, disk=Tolerance("percent", 10))
     goal = windows(problem, asked)
     ways = {name: Tolerance("part", part, getattr(asked, name)) for name in ("replicas", "disk")}
