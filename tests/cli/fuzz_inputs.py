@@ -1,4 +1,4 @@
-"""What the fuzz test starts from, and how it breaks it; data for test_fuzz."""
+"""The sound files from which the fuzz test starts, and the ways to break them; data for test_fuzz."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ changes: {{add_brokers: [{{id: 7, rack: c}}]}}
 
 
 def named(name: str, rack: str, value: str) -> str:
-    """A spec whose cluster, rack and topic configuration are called so, whatever it is; it may be refused."""
+    """A spec with this cluster name, rack and topic configuration; it may be invalid."""
     cluster, zone, config = (json.dumps(text) for text in (name, rack, value))
     return f"""\
 version: 1
@@ -169,7 +169,7 @@ execution: {{throttle: 50MB/s}}
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """The data, one to four times cut, doubled, shuffled, or with something hostile in it."""
+    """The data after one to four changes: cut, repeated, shuffled, re-encoded, or with a hostile token."""
     for _ in range(rng.randint(1, 4)):
         data = rng.choice(_MUTATIONS)(data, rng)
     return data

@@ -1,4 +1,4 @@
-"""A spec and a plan with a wrong value, of any type or size, in the place of any other; for test_fuzz."""
+"""A spec and a plan in which values are replaced by wrong ones of any type or size; for test_fuzz."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ MAPPINGS: tuple[Any, ...] = ({"a": 1}, {"id": 1}, {2147483647: 2147483647}, [2**
 
 
 def spec_with_a_wrong_value(rng: random.Random) -> str:
-    """The spec as JSON, which is YAML too, with one value replaced by another one, or left out."""
+    """The spec as JSON, which is YAML too, with one value replaced or left out."""
     spec = copy.deepcopy(SPEC)
     *above, last = rng.choice(list(_paths(spec)))
     inner = _at(spec, above)
@@ -85,7 +85,7 @@ def spec_with_a_wrong_value(rng: random.Random) -> str:
 
 
 def plan_with_wrong_values(plan: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A plan document with one to three values replaced by others of their type, and the id of that content."""
+    """A plan document with one to three values replaced by others of the same type, and with the matching id."""
     changed = copy.deepcopy(plan)
     paths = list(_paths(plan))
     for _ in range(rng.randint(1, 3)):
@@ -93,13 +93,13 @@ def plan_with_wrong_values(plan: dict[str, Any], rng: random.Random) -> dict[str
         try:
             inner = _at(changed, above)
             inner[last] = _another(inner[last], plan, paths, rng)
-        except (LookupError, TypeError):  # what lay there has gone
+        except (LookupError, TypeError):  # an earlier replacement removed this path
             continue
     return {**changed, "plan_id": plan_id(changed)}
 
 
 def _another(value: Any, plan: dict[str, Any], paths: list[Path], rng: random.Random) -> Any:
-    """A value of the same type: a neighbor, a large one, a shorter or longer one, or one from elsewhere in the plan."""
+    """A value of the same type: slightly different, large, shorter, longer, or from elsewhere in the plan."""
     elsewhere = [other for path in rng.sample(paths, 40) if type(other := _at(plan, path)) is type(value)]
     match value:
         case bool():
@@ -115,7 +115,7 @@ def _another(value: Any, plan: dict[str, Any], paths: list[Path], rng: random.Ra
 
 
 def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    """The path of every value, of long lists those of the first few items."""
+    """The path of each value; of long lists only those of the first eight items."""
     if path:
         yield path
     if isinstance(value, dict):

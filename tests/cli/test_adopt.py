@@ -1,4 +1,4 @@
-"""`planner adopt` on the command line: what it prints, writes and refuses; and other commands on its folder."""
+"""`planner adopt` on the command line: what it prints, writes and refuses, and other commands on its folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.plan import plan_file
 
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
-    """A copy of the examples that it needs."""
+    """A copy of the examples for adopt, with their state."""
     for name in ("adopt", "state"):
         shutil.copytree(ROOT / "examples" / name, tmp_path / name)
     return tmp_path
@@ -36,7 +36,7 @@ def _adopt(folder: Path, given: str, more: str = "--quiet") -> Ran:
     ],
 )
 def test_each_format_becomes_a_plan(given: str, said: str, examples: Path) -> None:
-    """Its verdict, and a folder as whatif writes it."""
+    """Each format becomes a plan: its headline is printed, and the folder has the same files as whatif's."""
     ran = _adopt(examples, given)
 
     assert (0, "") == (ran.code, ran.err)
@@ -64,7 +64,7 @@ execution: {throttle: 50MB/s, batches: {bytes: 31GB}}
 
 @pytest.mark.slow
 def test_batches_go_in_an_order_that_disks_have_room_for(tmp_path: Path) -> None:
-    """The largest would be first, and fill broker 2 to 111 GB before what leaves it is gone."""
+    """The batch that frees broker 2 goes first: the larger one before it would fill the broker to 111 GB."""
     (tmp_path / "full.yaml").write_text(FULL)
     moves = [{"topic": "t", "partition": number, "replicas": [to]} for number, to in ((0, 2), (1, 3))]
     (tmp_path / "given.json").write_text(json.dumps({"version": 1, "partitions": moves}))
@@ -79,7 +79,7 @@ def test_batches_go_in_an_order_that_disks_have_room_for(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_the_other_commands_take_its_folder(examples: Path) -> None:
-    """check with its proof, render, show, diff, resume."""
+    """check with its proof, render, show, diff and resume accept the folder of an adopted plan."""
     _adopt(examples, "proposals.json")
     checked = run(examples, "check out --bound --state state/six-brokers")
     run(examples, "render out --out again")
@@ -100,7 +100,7 @@ def test_the_other_commands_take_its_folder(examples: Path) -> None:
 
 
 def test_one_that_breaks_a_rule_writes_nothing(examples: Path) -> None:
-    """Exit code 1, with file, line and column."""
+    """A reassignment that breaks a rule exits with 1, names file, line and column, and writes nothing."""
     ran = _adopt(examples, "two-in-a-rack.json")
 
     assert (1, "") == (ran.code, ran.out)
@@ -110,7 +110,7 @@ def test_one_that_breaks_a_rule_writes_nothing(examples: Path) -> None:
 
 @pytest.mark.slow
 def test_one_beyond_a_limit_writes_nothing(examples: Path) -> None:
-    """Exit code 3."""
+    """A reassignment that exceeds a limit exits with 3 and writes nothing."""
     spec = examples / "adopt" / "expand.yaml"
     spec.write_text(spec.read_text().replace("400MB", "200MB"))
     ran = _adopt(examples, "generate.txt")
@@ -123,7 +123,7 @@ def test_one_beyond_a_limit_writes_nothing(examples: Path) -> None:
 
 @pytest.mark.slow
 def test_detailed_exit_code_and_a_folder_of_its_own(examples: Path) -> None:
-    """2 where there is something to do; the folder is named after the reassignment."""
+    """--detailed-exitcode is 2 if the plan moves something; the default folder is named after the file."""
     ran = run(examples, "adopt adopt/by-hand.json adopt/expand.yaml --quiet --detailed-exitcode")
 
     assert 2 == ran.code

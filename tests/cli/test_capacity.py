@@ -1,4 +1,4 @@
-"""`planner load` without Spark, and `planner growth` from end to end: what they print and refuse."""
+"""`planner load` without Spark, and `planner growth` from start to end: what they print and refuse."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOURS = [float(1000 + hour) for hour in range(168)]
 
 
 def typed(*arguments: str) -> Result:
-    """The command's result; an error of ours is its exception."""
+    """The command's result; an error of planner is its exception."""
     return CliRunner().invoke(load, arguments)
 
 
@@ -53,7 +53,7 @@ def profile(tmp_path: Path) -> Path:
     ],
 )
 def test_what_is_wrong_is_said_before_any_work(tmp_path: Path, arguments: tuple[str, ...], why: str) -> None:
-    """In one line, and nothing is written."""
+    """A wrong option is refused before any work, and nothing is written."""
     result = typed("x.parquet", *(each.format(tmp_path) for each in arguments))
 
     assert isinstance(result.exception, SetupError)
@@ -62,7 +62,7 @@ def test_what_is_wrong_is_said_before_any_work(tmp_path: Path, arguments: tuple[
 
 
 def test_a_folder_is_no_output(tmp_path: Path) -> None:
-    """Click says it."""
+    """A folder as the output file is refused by click."""
     result = typed("x.parquet", "-o", str(tmp_path))
 
     assert result.exit_code
@@ -70,7 +70,7 @@ def test_a_folder_is_no_output(tmp_path: Path) -> None:
 
 
 def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
-    """JSON has the numbers, text and Markdown have the table."""
+    """`--show` prints a profile as JSON, Markdown and text."""
     assert 672 == json.loads(typed("--show", str(profile), "--format", "json").output)["about"]["span"]["end"] - 498_216
     assert "orders" in typed("--show", str(profile), "--format", "markdown").output
     assert "Sunday 23:00 UTC" in typed("--show", str(profile)).output
@@ -80,14 +80,14 @@ def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
     "unused", [("--time-zone", "UTC"), ("--column", "time=ts"), ("-o", "p.parquet"), ("--partitions", "2")]
 )
 def test_what_a_shown_profile_has_no_use_for_is_refused(profile: Path, unused: tuple[str, str]) -> None:
-    """It was made with it."""
+    """Options for making a profile are refused with `--show`."""
     result = typed("--show", str(profile), *unused)
     assert result.exit_code
     assert "is for making a profile; allowed: without --show" in result.output
 
 
 def test_what_is_read_is_no_output(profile: Path) -> None:
-    """Neither the profile that is shown, nor a file in the folder of the history."""
+    """Neither the shown profile nor a file in the history's folder can be the output."""
     before, folder = profile.read_bytes(), str(profile.parent)
     for arguments in (("--show", str(profile), "--html", str(profile)), (folder, "-o", f"{folder}/p.parquet")):
         result = typed(*arguments)
@@ -97,7 +97,7 @@ def test_what_is_read_is_no_output(profile: Path) -> None:
 
 
 def test_a_profile_and_its_page_replace_no_file_of_another_kind(profile: Path, tmp_path: Path) -> None:
-    """Such as notes, before anything is read."""
+    """A profile and its page don't replace a file of another kind."""
     notes = tmp_path / "notes.md"
     notes.write_text("mine")
     for arguments in (("--show", str(profile), "--html", str(notes)), (str(profile), "-o", str(notes))):
@@ -106,7 +106,7 @@ def test_a_profile_and_its_page_replace_no_file_of_another_kind(profile: Path, t
 
 
 def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
-    """With what is allowed."""
+    """Another Parquet file is refused, with what is allowed."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")
 
     result = typed("--show", str(tmp_path / "x.parquet"))
@@ -122,7 +122,7 @@ DATA = TESTS / "data" / "growth"
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "file"), [("text", "growth.txt"), ("markdown", "growth.md"), ("json", "growth.json")])
 def test_what_is_printed(form, file, request):
-    """Byte for byte what it was when it was last looked at."""
+    """The output of `planner growth` is the golden file, byte for byte."""
     command = ["growth", str(DATA / "spec.yaml"), "--engine", "local", "--format", form]
     ended = CliRunner().invoke(commands, command, standalone_mode=False)
     if ended.exception:
@@ -135,7 +135,7 @@ def test_what_is_printed(form, file, request):
 
 
 def refused(capsys, *command):
-    """What a command says on stderr, with exit code 1."""
+    """What a command prints on stderr; its exit code is 1."""
     with pytest.raises(SystemExit) as ended:
         main(list(map(str, command)))
     assert 1 == ended.value.code
@@ -143,7 +143,7 @@ def refused(capsys, *command):
 
 
 def test_growth_needs_something_that_grows(tmp_path, capsys):
-    """Without sizes and rates there is nothing to judge."""
+    """Growth can't be judged without sizes or rates, so such a spec is refused."""
     path = tmp_path / "spec.yaml"
     path.write_text(
         "version: 1\ncluster: {name: c, brokers: [{id: 1}], topics: [{name: t, partitions: [{replicas: [1]}]}]}\n"
@@ -156,7 +156,7 @@ def test_growth_needs_something_that_grows(tmp_path, capsys):
 
 
 def test_a_rate_that_is_none(tmp_path):
-    """The place, the value seen, and what is allowed."""
+    """A growth that isn't a percentage is refused with its key, its value, and what is allowed."""
     path = tmp_path / "spec.yaml"
     path.write_text((DATA / "spec.yaml").read_text().replace("per_month: 8%", "per_month: 0.08"))
 
@@ -167,7 +167,7 @@ def test_a_rate_that_is_none(tmp_path):
 @pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spark, partitions):
-    """With any number of tasks."""
+    """Spark gives the same rows with any number of tasks."""
     from spark_jobs import whatif
 
     cases = growth_cases.cases(reading.load(DATA / "spec.yaml"), 6)

@@ -1,4 +1,4 @@
-"""The list of commands: their summaries and examples, what `--help` imports, and wrong usage."""
+"""The list of commands, their summaries and examples, the imports of `--help`, and wrong usage."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LINES = [line for lines in EXAMPLES.values() for line in lines]
 
 
 def test_every_command_has_examples() -> None:
-    """Those that do more than one thing of their own are groups."""
+    """Each command has examples, except the group `spark`."""
     assert set(EXAMPLES) == set(COMMANDS) - {"spark"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_help_ends_with_them(name: str) -> None:
-    """Each on a line of its own, however narrow the terminal."""
+    """Each example is on its own line in the command's help, even in a narrow terminal."""
     shown = CliRunner().invoke(commands, [name, "--help"], terminal_width=60).output
 
     assert [] == [line for line in EXAMPLES[name] if f"  {line}\n" not in shown]
@@ -31,7 +31,7 @@ def test_help_ends_with_them(name: str) -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_each_parses(line: str) -> None:
-    """Options and values exist; nothing is run."""
+    """Each example's options and values are valid; the commands aren't run."""
     program, name, *words = shlex.split(line)
     context = command(name).make_context(name, words, parent=None)
 
@@ -41,13 +41,13 @@ def test_each_parses(line: str) -> None:
 
 @pytest.mark.parametrize("line", [each.replace("orders.yaml", SPEC) for each in EXAMPLES["place"]])
 def test_each_of_place_runs(line: str) -> None:
-    """The placement's options go together."""
+    """The examples of `place` run without an error."""
     assert 0 == CliRunner().invoke(commands, shlex.split(line)[1:], standalone_mode=False).return_value
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the docs tell to put into the shell's start-up file."""
+    """The completion scripts that the docs recommend are printed for each shell."""
     monkeypatch.setenv("_PLANNER_COMPLETE", f"{shell}_source")
     shown = CliRunner().invoke(commands, [], prog_name="planner")
 
@@ -57,12 +57,12 @@ def test_shells_complete_commands(shell: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_summary_in_the_list_is_the_command_s_own(name: str) -> None:
-    """`planner --help` imports no command, so its list says again what each begins with."""
+    """The list repeats each command's summary, because `planner --help` imports no command."""
     assert COMMANDS[name].summary == command(name).get_short_help_str(1_000)
 
 
 def test_help_imports_no_command() -> None:
-    """Nor numpy: what is typed most is shown at once."""
+    """`planner --help` imports neither commands nor numpy, so that it is fast."""
     program = "import sys; from planner.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     program += "print(sorted({'numpy', 'pyarrow', 'planner.cli.workflow'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -81,7 +81,7 @@ def test_help_imports_no_command() -> None:
     ],
 )
 def test_wrong_usage_exits_1(planner, arguments, said):
-    """Usage errors are 1, since 2 means that a plan has moves."""
+    """Wrong usage exits with 1, because 2 means that a plan has moves."""
     ran = planner(*arguments)
 
     assert 1 == ran.code
@@ -116,7 +116,7 @@ def test_wrong_usage_exits_1(planner, arguments, said):
     ],
 )
 def test_an_option_that_would_change_nothing_is_refused(planner, line, said):
-    """Before any file is read; which is allowed is said."""
+    """An option without an effect is refused, with what is allowed, before any file is read."""
     ran = planner(*shlex.split(line))
 
     assert (1, "") == (ran.code, ran.out)
@@ -125,5 +125,5 @@ def test_an_option_that_would_change_nothing_is_refused(planner, line, said):
 
 @pytest.mark.parametrize("group", [(), ("spark",)])
 def test_without_a_command_the_help_is_printed(planner, group):
-    """In lines, as --help does."""
+    """Without a command the same help is printed as with --help."""
     assert planner(*group, "--help").out in planner(*group).err + planner(*group).out

@@ -1,4 +1,4 @@
-"""`planner consumers`: who reads what, what moves, keys, racks, and the sweep; and what is refused."""
+"""`planner consumers`: owners, moves, keys, racks, the sweep, and what is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ cluster:
 
 @pytest.fixture
 def answer(planner, tmp_path):
-    """The JSON document for the small cluster with some groups and changes."""
+    """Runs the command on the small cluster with these groups and changes, and returns its JSON."""
 
     def run(groups, *arguments, changes=""):
         (tmp_path / "spec.yaml").write_text(f"{CLUSTER}{changes}\nconsumers:\n{groups}\n")
@@ -42,7 +42,7 @@ def answer(planner, tmp_path):
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 def test_the_example_is_golden(planner, form, request):
-    """Every group of examples/consumers, in every format, byte for byte."""
+    """The output for examples/consumers is the golden file in every format, byte for byte."""
     options = ("--engine", "local", "--sweep", "--consumers", "2-8", "--key", "order-4711")
     code, out, err = planner("consumers", EXAMPLE, "--format", form, *options)
     golden = GOLDEN / f"example.{form}"
@@ -55,12 +55,12 @@ def test_the_example_is_golden(planner, form, request):
 
 
 def test_the_example_can_be_planned(planner):
-    """Groups are no obstacle to a plan."""
+    """The example with its groups is a valid spec."""
     assert 0 == planner("validate", EXAMPLE)[0]
 
 
 def test_members_and_their_loads(answer):
-    """Range over two members: what each owns, in partitions and in bytes a second."""
+    """With the assignor range and two members, each owns 2 partitions, with 6 and 2 MB/s."""
     (group,) = answer("  - {group: g, assignor: range, topics: [orders], members: 2}")["groups"]
 
     assert [("consumer-1", 2, 6_000_000), ("consumer-2", 2, 2_000_000)] == [
@@ -77,7 +77,7 @@ def test_members_and_their_loads(answer):
 
 
 def test_what_moves_and_what_pauses(answer):
-    """One of two leaves: its two partitions move; all pause but with cooperative-sticky."""
+    """If one of two members leaves, its partitions move; all partitions pause, except with cooperative-sticky."""
     eager, cooperative = answer(
         "  - {group: a, assignor: sticky, topics: [orders], members: 2}\n"
         "  - {group: b, assignor: cooperative-sticky, topics: [orders], members: 2}"
@@ -90,7 +90,7 @@ def test_what_moves_and_what_pauses(answer):
 
 
 def test_a_large_group_is_looked_at_in_parts(answer):
-    """Of a hundred members 32 leave, one at a time, the first and the last among them."""
+    """Of a hundred members, leaving is simulated for 32, with the first and the last among them."""
     (group,) = answer("  - {group: g, topics: [orders], members: 100}")["groups"]
     leaving = [event["what"] for event in group["events"] if event["what"].endswith(" leaves")]
 
@@ -99,7 +99,7 @@ def test_a_large_group_is_looked_at_in_parts(answer):
 
 
 def test_unlike_subscriptions(answer):
-    """They are told, and what reading all topics would change."""
+    """Different subscriptions are told, and also what would change if all members read all topics."""
     (group,) = answer("  - {group: g, members: [{id: a, topics: [orders, audit]}, {id: b, topics: [audit]}]}")["groups"]
 
     assert "1 member of 2 without some of the group's topics" == group["differing"]
@@ -109,7 +109,7 @@ def test_unlike_subscriptions(answer):
 
 
 def test_more_partitions(answer):
-    """From changes, or from the command line: who gets them, and which share of keys goes elsewhere."""
+    """Added partitions, from the spec or an option, are shown with their owners and the share of keys that move."""
     grown = "changes: {add_partitions: [{topic: audit, partitions: 3}]}"
     groups = "  - {group: g, topics: ['*'], members: 2}"
     found = answer(groups, "--add-partitions", "orders=8", "--key", "k", changes=grown)
@@ -129,14 +129,14 @@ def test_more_partitions(answer):
 
 
 def test_a_key_is_any_bytes(answer):
-    """A key needn't be text: what a shell passes on is what is hashed."""
+    """A key may be any bytes; the bytes from the shell are hashed."""
     found = answer("  - {group: g, topics: ['*'], members: 2}", "--add-partitions", "orders=8", "--key", "\udcff")
     (count,) = found["partition_counts"]
     assert [group_events.partition_of(b"\xff", 8)] == [key["after"] for key in count["keys"]]
 
 
 def test_changed_racks_make_groups_with_racks_rebalance(answer):
-    """KIP-881: broker 3 moves to another rack; a group with client.rack sees it, one without doesn't."""
+    """If broker 3 changes its rack, a group with client.rack rebalances, and one without doesn't (KIP-881)."""
     groups = (
         "  - {group: near, members: [{id: a, topics: [orders], rack: a}, {id: b, topics: [orders], rack: b}]}\n"
         "  - {group: other, topics: [orders], members: 2}"
@@ -152,7 +152,7 @@ def test_changed_racks_make_groups_with_racks_rebalance(answer):
 
 @pytest.mark.slow
 def test_a_plan_tells_which_partitions_change_racks(planner, answer, tmp_path):
-    """Replicas that the plan moves to another rack count as well."""
+    """With `--plan`, replicas that move to another rack make a group with client.rack rebalance too."""
     groups = "  - {group: near, members: [{id: a, topics: [audit], rack: a}]}"
     changes = "changes: {remove_brokers: [2]}\nrack_aware: disabled"
     answer(groups, changes=changes)
@@ -168,7 +168,7 @@ def test_a_plan_tells_which_partitions_change_racks(planner, answer, tmp_path):
 
 
 def test_a_plan_of_another_spec_is_refused(planner, answer, tmp_path):
-    """As `planner failures` does: whose partitions change racks it can't say."""
+    """A plan made from another spec is refused."""
     answer("  - {group: g, members: 2, topics: [orders]}")
     out = tmp_path / "plan"
     assert 0 == planner("whatif", tmp_path / "spec.yaml", "--engine", "local", "--candidates", 20, "--out", out)[0]
@@ -179,7 +179,7 @@ def test_a_plan_of_another_spec_is_refused(planner, answer, tmp_path):
 
 
 def test_owners_as_the_cluster_tells_them(answer, tmp_path):
-    """A state file's owners are shown as they are, with the assignor of the file; the declared one outranks it."""
+    """The state file's owners and assignor are shown; a stated assignor counts before the file's."""
     (tmp_path / "group.txt").write_text(
         "GROUP COORDINATOR (ID) ASSIGNMENT-STRATEGY STATE #MEMBERS\ng k:9092 (1) roundrobin Stable 2\n\n"
         "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT\ng a /h a 3 orders(0,1,2)\ng b /h b 1 orders(3)\n"
@@ -194,14 +194,14 @@ def test_owners_as_the_cluster_tells_them(answer, tmp_path):
 
 
 def test_more_members_than_partitions(planner, answer, tmp_path):
-    """Some have nothing to read, which is said."""
+    """If there are more members than partitions, the output tells how many have none."""
     answer("  - {group: g, topics: [audit], members: 3}")
 
     assert "1 member without any partition" in planner("consumers", tmp_path / "spec.yaml")[1]
 
 
 def test_the_sweep_finds_the_least_spread(answer):
-    """Range gives 6 and 2 MB/s to two members, dealing in turn 5 and 3; growth is weighed too."""
+    """Range gives 6 and 2 MB/s to two members, round robin 5 and 3; the sweep also weighs the growth scenario."""
     growth = "sweep: {scenarios: {growth: [{name: more, topics: orders, factor: 3.0}]}}"
     options = ("--sweep", "--engine", "local", "--consumers", "2-2")
     found = answer("  - {group: g, topics: [orders], members: 2}", *options, changes=growth)["sweep"]
@@ -215,7 +215,7 @@ def test_the_sweep_finds_the_least_spread(answer):
 
 
 def test_the_sweep_never_tries_more_members_than_partitions(answer):
-    """They would read nothing."""
+    """The sweep tries at most as many members as there are partitions, because more would be idle."""
     found = answer("  - {group: g, topics: [orders], members: 9}", "--sweep", "--engine", "local")["sweep"]
 
     assert [2, 3, 4] == [each["members"] for each in found["groups"][0]["by_members"]]
@@ -223,7 +223,7 @@ def test_the_sweep_never_tries_more_members_than_partitions(answer):
 
 @pytest.mark.spark
 def test_the_sweep_on_spark_is_the_same(planner):
-    """Byte for byte what --engine local says, an assignor of the user's own included."""
+    """The sweep on Spark prints the same bytes as the local one, also with a user's assignor."""
     options = ("consumers", EXAMPLE, "--sweep", "--consumers", "2-8", "--format", "json")
     local = planner(*options, "--engine", "local")
 
@@ -274,7 +274,7 @@ def test_the_sweep_on_spark_is_the_same(planner):
     ],
 )
 def test_what_is_wrong_is_said(planner, tmp_path, groups, arguments, said):
-    """Exit code 1, the place, what was seen and what is allowed; nothing on stdout."""
+    """A fault exits with 1, and stderr has its place and what is allowed."""
     (tmp_path / "spec.yaml").write_text(f"{CLUSTER}\nconsumers:\n{groups}\n")
     code, out, err = planner("consumers", tmp_path / "spec.yaml", *arguments)
 
@@ -283,7 +283,7 @@ def test_what_is_wrong_is_said(planner, tmp_path, groups, arguments, said):
 
 
 def test_a_file_of_another_group_or_cluster(planner, tmp_path):
-    """The groups that are in it are named; and a partition that the cluster doesn't have."""
+    """A state file of another group, or with a partition that the cluster lacks, is refused."""
     (tmp_path / "group.txt").write_text("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT\nh a /h a 1 x(7)\n")
     for group, said in (
         ("g", "consumers[0].group: 'g' isn't in 'group.txt'; allowed: h"),
@@ -297,7 +297,7 @@ def test_a_file_of_another_group_or_cluster(planner, tmp_path):
 
 
 def test_validate_reads_the_groups_files_too(planner, tmp_path):
-    """Every fault of every state file at once, each at its place, beside the spec's own."""
+    """`validate` finds every fault of every group's state file, together with those of the spec."""
     (tmp_path / "bad.txt").write_text("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT\nh a /h a 1 x(-7)\n")
     (tmp_path / "utf16.txt").write_bytes("GROUP".encode("utf-16"))
     groups = [("g", "none.txt"), ("h", "bad.txt"), ("i", "."), ("j", "utf16.txt"), ("k", "none.txt")]
@@ -319,7 +319,7 @@ def test_validate_reads_the_groups_files_too(planner, tmp_path):
 
 
 def test_names_are_no_markup(planner, tmp_path):
-    """A group that is Markdown, HTML and Jinja stays text."""
+    """A group's name with Markdown, HTML or Jinja is shown as text."""
     name = "'<b>{{ 1 }}|`x`[[ 2 ]]'"
     (tmp_path / "spec.yaml").write_text(f"{CLUSTER}\nconsumers:\n  - {{group: {name}, members: 1, topics: [orders]}}\n")
     code, out, _ = planner("consumers", tmp_path / "spec.yaml", "--format", "markdown")
@@ -329,7 +329,7 @@ def test_names_are_no_markup(planner, tmp_path):
 
 
 def test_a_spec_without_groups(planner):
-    """There is nothing to look at; the key is named."""
+    """A spec without consumer groups is refused, and the missing key is named."""
     code, _, err = planner("consumers", ROOT / "examples" / "expand.yaml")
 
     assert 1 == code

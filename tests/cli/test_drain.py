@@ -1,4 +1,4 @@
-"""`planner drain` from end to end: a spec and its plan, the fewest bytes that free as much, and what it refuses."""
+"""`planner drain` from start to end: the spec and plan it writes, the fewest bytes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ONLY_BYTES = Balance(NO_TOLERANCE, NO_TOLERANCE, NO_TOLERANCE)
 
 @pytest.fixture
 def spec(tmp_path):
-    """The example's spec, with its state beside it."""
+    """A copy of the example's spec and of its state."""
     shutil.copytree(ROOT / "examples" / "state", tmp_path / "state")
     return Path(shutil.copy(ROOT / "examples" / "expand.yaml", tmp_path))
 
 
 def drain(spec, *arguments):
-    """What a `planner drain` prints on stdout; its errors are raised."""
+    """What `planner drain` prints on stdout; its errors are raised."""
     ended = CliRunner().invoke(commands, ["drain", str(spec), *arguments], standalone_mode=False)
     if ended.exception:
         raise ended.exception
@@ -43,7 +43,7 @@ def drain(spec, *arguments):
 
 @pytest.mark.slow
 def test_a_broker_is_relieved_with_the_fewest_bytes_and_nothing_else_changes(spec, tmp_path):
-    """At least as much is freed; what is copied is what was asked for, up to the size of a partition."""
+    """The asked amount is freed, with less than 0.1 MB more; only replicas of broker 4 move."""
     shown = drain(spec, "--broker", "4", "--for", "disk=6MB")
     plan = plan_file.read(tmp_path / "expand-drain-4.plan")
     broker = {each.id: each for each in plan.brokers}[4]
@@ -57,7 +57,7 @@ def test_a_broker_is_relieved_with_the_fewest_bytes_and_nothing_else_changes(spe
 
 
 def test_a_file_that_the_spec_is_read_from_is_no_output(spec, tmp_path):
-    """It stays as it is."""
+    """An input file can't be the output, and stays unchanged."""
     (tmp_path / "sizes.txt").write_bytes((tmp_path / "state" / "six-brokers" / "log-dirs.txt").read_bytes())
     spec.write_text(spec.read_text().replace("state/six-brokers/log-dirs.txt", "sizes.txt"))
     before = (tmp_path / "sizes.txt").read_bytes()
@@ -68,7 +68,7 @@ def test_a_file_that_the_spec_is_read_from_is_no_output(spec, tmp_path):
 
 @pytest.mark.slow
 def test_the_spec_that_is_written_gives_the_same_plan(spec, tmp_path):
-    """It keeps the rules and limits of the one that it is made of, without its changes and its balance."""
+    """The written spec gives the same plan; it keeps rules and limits, but neither changes nor balance."""
     drain(spec, "--broker", "4", "--for", "disk=6MB", "-o", str(tmp_path / "relieve.yaml"), "--format", "json")
     written = yaml.safe_load((tmp_path / "relieve.yaml").read_text())
     ended = CliRunner().invoke(
@@ -88,7 +88,7 @@ def test_the_spec_that_is_written_gives_the_same_plan(spec, tmp_path):
 
 @pytest.mark.slow
 def test_a_capacity_of_a_class_stays(spec, tmp_path):
-    """The broker's class is written out, since only this one of it is capped."""
+    """The broker's class is replaced by its capacity and a cap, because the cap is for this broker only."""
     text = spec.read_text().replace("  brokers:\n", "  broker_classes: {big: {disk: 1GB}}\n  brokers:\n")
     spec.write_text(text.replace("{id: 4, rack: r0}", "{id: 4, rack: r0, class: big}"))
     drain(spec, "--broker", "4", "--for", "disk=6MB")
@@ -99,7 +99,7 @@ def test_a_capacity_of_a_class_stays(spec, tmp_path):
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(1, 40))
 def test_what_is_copied_is_less_than_a_partition_above_the_least(sizes, freed):
-    """Of single replicas, the least is the smallest sum of partitions that frees as much; the bound isn't above it."""
+    """With single replicas, less than one partition more than the least sum is copied; the bound isn't above that."""
     every = [sum(chosen) for count in range(1, len(sizes) + 1) for chosen in combinations(sizes, count)]
     if sum(sizes) <= freed:
         return
@@ -115,7 +115,7 @@ def test_what_is_copied_is_less_than_a_partition_above_the_least(sizes, freed):
 
 @pytest.mark.parametrize("freed", [1, 9_000, 30_000_000])
 def test_an_amount_far_below_a_partition_copies_the_smallest_that_may_leave(freed):
-    """Not a large one: on each other broker it would be the only replica of its partition."""
+    """A small amount moves the smallest partition that is allowed to leave, although larger ones could too."""
     lists = [[2, 1], [2, 3], [2, 3], [1, 2], [3, 1], [2, 1], [1, 3], [1, 3]]
     sizes = [20_159, 23_751, 26_714, 23_402, 2_138, 18_075, 25_789, 11_900]
     spec = spec_of(
@@ -147,7 +147,7 @@ cluster:
 
 
 def test_what_is_not_on_the_broker_stays_as_it_is(tmp_path):
-    """Partitions elsewhere that others than their preferred leaders lead, or that break the rack rule."""
+    """Partitions on other brokers stay, although they break the rack rule or aren't led by their preferred leader."""
     (tmp_path / "small.yaml").write_text(STRAYED)
     drain(tmp_path / "small.yaml", "--broker", "1", "--for", "disk=3MB")
     plan = plan_file.read(tmp_path / "small-drain-1.plan")
@@ -158,7 +158,7 @@ def test_what_is_not_on_the_broker_stays_as_it_is(tmp_path):
 
 
 def test_what_somebody_has_worked_on_is_not_replaced(tmp_path):
-    """Neither the spec that was written before nor any other; one as it was written is, also for another amount."""
+    """A written spec that was edited isn't replaced; an unedited one is, also for another amount."""
     (tmp_path / "small.yaml").write_text(STRAYED)
     out = tmp_path / "small-drain-1.yaml"
     for amount in ("disk=3MB", "disk=9MB"):
@@ -179,7 +179,7 @@ def test_what_somebody_has_worked_on_is_not_replaced(tmp_path):
 
 
 def test_brokers_of_the_filter_are_known(tmp_path, capsys):
-    """By line, key and value."""
+    """An unknown broker in topics.on_brokers is refused with its line, key and value."""
     (tmp_path / "small.yaml").write_text(STRAYED + "topics: {on_brokers: [1, 9]}\n")
     with pytest.raises(SystemExit):
         main(["validate", str(tmp_path / "small.yaml")])
@@ -190,7 +190,7 @@ def test_brokers_of_the_filter_are_known(tmp_path, capsys):
 
 
 def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
-    """Two brokers, two replicas: nothing can leave; the plan is shown, and nothing is written."""
+    """If no replica can leave the broker, the plan is shown and refused, and nothing is written."""
     path = tmp_path / "full.yaml"
     path.write_text(
         "version: 1\ncluster:\n  name: full\n  brokers: [{id: 1}, {id: 2}]\n"
@@ -232,7 +232,7 @@ def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
     ],
 )
 def test_what_makes_no_sense_is_refused(spec, arguments, said, capsys, monkeypatch):
-    """The option, what was seen, what is allowed; nothing is written."""
+    """A wrong option is refused with its value and what is allowed, and nothing is written."""
     monkeypatch.chdir(spec.parent)
     with pytest.raises(SystemExit) as ended:
         main(["drain", "expand.yaml", *arguments.split()])
@@ -243,7 +243,7 @@ def test_what_makes_no_sense_is_refused(spec, arguments, said, capsys, monkeypat
 
 
 def test_a_spec_without_sizes_is_refused(spec, capsys):
-    """Nobody knows what a move would free."""
+    """Without sizes the command is refused, because what a move frees is unknown."""
     lines = [line for line in spec.read_text().splitlines(True) if "sizes:" not in line and "limits:" not in line]
     spec.write_text("".join(lines))
     with pytest.raises(SystemExit) as ended:
@@ -264,7 +264,7 @@ def test_a_spec_without_sizes_is_refused(spec, capsys):
     ],
 )
 def test_a_max_disk_that_makes_no_sense(spec, capacity, said, capsys):
-    """By line, key and value, with what is allowed."""
+    """A max_disk without an effect, or without a size, is refused with its line, key and what is allowed."""
     spec.write_text(spec.read_text().replace("{id: 4, rack: r0}", f"{{id: 4, rack: r0, capacity: {capacity}}}"))
     with pytest.raises(SystemExit) as ended:
         main(["validate", str(spec)])

@@ -1,4 +1,4 @@
-"""Where a command computes, and what it says meanwhile."""
+"""Whether a command computes locally or on Spark, and how it shows its progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.model.errors import SetupError
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_phases_are_told_on_a_terminal_alone(terminal: bool) -> None:
-    """Each by its name, and how far it is; a pipe gets nothing."""
+    """Phases and their counts are shown on a terminal, and not in a pipe."""
     out = StringIO()
     with phases_shown(Console(file=out, force_terminal=terminal, width=120)) as phase:
         phase.begin("reading the [state]")
@@ -27,7 +27,7 @@ def test_phases_are_told_on_a_terminal_alone(terminal: bool) -> None:
 
 @pytest.mark.parametrize("otherwise", [True, False])
 def test_a_command_has_its_own_rule(otherwise: bool) -> None:
-    """Unless somebody says where."""
+    """Without --engine a command's own rule decides."""
     assert otherwise == on_spark(EngineOptions(), otherwise=otherwise)
     assert on_spark(EngineOptions(engine="spark"), otherwise=otherwise)
     assert not on_spark(EngineOptions(engine="local"), otherwise=otherwise)
@@ -37,7 +37,7 @@ def test_a_command_has_its_own_rule(otherwise: bool) -> None:
     "options", [EngineOptions(master="local[2]"), EngineOptions(remote="sc://h"), EngineOptions(partitions=3)]
 )
 def test_an_option_of_sparks_asks_for_spark(options: EngineOptions) -> None:
-    """Whatever the command would do by itself."""
+    """Each Spark option selects Spark."""
     assert on_spark(options, otherwise=False)
 
 
@@ -50,6 +50,6 @@ def test_an_option_of_sparks_asks_for_spark(options: EngineOptions) -> None:
     ],
 )
 def test_options_that_exclude_each_other_are_refused(options: EngineOptions, said: str) -> None:
-    """Before anything is read."""
+    """Options that exclude each other are refused."""
     with pytest.raises(SetupError, match=said):
         on_spark(options, otherwise=True)

@@ -1,4 +1,4 @@
-"""`planner failures` from end to end: which plan it takes, what it prints, and that Spark gives the same rows."""
+"""`planner failures` from start to end: which plan it takes, what it prints, and the same rows from Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOVES = [
 
 @pytest.fixture
 def spec(tmp_path):
-    """The spec with a plan of two batches beside it, written by hand so that no planner changes it."""
+    """The spec with a plan of two batches beside it; the plan is written by hand, so that it never changes."""
     path = tmp_path / "spec.yaml"
     path.write_bytes((DATA / "spec.yaml").read_bytes())
     made = document(
@@ -42,7 +42,7 @@ def spec(tmp_path):
 
 
 def run(*arguments):
-    """What a `planner failures` prints; its errors are raised."""
+    """What `planner failures` prints; its errors are raised."""
     ended = CliRunner().invoke(commands, ["failures", *map(str, arguments)], standalone_mode=False)
     if ended.exception:
         raise ended.exception
@@ -53,7 +53,7 @@ def run(*arguments):
     ("form", "file"), [("text", "failures.txt"), ("markdown", "failures.md"), ("json", "failures.json")]
 )
 def test_what_is_printed(spec, form, file, request):
-    """Byte for byte what it was when it was last looked at, whatever the folder."""
+    """The output is the golden file, byte for byte, in any folder."""
     shown = run(
         spec, "--of", "brokers", "--of", "racks", "--of", "pairs", "--of", "3", "--engine", "local", "--format", form
     )
@@ -66,14 +66,14 @@ def test_what_is_printed(spec, form, file, request):
 
 
 def test_a_plan_finds_its_spec(spec):
-    """The plan's folder, its plan.json, and the spec say the same."""
+    """The spec, the plan's folder and its plan.json as arguments give the same output."""
     shown = run(spec)
 
     assert shown == run(spec.with_suffix(".plan")) == run(spec.with_suffix(".plan") / "plan.json")
 
 
 def test_a_plan_finds_its_spec_from_within_its_folder(spec, monkeypatch):
-    """From where its playbooks are run, the plan is `..`; a link to the folder may lie anywhere."""
+    """The spec is found from within the plan's folder, where playbooks run, and through a link to the folder."""
     shown = run(spec)
     (spec.parent / "elsewhere").mkdir()
     link = spec.parent / "elsewhere" / "linked"
@@ -87,7 +87,7 @@ def test_a_plan_finds_its_spec_from_within_its_folder(spec, monkeypatch):
 
 
 def test_a_spec_without_a_plan_says_what_fails_today(spec):
-    """Without a plan beside it there is today alone, and the way to a plan."""
+    """Without a plan only today is shown, with a note on how to make a plan."""
     (spec.with_suffix(".plan") / "plan.json").unlink()
     shown = json.loads(run(spec, "--format", "json"))
 
@@ -100,7 +100,7 @@ def test_a_spec_without_a_plan_says_what_fails_today(spec):
 
 
 def test_a_plan_that_moves_nothing_is_said_to(spec):
-    """It has no batches, and what it leaves is today's."""
+    """A plan without moves is told as such, and has no batches."""
     path = spec.with_suffix(".plan") / "plan.json"
     made = document([], [], inputs=json.loads(path.read_text())["inputs"])
     path.write_text(json.dumps({**made, "plan_id": plan_id(made)}))
@@ -109,14 +109,14 @@ def test_a_plan_that_moves_nothing_is_said_to(spec):
 
 
 def test_no_table_without_rows(spec):
-    """Of a number of brokers no single one is told."""
+    """For a number of brokers there are too many scenarios for a table, so it is left out."""
     for form in ("text", "markdown"):
         assert "if it fails" not in run(spec, "--of", "3", "--engine", "local", "--format", form).lower()
         assert "if it fails" in run(spec, "--of", "brokers", "--format", form).lower()
 
 
 def test_a_plan_of_other_files_is_passed_over_or_refused(spec):
-    """One that was found is passed over, and that is said; one that was named is refused."""
+    """A plan made from other files is ignored with a note if it was found, and refused if it was named."""
     spec.write_text(spec.read_text() + "# edited\n")
     shown = json.loads(run(spec, "--format", "json"))
 
@@ -126,7 +126,7 @@ def test_a_plan_of_other_files_is_passed_over_or_refused(spec):
 
 
 def test_every_row_goes_to_parquet(spec, tmp_path):
-    """One row a scenario and state, in order, the same bytes each time."""
+    """--rows writes one row per scenario and state, in order, and always the same bytes."""
     out, again = tmp_path / "rows.parquet", tmp_path / "again.parquet"
     for path in (out, again):
         run(spec, "--rows", path)
@@ -150,7 +150,7 @@ def test_every_row_goes_to_parquet(spec, tmp_path):
     ],
 )
 def test_options_that_make_no_sense(spec, options, message, capsys):
-    """Exit code 1 and a sentence that says what is allowed."""
+    """Wrong options exit with 1 and a sentence that says what is allowed."""
     with pytest.raises(SystemExit) as ended:
         main(["failures", str(spec), *options])
 
@@ -159,7 +159,7 @@ def test_options_that_make_no_sense(spec, options, message, capsys):
 
 
 def test_a_cluster_of_one_broker_has_no_pairs(tmp_path):
-    """By default they are left out; who names them is told."""
+    """With one broker, pairs are left out by default, and refused if they are named."""
     path = tmp_path / "spec.yaml"
     topic = "topics: [{name: a, partitions: [{replicas: [1]}, {replicas: [1]}]}]"
     path.write_text(f"version: 1\ncluster:\n  name: one\n  brokers: [{{id: 1}}]\n  {topic}\n")
@@ -169,7 +169,7 @@ def test_a_cluster_of_one_broker_has_no_pairs(tmp_path):
 
 
 def test_racks_that_no_broker_has_cannot_fail(tmp_path):
-    """By default they are left out; who names them is told."""
+    """Without racks, `--of racks` is refused."""
     path = tmp_path / "spec.yaml"
     path.write_bytes((EXAMPLES / "no-racks.yaml").read_bytes())
     with pytest.raises(SetupError, match=r"--of racks: no broker of .*spec.yaml has a rack; allowed: brokers, pairs"):
@@ -177,7 +177,7 @@ def test_racks_that_no_broker_has_cannot_fail(tmp_path):
 
 
 def test_a_plan_without_its_spec(spec, tmp_path):
-    """The way out is named."""
+    """If a plan's spec isn't beside it, the error says how to name it."""
     spec.rename(tmp_path / "other.yaml")
 
     with pytest.raises(
@@ -187,7 +187,7 @@ def test_a_plan_without_its_spec(spec, tmp_path):
 
 
 def test_a_file_that_cannot_be_written(spec, tmp_path):
-    """Its folder is asked for before the study; what the system says is told."""
+    """A missing folder is refused before the simulation; a full disk gives the system's reason."""
     with pytest.raises(SetupError, match=r"--rows .*nowhere/rows.parquet: .*nowhere isn't a folder"):
         run(spec, "--of", "brokers", "--engine", "local", "--rows", tmp_path / "nowhere" / "rows.parquet")
     with pytest.raises(SetupError, match="/dev/full: can't be written: No space left on device"):
@@ -195,7 +195,7 @@ def test_a_file_that_cannot_be_written(spec, tmp_path):
 
 
 def test_rows_replace_no_file_of_another_kind(spec):
-    """Such as notes beside the spec."""
+    """--rows doesn't replace a file that isn't Parquet."""
     notes = spec.parent / "notes.md"
     notes.write_text("mine")
     with pytest.raises(SetupError, match=r"--rows .*notes.md: is there already, and isn't a Parquet file; allowed"):
@@ -206,7 +206,7 @@ def test_rows_replace_no_file_of_another_kind(spec):
 @pytest.mark.spark
 @pytest.mark.parametrize("rows", ["spec.yaml", "spec.plan/plan.json", "spec.plan/rows.parquet"])
 def test_rows_replace_nothing_that_is_read(spec, rows):
-    """Neither the spec nor what is in its plan, whichever of the two is named."""
+    """--rows replaces neither the spec nor a file in the plan's folder, however the plan was named."""
     before = sorted((each, each.is_file() and each.read_bytes()) for each in spec.parent.rglob("*"))
     for subject in (spec, spec.with_suffix(".plan"), spec.parent / "spec.plan" / "plan.json"):
         with pytest.raises(SetupError, match=r"--rows .* is read, and would be changed; allowed: a file elsewhere"):
@@ -215,7 +215,7 @@ def test_rows_replace_nothing_that_is_read(spec, rows):
 
 
 def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
-    """As where racks may and no broker has one."""
+    """Without scenarios, for example without racks, Spark gives no rows either."""
     from spark_jobs import whatif
 
     subject = failures_command.find(spec, None)
@@ -227,7 +227,7 @@ def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
 @pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
-    """With any number of tasks, and chunks of a few scenarios each."""
+    """Spark gives the same rows with any number of tasks, and with chunks of two scenarios."""
     from spark_jobs import whatif
 
     subject = failures_command.find(spec, None)

@@ -1,4 +1,4 @@
-"""Many clusters by one command: a folder each, one summary, and all of them or none."""
+"""A fleet: one command plans many clusters into a folder each, with one summary, and writes all plans or none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD = ("expand", "leaders-only", "no-racks")
 
 @pytest.fixture
 def clusters(tmp_path, monkeypatch) -> Path:
-    """A folder with three good specs, from beside which the commands are run."""
+    """A folder with three valid specs; commands run in its parent folder."""
     folder = tmp_path / "clusters"
     shutil.copytree(EXAMPLES / "state", folder / "state")
     for name in GOOD:
@@ -30,7 +30,7 @@ def clusters(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def whatif(capsys):
-    """Runs `whatif` in this process; its exit code, stdout and stderr."""
+    """Runs `whatif` in this process, and returns exit code, stdout and stderr."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
@@ -42,18 +42,18 @@ def whatif(capsys):
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, by its path."""
+    """The files of a folder by their paths."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def plans(folder: Path) -> list[str]:
-    """The names of the plans' folders in a folder."""
+    """The names of the plan folders in a folder."""
     return sorted(file.parent.name for file in folder.glob("*/plan.json"))
 
 
 @pytest.mark.slow
 def test_each_folder_of_a_fleet_is_what_its_spec_alone_gives(clusters, whatif, tmp_path):
-    """Not a byte depends on what else is planned."""
+    """Each plan of a fleet has the same bytes as if its spec were planned alone."""
     code, _, said = whatif(*(clusters / f"{name}.yaml" for name in GOOD), "--out", "fleet")
 
     assert (0, "") == (code, said)
@@ -64,7 +64,7 @@ def test_each_folder_of_a_fleet_is_what_its_spec_alone_gives(clusters, whatif, t
 
 @pytest.mark.slow
 def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
-    """What the shell leaves as it is, is matched here; without --out each plan lies beside its spec."""
+    """A quoted pattern is expanded by the command; without --out each plan is beside its spec."""
     code, shown, _ = whatif("clusters/*.yaml")
 
     assert 0 == code
@@ -79,7 +79,7 @@ def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
 
 @pytest.mark.slow
 def test_a_pattern_that_matches_one_file_is_a_fleet_of_one(clusters, whatif, tmp_path):
-    """Where plans go doesn't change with the number of files that match today."""
+    """A pattern that matches one file is a fleet too, so that plans go to the same place for any number of files."""
     code, shown, _ = whatif("clusters/no-*.yaml", "--out", "fleet", "--format", "json")
 
     assert 0 == code
@@ -89,7 +89,7 @@ def test_a_pattern_that_matches_one_file_is_a_fleet_of_one(clusters, whatif, tmp
 
 @pytest.mark.slow
 def test_a_file_named_like_a_pattern_is_that_file(clusters, whatif):
-    """Brackets are good names, too."""
+    """A file whose name looks like a pattern is that file."""
     spec = clusters / "no-racks.yaml"
     spec.rename(clusters / "no[racks].yaml")
 
@@ -98,7 +98,7 @@ def test_a_file_named_like_a_pattern_is_that_file(clusters, whatif):
 
 
 def test_a_pattern_without_files_is_refused(clusters, whatif):
-    """Silence would look like a plan."""
+    """A pattern without a match is refused."""
     code, _, said = whatif("clusters/*.yml")
 
     assert 1 == code
@@ -107,7 +107,7 @@ def test_a_pattern_without_files_is_refused(clusters, whatif):
 
 @pytest.mark.slow
 def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
-    """JSON for programs: bytes, replicas, leaders, gap, candidates, folder and id of each cluster."""
+    """The summary as JSON has the same numbers, folders and ids as the plans."""
     _, shown, _ = whatif("clusters/expand.yaml", "clusters/no-racks.yaml", "--format", "json")
 
     for row, name in zip(json.loads(shown)["clusters"], ("expand", "no-racks"), strict=True):
@@ -131,7 +131,7 @@ def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
 
 @pytest.mark.slow
 def test_a_first_step_is_said_in_a_few_words(clusters, whatif):
-    """The plan's own report says what is left."""
+    """A plan that is only a first step is marked so in the summary."""
     spec = (clusters / "expand.yaml").read_text(encoding="utf-8")
     (clusters / "step.yaml").write_text(f"{spec}budget: {{bytes_moved: 100MB}}\n", encoding="utf-8")
     _, shown, _ = whatif("clusters/step.yaml", "clusters/no-racks.yaml", "--format", "json")
@@ -142,7 +142,7 @@ def test_a_first_step_is_said_in_a_few_words(clusters, whatif):
 
 @pytest.mark.slow
 def test_the_summary_as_markdown_escapes_names(clusters, whatif):
-    """A cluster's name is data: in a table it can neither open a cell nor notify anybody."""
+    """A cluster's name is escaped in Markdown: it can't open a cell or notify anybody."""
     spec = clusters / "no-racks.yaml"
     spec.write_text(spec.read_text().replace("name: lab", 'name: "a|b @all"'))
 
@@ -153,7 +153,7 @@ def test_the_summary_as_markdown_escapes_names(clusters, whatif):
 
 
 def test_every_fault_of_every_spec_is_told_and_nothing_is_written(clusters, whatif):
-    """All specs are read before anything is planned."""
+    """All faults of all specs are told before anything is planned, and nothing is written."""
     (clusters / "one.yaml").write_text("version: 1\nclutser: {}\n")
     (clusters / "two.yaml").write_text("version: 1\ncluster: {name: x}\nlimits: {eta: soon}\n")
 
@@ -168,7 +168,7 @@ def test_every_fault_of_every_spec_is_told_and_nothing_is_written(clusters, what
 
 @pytest.mark.slow
 def test_a_crossed_gate_in_one_cluster_leaves_all_unwritten(clusters, whatif):
-    """Exit code 3; which spec it is, its gate, and that no other plan was written either."""
+    """If one plan exceeds a limit, the exit code is 3, the spec and its limit are named, and no plan is written."""
     spec = clusters / "expand.yaml"
     spec.write_text(spec.read_text().replace("bytes_moved: 300MB", "bytes_moved: 3MB"))
 
@@ -182,7 +182,7 @@ def test_a_crossed_gate_in_one_cluster_leaves_all_unwritten(clusters, whatif):
 
 
 def test_a_folder_of_somebody_elses_stops_the_whole_fleet_first(clusters, whatif):
-    """It is looked at before the sweep, for every spec, together with the specs' own faults."""
+    """A folder with other files is refused before the sweep, together with the faults of other specs."""
     (clusters / "expand.plan").mkdir()
     (clusters / "expand.plan" / "thesis.tex").write_text("years of work")
     (clusters / "one.yaml").write_text("version: 1\nclutser: {}\n")
@@ -204,7 +204,7 @@ def test_a_folder_of_somebody_elses_stops_the_whole_fleet_first(clusters, whatif
     ],
 )
 def test_two_specs_for_one_folder_are_refused(clusters, whatif, arguments, folder):
-    """The second would replace the first."""
+    """Two specs with the same output folder are refused, because the second plan would replace the first."""
     for copy in (Path("other/expand.yaml"), Path("clusters/expand.yml")):
         copy.parent.mkdir(exist_ok=True)
         shutil.copy(clusters / "expand.yaml", copy)
@@ -218,7 +218,7 @@ def test_two_specs_for_one_folder_are_refused(clusters, whatif, arguments, folde
 
 @pytest.mark.slow
 def test_detailed_exitcode_is_2_where_any_cluster_has_something_to_do(clusters, whatif, tmp_path):
-    """0 means that all are as wanted."""
+    """--detailed-exitcode is 2 if any plan moves something, and 0 if none does."""
     for name in ("even-1", "even-2"):
         (tmp_path / f"{name}.yaml").write_text(
             "version: 1\ncluster:\n  name: even\n  brokers: [{id: 1}, {id: 2}]\n"
@@ -231,7 +231,7 @@ def test_detailed_exitcode_is_2_where_any_cluster_has_something_to_do(clusters, 
 
 @pytest.mark.slow
 def test_a_disk_that_ends_between_two_folders_says_which_are_written(clusters, whatif, monkeypatch):
-    """Each folder is all or nothing; the error names those that are there."""
+    """If the disk is full between two folders, the error names the folders that are complete."""
     write = output_folder.write
 
     def full(folder: Path, written: dict[str, bytes], *_: object) -> None:
@@ -248,7 +248,7 @@ def test_a_disk_that_ends_between_two_folders_says_which_are_written(clusters, w
 
 
 def test_validate_takes_as_many_specs(clusters, capsys):
-    """What a pre-commit hook hands over; each is answered for."""
+    """`validate` takes many specs, as a pre-commit hook passes them, and reports each."""
     with pytest.raises(SystemExit) as ended:
         main(["validate", "clusters/*.yaml"])
 
@@ -257,7 +257,7 @@ def test_validate_takes_as_many_specs(clusters, capsys):
 
 
 def test_validate_lists_the_valid_ones_beside_an_error(clusters, capsys):
-    """So that each is answered for."""
+    """`validate` lists the valid specs also if another one is invalid."""
     Path("clusters/bad.yaml").write_text("version: 2\n")
     with pytest.raises(SystemExit) as ended:
         main(["validate", f"clusters/{GOOD[0]}.yaml", "clusters/bad.yaml", f"clusters/{GOOD[1]}.yaml"])
@@ -276,7 +276,7 @@ def test_validate_lists_the_valid_ones_beside_an_error(clusters, capsys):
     ],
 )
 def test_a_crossed_gate_is_the_exit_code_only_where_nothing_worse_happened(errors, kind, code):
-    """3 says that a limit, and nothing else, has to be changed; both are told either way."""
+    """The exit code is 3 only if all errors are exceeded limits; each error is told in any case."""
     specs = [Path("a.yaml"), Path("b.yaml"), Path("c.yaml")]
 
     def step(number: int) -> None:
@@ -293,7 +293,7 @@ def test_a_crossed_gate_is_the_exit_code_only_where_nothing_worse_happened(error
 
 
 def test_a_ring_of_links_as_the_output_folder_is_refused(planner, tmp_path):
-    """In words: Python has an error of its own for it."""
+    """An output folder in a circular link is refused with one sentence."""
     (tmp_path / "s.yaml").write_text(
         "version: 1\ncluster:\n  name: n\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"
     )

@@ -1,7 +1,7 @@
-"""Two thousand broken and hostile inputs: each is refused in words or taken as it is, and nothing ever crashes.
+"""More than two thousand broken and hostile inputs: each is refused with a message or accepted, and nothing crashes.
 
-The inputs are drawn from seeds, so a failure says which one to draw again; `PLANNER_FUZZ_INPUTS` asks for more of them,
-and the quick profile draws a tenth.
+The inputs are drawn from seeds, so a failure names the seed to draw again. `PLANNER_FUZZ_INPUTS` sets how many there
+are; the quick profile draws a tenth.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from planner.plan.document.plan_types import Plan
 from planner.report import terminal
 
 INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS") or properties.scaled(2_000))
-# Of a process's time: a loop without end, not a busy machine.
+# Seconds of CPU time, so that an endless loop fails and a busy machine doesn't.
 SLOWEST_SECONDS = 20.0
 
 Step = Callable[[], object]
 
 
 def spec_alone(folder: Path, rng: random.Random) -> Step:
-    """A spec with its topics in it, broken."""
+    """A broken spec with its topics inside."""
     (folder / "s.yaml").write_bytes(mutated(INLINE.encode(), rng))
     return lambda: load(folder / "s.yaml")
 
 
 def spec_with_files(folder: Path, rng: random.Random) -> Step:
-    """A sound spec over state files of which one or both are broken."""
+    """A sound spec with two state files, of which one or both are broken."""
     broken = rng.choice([("describe.txt",), ("log-dirs.txt",), ("describe.txt", "log-dirs.txt")])
     for name in ("describe.txt", "log-dirs.txt"):
         data = STATE_FILES[name].encode()
@@ -63,7 +63,7 @@ def spec_with_files(folder: Path, rng: random.Random) -> Step:
 
 
 def imported_files(folder: Path, rng: random.Random) -> Step:
-    """One to four files of any format, most of them broken, imported together, and read again as a spec."""
+    """One to four files of any format, most of them broken, are imported; the result is read as a spec."""
     names = rng.sample(sorted(STATE_FILES), rng.randint(1, 4))
     for name in names:
         data = STATE_FILES[name].encode()
@@ -78,8 +78,8 @@ def imported_files(folder: Path, rng: random.Random) -> Step:
 def _imported(files: list[Path], options: ImportOptions, out: Path) -> None:
     import_state(files, options)
     assert is_as_written(out.read_bytes(), TITLE)
-    # Racks that no source tells, names and numbers that Kafka wouldn't take, and wishes of Terraform's that can't come
-    # true, are the reader's to mend.
+    # The reader has to add racks that no source has, and to correct names and numbers that Kafka wouldn't accept, and
+    # changes of Terraform's that are impossible.
     refusal = refused(lambda: load(out)) or ""
     told = (
         "has no rack, but others have",
@@ -91,7 +91,7 @@ def _imported(files: list[Path], options: ImportOptions, out: Path) -> None:
 
 
 def planned_names(folder: Path, rng: random.Random) -> Step:
-    """A spec whose names are anything at all, planned to the end: refused, or written everywhere as they are."""
+    """A spec with hostile names is planned: it is refused, or all files contain the names unchanged."""
     cluster, rack, value = (rng.choice(["plain", rng.choice(HOSTILE)]) for _ in range(3))
     (folder / "s.yaml").write_text(named(cluster, rack, value), encoding="utf-8")
     (folder / "out").mkdir()
@@ -116,14 +116,14 @@ def _planned(spec: Path, out: Path, names: tuple[str, str, str]) -> None:
     for page in [*out.rglob("*.html"), *out.rglob("*.svg")]:
         assert "<script>alert" not in page.read_text(encoding="utf-8"), page
     declared = json.loads((out / "terraform" / "kafka_topics.auto.tfvars.json").read_bytes())
-    # Terraform would take `${` and `%{` for its own, were they not doubled in JSON too: values of a variable are not.
+    # Terraform would expand `${` and `%{` in configuration, also in JSON; it doesn't in a variable's values.
     assert value == declared["kafka_topics"]["a-1"]["config"]["cleanup.policy"]
 
 
 def wrong_values(folder: Path, rng: random.Random) -> Step:
-    """A spec with every key there is, one of its values of another type or size, planned to the end where it is taken.
+    """A spec with every key and one wrong value is read, or planned if it is accepted.
 
-    Growth, failures and consumers are judged on the way: the spec asks for their sections.
+    The spec asks for the sections on growth, failures and consumers, so these are judged too.
     """
     (folder / "s.yaml").write_text(spec_with_a_wrong_value(rng), encoding="utf-8")
     if rng.random() < 0.9:
@@ -134,7 +134,7 @@ def wrong_values(folder: Path, rng: random.Random) -> Step:
 
 
 def forged_plans(folder: Path, rng: random.Random) -> Step:
-    """A plan.json with wrong values and the right id for them, and what every command makes of it."""
+    """A plan.json with wrong values and the matching id, given to all commands that read a plan."""
     plan = plan_with_wrong_values(json.loads(codec.encode(_made())), rng)
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     return lambda: _shown(folder / "plan.json")
@@ -142,7 +142,7 @@ def forged_plans(folder: Path, rng: random.Random) -> Step:
 
 @cache
 def _made() -> Plan:
-    """The plan of the sound spec that the hostile names are put into."""
+    """The plan of the sound spec into which the hostile names are put."""
     with TemporaryDirectory() as made:
         spec, out = Path(made, "s.yaml"), Path(made, "s.plan")
         spec.write_text(named("n", "a", "delete"), encoding="utf-8")
@@ -151,7 +151,7 @@ def _made() -> Plan:
 
 
 def _shown(path: Path) -> None:
-    """Show, render and compare a plan as the commands do; their door refuses what its own content makes fail."""
+    """Shows, renders and compares a plan as the commands do; `reads_plan` refuses a plan that makes them fail."""
 
     @reads_plan
     def command(plan: Path) -> int:
@@ -167,7 +167,7 @@ def _shown(path: Path) -> None:
 
 
 class _Ansible(yaml.SafeLoader):
-    """Safe, and with Ansible's tags for text that isn't a template, and for secrets."""
+    """Loads YAML safely, with Ansible's tag for text that isn't a template."""
 
 
 _Ansible.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
@@ -183,7 +183,7 @@ KINDS: dict[str, tuple[Callable[[Path, random.Random], Step], float]] = {
 
 
 def outcome(step: Step, name: str) -> str:
-    """What becomes of one input: `taken`, or `refused`. Anything else fails the test, with the seed."""
+    """`taken` or `refused`; an unexpected error fails the test with the seed."""
     before = time.process_time()
     try:
         refusal = refused(step)
@@ -195,7 +195,7 @@ def outcome(step: Step, name: str) -> str:
 
 
 def refused(step: Step) -> str | None:
-    """Why a step was refused, None where it wasn't."""
+    """The message of the refusal, or None."""
     try:
         step()
     except PlannerError as error:
@@ -205,7 +205,7 @@ def refused(step: Step) -> str | None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_crashes_and_nothing_is_left_behind(kind: str, tmp_path: Path) -> None:
-    """Every input is taken or refused, some of each, and of a refused one nothing was written."""
+    """Inputs of each kind are accepted or refused, some of each; a refused input leaves no files."""
     make, share = KINDS[kind]
     count = {"taken": 0, "refused": 0}
     for seed in range(round(INPUTS * share)):
@@ -220,7 +220,7 @@ def test_nothing_crashes_and_nothing_is_left_behind(kind: str, tmp_path: Path) -
 
 
 def listed(folder: Path) -> dict[str, Any]:
-    """Every path under a folder, with its content."""
+    """Each path below a folder with its content."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
     }

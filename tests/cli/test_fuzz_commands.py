@@ -1,6 +1,6 @@
-"""Every command over broken, hostile and strange files: an exit code and words, and of what is refused nothing written.
+"""Every command with broken, hostile and strange files ends with an exit code and a message; a refusal writes nothing.
 
-As in test_fuzz, the inputs are drawn from seeds, and `PLANNER_FUZZ_INPUTS` asks for more of them.
+As in test_fuzz, the inputs are drawn from seeds, and `PLANNER_FUZZ_INPUTS` sets how many there are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from test_fuzz import INPUTS
 
 
 class Command(NamedTuple):
-    """What is typed, and the files of which one is broken; of a plan's folder it is any file."""
+    """What is typed, and the files of which one gets broken; for a plan's folder any of its files."""
 
     typed: str
     files: tuple[str, ...]
@@ -121,7 +121,7 @@ limits: {bytes_moved: 2TiB}
 
 
 def broken(path: Path, rng: random.Random) -> None:
-    """Break a file: its bytes, or what it is."""
+    """Breaks a file: its content, or its kind."""
     data = path.read_bytes()
     if rng.random() < 0.6:
         path.write_bytes(mutated(data, rng))
@@ -143,7 +143,7 @@ def broken(path: Path, rng: random.Random) -> None:
 
 
 def broken_plan(folder: Path, rng: random.Random) -> None:
-    """Break a plan's folder: its document, with the right id of the wrong content or without, or any of its files."""
+    """Breaks a plan's folder: wrong values with the matching id, a broken plan.json, or any other file."""
     document = folder / "plan.json"
     draw = rng.random()
     if draw < 0.4:
@@ -158,7 +158,7 @@ def broken_plan(folder: Path, rng: random.Random) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_file_makes_a_command_crash(name: str, inputs: Path, tmp_path: Path) -> None:
-    """Refused with words and an exit code, and nothing written; or taken."""
+    """With a broken file the command succeeds, or exits with 1 or 3 and a message, without writing anything."""
     command = COMMANDS[name]
     codes = set()
     for seed in range(max(10, round(INPUTS * 0.01))):
@@ -185,7 +185,7 @@ def test_no_file_makes_a_command_crash(name: str, inputs: Path, tmp_path: Path) 
 
 
 def shape(folder: Path) -> dict[str, object]:
-    """Every path below a folder, and what can be told of it without waiting for a pipe."""
+    """Each path below a folder, with the content of regular files only, because reading a pipe would wait."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() and not path.is_symlink() else None
         for path in folder.rglob("*")

@@ -1,4 +1,4 @@
-"""`planner import` as a command: what it writes, what it says, and what it refuses."""
+"""`planner import` as a command: what it writes, prints and refuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARK = "# Written by planner import"
 
 
 def command(*arguments: str | Path) -> int:
-    """The exit code."""
+    """Runs `planner import` and returns the exit code."""
     with pytest.raises(SystemExit) as caught:
         main(["import", *map(str, arguments)])
     return int(caught.value.code or 0)
@@ -27,13 +27,13 @@ def command(*arguments: str | Path) -> int:
 
 @pytest.fixture
 def described(tmp_path: Path) -> Path:
-    """A description of one topic."""
+    """A file with the description of one topic."""
     (tmp_path / "d.txt").write_text(DESCRIBE, encoding="utf-8")
     return tmp_path / "d.txt"
 
 
 def test_stdout_is_a_sound_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With every partition, size and setting; what is worth knowing goes to stderr."""
+    """Without -o a valid spec goes to stdout, with all partitions and sizes, and notes go to stderr."""
     down = (KRAFT / "kafka-topics-describe-broker-4-down.txt", KRAFT / "kafka-log-dirs-describe-broker-4-down.txt")
     assert 0 == command(*down, "--name", "orders-eu")
     out, err = capsys.readouterr()
@@ -59,7 +59,7 @@ def test_stdout_is_a_sound_spec(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_file_is_written_whole(described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And again in the place of an earlier import; nothing else is left in the folder."""
+    """-o writes the file, also over an earlier import, and leaves no other files behind."""
     out = tmp_path / "new" / "cluster.yaml"
     out.parent.mkdir()
     for _ in range(2):
@@ -72,7 +72,7 @@ def test_a_file_is_written_whole(described: Path, tmp_path: Path, capsys: pytest
 def test_a_note_with_long_paths_ends_with_what_counts(
     described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The note isn't cut before its end."""
+    """A note with long paths isn't cut before its end."""
     other = tmp_path / ("folder" * 30) / "describe.txt"
     other.parent.mkdir()
     other.write_text(described.read_text(encoding="utf-8").replace("Replicas: 1,2", "Replicas: 2,1"), encoding="utf-8")
@@ -83,7 +83,7 @@ def test_a_note_with_long_paths_ends_with_what_counts(
 def test_what_someone_wrote_is_not_replaced(
     described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only what planner import wrote is, as it wrote it: a wish that was added below would be lost."""
+    """A file that somebody wrote or edited isn't replaced."""
     out = tmp_path / "mine.yaml"
     assert 0 == command(described, "-o", out)
     for mine in ("version: 1\n", out.read_text(encoding="utf-8") + "changes: {remove_brokers: [1]}\n"):
@@ -96,7 +96,7 @@ def test_what_someone_wrote_is_not_replaced(
 def test_large_states_are_written_beside_the_yaml(
     described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As Kafka's tools print them; a folder with other things in it is left alone."""
+    """A large state is written into files beside the YAML; a folder with other files is refused."""
     monkeypatch.setattr("planner.cli.importing.MOST_INLINE", 0)
     out, state = tmp_path / "c.yaml", tmp_path / "c.state"
     for _ in range(2):
@@ -114,7 +114,7 @@ def test_large_states_are_written_beside_the_yaml(
 
 
 def test_a_folder_that_cannot_be_written_is_one_error(described: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a traceback, and without leftovers."""
+    """A folder that can't be written is one error without a traceback."""
     assert 1 == command(described, "-o", "/proc/nowhere/c.yaml")
     assert "can't be written: No such file or directory" in capsys.readouterr().err
 
@@ -122,7 +122,7 @@ def test_a_folder_that_cannot_be_written_is_one_error(described: Path, capsys: p
 def test_terraform_and_topics_to_move_add_the_wish(
     described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Replication factors and partitions as declared, and which topics may move."""
+    """Terraform's topics become changes, and topics to move become the filter."""
     topic = '{"name":"a","partitions":3,"replication_factor":1,"config":{}}'
     new = '{"name":"new","partitions":2,"replication_factor":2,"config":{"retention.ms":"5"}}'
     rows = ",".join(f'{{"mode":"managed","type":"kafka_topic","values":{each}}}' for each in (topic, new))
@@ -143,7 +143,7 @@ def test_terraform_and_topics_to_move_add_the_wish(
 
 
 def test_brokers_of_msk_are_written_whole(described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With racks, disks and the caps of their type; a spec with those of Express is refused, with why."""
+    """MSK brokers are written with racks, disks and profile; a spec with Express brokers is refused with the reason."""
     zones = [{"mode": "data", "type": "aws_subnet", "values": {"id": "s", "availability_zone_id": "euw1-az1"}}]
     nodes = [{"broker_id": number, "client_subnet": "s"} for number in range(10)]
     listed = {"mode": "data", "type": "aws_msk_broker_nodes", "values": {"cluster_arn": "a", "node_info_list": nodes}}
@@ -172,7 +172,7 @@ def test_brokers_of_msk_are_written_whole(described: Path, tmp_path: Path, capsy
 
 
 def test_a_pipe_is_read(described: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the shell's <(kafka-topics --describe) makes one."""
+    """A pipe is read, as from the shell's <(kafka-topics --describe)."""
     read, write = os.pipe()
     os.write(write, DESCRIBE.encode())
     os.close(write)
@@ -204,7 +204,7 @@ def test_each_misuse_is_one_error(
 
 
 def test_every_fault_of_every_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In one go, each with its place."""
+    """The faults of all files are told at once, with their places."""
     (tmp_path / "a").write_text("hello")
     (tmp_path / "b").write_text("Topic: x\n")
     assert 1 == command(tmp_path / "a", tmp_path / "b")
@@ -214,7 +214,7 @@ def test_every_fault_of_every_file_is_told(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_names_write_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape codes of a name that is refused are shown, not sent."""
+    """Escape codes in a refused name are shown as text, not sent to the terminal."""
     (tmp_path / "d").write_text(DESCRIBE.replace("Topic: a", "Topic: a\x1b[2J"), encoding="utf-8")
     assert 1 == command(tmp_path / "d")
     refusal = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The edge of the command line: streams of all kinds, errors that nobody has foreseen, and never a traceback."""
+"""The command line's edges: streams in any state, unexpected errors, and never a traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLANNER = f"{sys.executable} -c 'from planner.cli.main import main; main()'"
 
 
 def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a line of the shell, `planner` being ours."""
+    """Runs a shell line in which `planner` is the one of this repository."""
     line = command.replace("planner ", f"{PLANNER} ")
     return subprocess.run(
         ["/bin/bash", "-c", line], cwd=folder, env={**os.environ, **environment}, capture_output=True, check=False
@@ -30,7 +30,7 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spec whose cluster has a name that few encodings can write, and its plan."""
+    """A spec whose cluster name few encodings can write, and its plan."""
     made = tmp_path_factory.mktemp("edge")
     (made / "s.yaml").write_text(SPEC, encoding="utf-8")
     ran = shell("planner whatif s.yaml --engine local --candidates 2", made)
@@ -44,13 +44,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}],
 )
 def test_characters_that_stdout_lacks_are_written_as_json_does(environment: dict[str, str], folder: Path) -> None:
-    """A plan isn't refused for a terminal, and JSON stays JSON."""
+    """Characters that stdout can't encode are escaped as in JSON, and JSON stays valid."""
     if "LC_ALL" in environment:
         environment["PYTHONUTF8"] = "0"
     ran = shell("planner show s.plan", folder, **environment)
     assert (0, b"") == (ran.returncode, ran.stderr)
     assert rb"\u6771\u4eac \ud83d\ude00" in ran.stdout
-    # click itself writes UTF-8 where the terminal is said to know ASCII alone.
+    # click itself writes UTF-8 if the terminal supports ASCII only.
     encoding = "latin-1" if "latin-1" in environment.values() else "utf-8"
     ran = shell("planner show s.plan --format markdown", folder, **environment)
     assert (0, b"") == (ran.returncode, ran.stderr)
@@ -85,7 +85,7 @@ def test_streams_that_are_closed_full_or_unread(command: str, code: int, said: s
 
 @pytest.mark.slow
 def test_a_closed_stdout_is_not_taken_by_the_next_file(folder: Path) -> None:
-    """Whose content would be what the command prints."""
+    """If stdout is closed, the next opened file doesn't get its descriptor, and so not the output."""
     before = (folder / "s.yaml").read_bytes()
     ran = shell("planner whatif s.yaml --engine local --candidates 2 --out again >&-", folder)
     assert (0, b"") == (ran.returncode, ran.stderr)
@@ -94,7 +94,7 @@ def test_a_closed_stdout_is_not_taken_by_the_next_file(folder: Path) -> None:
 
 
 def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """What is said where a command ends with an error."""
+    """What main prints on stderr if a command raises this error."""
 
     def commands() -> None:
         raise error
@@ -119,13 +119,13 @@ def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def test_what_nobody_has_foreseen_is_a_line(
     error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With how to see where it comes from."""
+    """An unexpected error is one line, which says how to see more."""
     found = refusing(error, monkeypatch, capsys)
     assert (1, said) == (found.count("\n"), found[: len(said)])
 
 
 def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By an environment variable, for a report."""
+    """With PLANNER_DEBUG set, the traceback is shown."""
 
     def commands() -> None:
         raise KeyError("brokers")
@@ -139,7 +139,7 @@ def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatc
 def test_debug_shows_the_cause_of_a_refusal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """With `--debug` the error behind a message, and the message; without it the message alone."""
+    """`--debug` shows the traceback behind a refusal and then the message; without it there is only the message."""
     monkeypatch.setenv("PLANNER_DEBUG", "")
     spec = tmp_path / "spec.yaml"
     spec.write_text("version: 1\ncluster: {name: [}\n", encoding="utf-8")
@@ -155,13 +155,13 @@ def test_debug_shows_the_cause_of_a_refusal(
 
 
 def test_messages_are_capped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """In lines, and in how long a line is."""
+    """Messages are limited to 100 lines, and lines to 2,000 characters."""
     lines = refusing(PlannerError(*["x" * 5_000] * 3_000), monkeypatch, capsys).splitlines()
     assert (101, "… and 2,900 more") == (len(lines), lines[-1])
     assert max(map(len, lines)) <= 2_000
 
 
 def test_a_name_adds_no_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What an error repeats of a name stays within its line, and no terminal obeys it."""
+    """A name in an error stays on its line, and its control characters are replaced."""
     error = PlannerError("a\n~~~~~~~~\x1b[31m\u202e: isn't there", "second")
     assert "planner: a�~~~~~~~~�[31m�: isn't there\nsecond\n" == refusing(error, monkeypatch, capsys)

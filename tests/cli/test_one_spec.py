@@ -1,4 +1,4 @@
-"""What `report` asks for is in plan.json and folded into report.md, bounded, and rendered from the plan alone."""
+"""`report` puts sections into plan.json and report.md; they are limited in size, and rendered from the plan alone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ALL = "report: {failures: [brokers, racks, 2], growth: {months: 6}, consumers: t
 
 
 def planned(folder: Path, asked: str = ALL, cluster: str = CLUSTER) -> dict:
-    """The plan of a spec in a folder, made in this process."""
+    """The plan of a spec in this folder, as a JSON value."""
     path = folder / "spec.yaml"
     path.write_text(cluster + asked)
     options = workflow.WhatifOptions(candidates=20, engine="local")
@@ -55,7 +55,7 @@ def planned(folder: Path, asked: str = ALL, cluster: str = CLUSTER) -> dict:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a spec that asks for everything, and its plan beside it."""
+    """A folder with a spec that asks for all sections, and its plan."""
     made = tmp_path_factory.mktemp("told")
     planned(made)
     return made
@@ -63,12 +63,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plan(folder):
-    """That plan."""
+    """The plan in that folder."""
     return json.loads((folder / "spec.plan" / "plan.json").read_bytes())
 
 
 def command(folder, *words):
-    """What a command shows of the spec, as JSON."""
+    """What a command prints for the spec as JSON."""
     from click.testing import CliRunner
 
     from planner.cli.commands import commands
@@ -79,8 +79,8 @@ def command(folder, *words):
 
 @pytest.mark.slow
 def test_nothing_is_told_that_is_not_asked_for(tmp_path):
-    """The key `report` changes nothing else of the plan but its inputs' digest and its id; candidates look as many
-    months ahead, 12 where it doesn't say.
+    """Apart from its sections, `report` changes only the plan's inputs and id. With months: 12 the candidates look as
+    far ahead as they do by default.
     """
     plan, silent = (planned(tmp_path, asked) for asked in (ALL.replace("months: 6", "months: 12"), ""))
     told = ("failures", "growth", "consumers", "plan_id", "inputs")
@@ -92,7 +92,7 @@ def test_nothing_is_told_that_is_not_asked_for(tmp_path):
 
 
 def test_the_document_fits_the_schema_and_its_id(plan):
-    """Every key of the three sections is described, and the id is that of the whole."""
+    """The plan with all three sections fits the schema, and its id is the hash of its content."""
     schema = json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8"))
 
     assert [] == list(Draft202012Validator(schema).iter_errors(plan))
@@ -100,7 +100,7 @@ def test_the_document_fits_the_schema_and_its_id(plan):
 
 
 def test_failures_are_those_of_the_command(folder, plan):
-    """`planner failures` says the same of the plan; single brokers are told without each batch."""
+    """The section on failures has the command's numbers, today and as planned, without the batches."""
     shown = command(folder, "failures", "--of", "brokers", "--of", "racks", "--of", "2")
     for each in shown["scenarios"]:
         each["states"] = [state for state in each["states"] if state["state"] in ("today", "planned")]
@@ -111,7 +111,7 @@ def test_failures_are_those_of_the_command(folder, plan):
 
 @pytest.mark.slow
 def test_growth_is_that_of_the_plan_itself(folder, plan):
-    """Today's as the command has it; the planned one is the plan's assignment, not one made for growth."""
+    """Today's growth is that of the command; the planned growth is that of the plan's own assignment."""
     shown = command(folder, "growth", "--months", "6")
     held = {each["id"]: each["after"]["size_bytes"] for each in plan["brokers"]}
     problem = growth.cases(reading.load(folder / "spec.yaml"), 0)[0].forecast.problem
@@ -124,7 +124,7 @@ def test_growth_is_that_of_the_plan_itself(folder, plan):
 
 
 def test_consumers_are_those_of_the_command_with_the_plan(folder, plan):
-    """What the plan moves between racks makes groups with a rack assign anew."""
+    """The section on consumers is that of the command with this plan, which may move partitions between racks."""
     shown = command(folder, "consumers", "--plan", str(folder / "spec.plan"))
 
     assert {key: shown[key] for key in plan["consumers"]} == plan["consumers"]
@@ -132,7 +132,7 @@ def test_consumers_are_those_of_the_command_with_the_plan(folder, plan):
 
 @pytest.mark.slow
 def test_topics_that_get_partitions_are_told_without_keys(tmp_path):
-    """Keys are asked about on the command line alone."""
+    """Topics with more partitions are shown without keys, because keys are only asked about on the command line."""
     grown = CLUSTER.replace("{add_brokers", "{add_partitions: [{topic: orders, partitions: 4}], add_brokers")
     (count,) = planned(tmp_path, cluster=grown)["consumers"]["partition_counts"]
 
@@ -140,7 +140,7 @@ def test_topics_that_get_partitions_are_told_without_keys(tmp_path):
 
 
 def test_the_report_folds_them_in(folder, plan):
-    """A section each, in this order, before the moves; rendering the plan again gives the same bytes."""
+    """report.md has the sections in this order, and rendering the plan again gives the same bytes."""
     markdown = (folder / "spec.plan" / "report.md").read_text(encoding="utf-8")
     headings = [line for line in markdown.splitlines() if line.startswith("<summary>")]
     told = ("What breaks", "How long", "Consumers")
@@ -158,7 +158,7 @@ def test_the_report_folds_them_in(folder, plan):
 
 @pytest.mark.slow
 def test_more_brokers_are_only_tried_where_the_plan_does_not_last(tmp_path, plan):
-    """Of a plan that lasts growth says just that."""
+    """Options with more brokers are tried only if the plan doesn't last the months."""
     growing = planned(tmp_path, ALL, CLUSTER.replace("10%", "25%"))
 
     assert [None, []] == [plan["growth"]["assignments"][1]["month"], plan["growth"]["options"]]
@@ -168,7 +168,7 @@ def test_more_brokers_are_only_tried_where_the_plan_does_not_last(tmp_path, plan
 
 @pytest.mark.slow
 def test_a_variant_is_told_of_where_it_is_chosen(tmp_path):
-    """Failures and growth are those of its brokers."""
+    """If a variant is chosen, failures and growth are those of the variant's brokers."""
     variants = (
         "sweep: {choose: {most_even_within_bytes: 1TB}, variants: [{name: two more, changes: {add_brokers: "
         "[{id: 3, rack: a}, {id: 4, rack: b}]}}]}\n"
@@ -181,7 +181,7 @@ def test_a_variant_is_told_of_where_it_is_chosen(tmp_path):
 
 
 def test_new_partitions_have_their_place(tmp_path):
-    """The planned assignment has the partitions that the plan makes."""
+    """New partitions are in the planned assignment, and a note says that failures don't count them."""
     new = "changes: {create_topics: [{name: refunds, partitions: 3, replication_factor: 2, size: 1GB}]}\n"
     made = planned(tmp_path, ALL, CLUSTER.replace("changes:", "# ") + new)
     sizes = {each["topic"]: each["size_bytes"] for each in made["growth"]["topics"]}
@@ -193,7 +193,7 @@ def test_new_partitions_have_their_place(tmp_path):
 
 
 def test_an_assignor_of_ones_own_is_found_beside_the_spec(tmp_path):
-    """As `planner consumers` finds it."""
+    """A user's assignor is found beside the spec, as `planner consumers` finds it."""
     (tmp_path / "own_assignor.py").write_text(
         "def assign(topics, subscriptions, owned=None):\n"
         "    first = sorted(subscriptions)[0]\n"
@@ -208,7 +208,7 @@ def test_an_assignor_of_ones_own_is_found_beside_the_spec(tmp_path):
 
 
 def test_pages_share_the_space_that_there_is():
-    """Each is cut at a line's end; what a short one leaves is for the next, and what is left out is told."""
+    """Sections share the space of the report: a long one is cut at a line's end, with the number of lines left out."""
     long = Lines([f"line {number} {'x' * 90}" for number in range(2_000)])
     pages = (View("Short", (ViewSection("", (Lines(("a", "b")),)),), source="planner a"),
              View("Long", (ViewSection("", (long,)),), source="planner b"))  # fmt: skip
@@ -223,7 +223,7 @@ def test_pages_share_the_space_that_there_is():
 @pytest.mark.slow
 @pytest.mark.parametrize("document", [small, huge])
 def test_no_page_makes_a_report_too_long(document):
-    """Three pages of a megabyte each, beside a plan of any size."""
+    """Three sections of a megabyte each don't make the report too long, beside a plan of any size."""
     rows = Table("row", range(150_000), (Column("row", lambda _: "row"),))
     pages = [View(name, (ViewSection("", (rows,)),), source="planner x") for name in ("One", "Two", "Three")]
     written = markdown.report(typed(document()), pages)
@@ -245,7 +245,7 @@ def test_no_page_makes_a_report_too_long(document):
     ],
 )
 def test_what_is_wrong_is_said(tmp_path, asked, said):
-    """Each key at its place, with what is allowed."""
+    """A wrong key or value is refused with its place and what is allowed."""
     with pytest.raises(SpecError) as refused:
         planned(tmp_path, asked)
 
@@ -253,7 +253,7 @@ def test_what_is_wrong_is_said(tmp_path, asked, said):
 
 
 def test_what_cannot_be_told_is_said(tmp_path):
-    """No racks, neither sizes nor rates, no groups: all at once."""
+    """Sections that lack racks, sizes, rates or groups are refused at once."""
     bare = CLUSTER.replace("rack: a, ", "").replace("rack: b, ", "").replace(", size: 20GB", "")
     bare = bare.replace(", size: 1GB", "").split("growth:")[0]
     with pytest.raises(SpecError) as refused:
@@ -268,7 +268,7 @@ def test_what_cannot_be_told_is_said(tmp_path):
 
 @pytest.mark.slow
 def test_growth_is_planned_with_little_work(monkeypatch):
-    """Nobody asks how few bytes would do: the solver is told so, and its plans are within 5 % of the least here."""
+    """For growth the solver runs with little work; here its plan is within 5 % of the bound."""
     from planner.whatif import growth_cases
 
     asked = []

@@ -1,4 +1,4 @@
-"""How commands write to stdout, and what they say of a plan whose content makes them fail."""
+"""How commands write to stdout, and how they report a plan whose content makes them fail."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def unread() -> subprocess.Popen[bytes]:
 
 @pytest.mark.slow
 def test_a_reader_that_ends_changes_no_exit_code(unread: subprocess.Popen[bytes]) -> None:
-    """As `planner whatif … | head` does, with --detailed-exitcode too; nothing is complained about."""
+    """If the reader ends, as in `planner whatif … | head`, the exit code stays the same and no error is printed."""
     _, errors = unread.communicate(b"\n")
     assert (2, b"went on\n") == (unread.returncode, errors)
 
 
 def test_a_name_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither in a line nor in a table's cell."""
+    """A name such as :fire: isn't replaced by an emoji, in a line or in a table."""
     table = Table(box=None)
     table.add_row("rack:heart:1")
     screen().print("broker :fire:", table)
@@ -51,7 +51,7 @@ def test_a_name_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def failing(error: Exception):
-    """A command that fails so."""
+    """A command that raises this error."""
 
     @reads_plan
     def command(plan: str) -> int:
@@ -62,7 +62,7 @@ def failing(error: Exception):
 
 @pytest.mark.parametrize("error", [KeyError("brokers"), StopIteration(), OverflowError("too large"), TypeError("x")])
 def test_what_a_plan_makes_fail_is_said_of_it(error, monkeypatch):
-    """With the kind of error, and how to see where."""
+    """An unexpected error of a command is reported as the plan's contradiction, with its kind and how to see more."""
     monkeypatch.delenv("PLANNER_DEBUG", raising=False)
     with pytest.raises(StalePlanError, match=rf"contradicts itself \({type(error).__name__}: .*planner --debug shows"):
         failing(error)(plan="p")
@@ -73,6 +73,6 @@ def test_what_a_plan_makes_fail_is_said_of_it(error, monkeypatch):
 
 @pytest.mark.parametrize("error", [SetupError("no Java"), PermissionError(13, "x"), MemoryError()])
 def test_what_is_no_fault_of_the_plan_stays_what_it_is(error):
-    """Ours have their own words, the system's too."""
+    """An error that isn't the plan's fault is raised as it is."""
     with pytest.raises(type(error)):
         failing(error)(plan="p")

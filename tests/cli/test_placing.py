@@ -1,4 +1,4 @@
-"""`planner place` and `planner seeds`: placements, what explains them, and what is refused."""
+"""`planner place` and `planner seeds`: placements, the seeds that explain them, and what is refused."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SIX = ("place", "--partitions", 6, "--replication-factor", 3)
 
 
 def assignment(planner, *arguments) -> str:
-    """The --replica-assignment string that a placement gives."""
+    """The --replica-assignment string of a placement."""
     code, out, err = planner(*arguments, "--format", "replica-assignment")
     assert (0, "") == (code, err)
     return out.rstrip("\n")
 
 
 def test_topic_test4_as_a_table(planner):
-    """The topic that every introduction shows, and the string that creates it."""
+    """The topic of Kafka's introductions is placed, with the string that creates it."""
     assert (
         "Partition  Replicas\n"
         "        0  2,0,1\n"
@@ -51,21 +51,21 @@ def test_topic_test4_as_a_table(planner):
     ],
 )
 def test_published_assignments(planner, brokers, partitions, pair, expected):
-    """assignReplicasToBrokers as its explanations call it; brokers count by id, not in the order given."""
+    """Published results of assignReplicasToBrokers are reproduced; brokers are sorted by id first."""
     arguments = ("--partitions", partitions, "--replication-factor", 3, "--start-index", pair[0])
 
     assert expected == assignment(planner, "place", "--brokers", brokers, *arguments, "--next-replica-shift", pair[1])
 
 
 def test_tp_demo_03_s_string(planner):
-    """0:1,1:0,0:1, as the manual assignment was written."""
+    """Topic tp_demo_03 gets the string of its published manual assignment."""
     arguments = ("--partitions", 3, "--replication-factor", 2, "--start-index", 0, "--next-replica-shift", 0)
 
     assert "0:1,1:0,0:1" == assignment(planner, "place", "--brokers", "0,1", *arguments)
 
 
 def test_racks_alternate(planner):
-    """Two racks of three: the table names each replica's rack."""
+    """With two racks of three brokers, each partition's racks alternate; the table names them."""
     racks = "0=a,1=a,2=a,3=b,4=b,5=b"
     arguments = ("--partitions", 2, "--replication-factor", 3, "--start-index", 3, "--next-replica-shift", 0)
     _, out, _ = planner("place", "--brokers", "0,1,2,3,4,5", "--racks", racks, *arguments)
@@ -82,7 +82,7 @@ def test_racks_alternate(planner):
 
 
 def test_racks_on_some_brokers_only_are_refused_as_by_kafka(planner):
-    """The way out is named; with it the topic is placed."""
+    """Racks on some brokers only are refused, as by Kafka; with --disable-rack-aware the topic is placed."""
     arguments = ("--brokers", "0,1,2", "--racks", "0=a,1=b", *PAIR)
     code, _, err = planner(*SIX, *arguments)
 
@@ -93,7 +93,7 @@ def test_racks_on_some_brokers_only_are_refused_as_by_kafka(planner):
 
 
 def test_json_is_a_reassignment(planner, tmp_path):
-    """Kafka's own format, from the start partition on; our importer reads it back."""
+    """--format json prints a reassignment in Kafka's format, which the importer reads back."""
     code, out, _ = planner(*SIX, "--brokers", "0,1,2", *PAIR, "--topic", "topic-test4", "--format", "json")
     (tmp_path / "out.json").write_text(out)
     (topic,), _, _ = of_file(tmp_path / "out.json")
@@ -105,8 +105,8 @@ def test_json_is_a_reassignment(planner, tmp_path):
 
 
 def test_added_partitions_start_where_asked(planner):
-    """Their ids and their turn of the leaders go on from --start-partition. There is no option for kafka-topics: it
-    leaves out a list for each partition that is there.
+    """Added partitions have ids from --start-partition on, and continue the turn of the leaders.
+    There is no string for kafka-topics, because it omits a list for each existing partition.
     """
     arguments = ("--partitions", 2, "--replication-factor", 1, "--start-index", 0, "--next-replica-shift", 0)
     _, out, _ = planner("place", "--brokers", "0,1,2", *arguments, "--start-partition", 4)
@@ -115,7 +115,7 @@ def test_added_partitions_start_where_asked(planner):
 
 
 def test_striped_is_krafts(planner):
-    """With java.util.Random's seed instead of a pair."""
+    """--algorithm striped places as KRaft does, with a seed of java.util.Random."""
     expected = kafka_striped.place([(each, None, False) for each in range(4)], 5, 2, java_random_seed=42)
     arguments = ("--partitions", 5, "--replication-factor", 2, "--algorithm", "striped", "--java-random-seed", 42)
 
@@ -125,7 +125,7 @@ def test_striped_is_krafts(planner):
 
 
 def test_a_spec_gives_brokers_and_racks(planner):
-    """Its cluster's brokers, in Markdown."""
+    """Brokers and racks come from a spec; Markdown has the same table."""
     arguments = ("--partitions", 1, "--replication-factor", 3, *PAIR, "--format", "markdown")
     code, out, _ = planner("place", EXAMPLES / "expand.yaml", *arguments)
 
@@ -156,7 +156,7 @@ def test_a_spec_gives_brokers_and_racks(planner):
     ],
 )
 def test_what_is_wrong_is_said(planner, arguments, said):
-    """Exit code 1, what was seen and what is allowed; nothing on stdout."""
+    """A wrong option exits with 1, its value and what is allowed, and prints nothing on stdout."""
     code, out, err = planner(*SIX, *arguments)
 
     assert (1, "") == (code, out)
@@ -164,7 +164,7 @@ def test_what_is_wrong_is_said(planner, arguments, said):
 
 
 def test_the_plain_round_robin_of_introductions(planner):
-    """Replica j of partition i on broker (i + j) mod n: no shift after a round, unlike Kafka's own."""
+    """Round robin puts replica j of partition i on broker (i + j) mod n, without Kafka's shift after each round."""
     arguments = ("place", "--algorithm", "round-robin", "--brokers", "0,1,2", "--partitions", 6)
 
     assert "0:1,1:2,2:0,0:1,1:2,2:0" == assignment(planner, *arguments, "--replication-factor", 2)
@@ -175,7 +175,7 @@ def test_the_plain_round_robin_of_introductions(planner):
 
 
 def test_a_round_robin_over_racks_alternates_them(planner):
-    """As the sweep's candidates of that name do; or takes the brokers by id."""
+    """With racks, round robin alternates them, as the sweep's candidates do; otherwise it takes brokers by id."""
     racked = ("--brokers", "0,1,2,3", "--racks", "0=a,1=a,2=b,3=b", "--partitions", 4, "--replication-factor", 2)
 
     assert "0:2,2:1,1:3,3:0" == assignment(planner, "place", "--algorithm", "round-robin", *racked)
@@ -186,7 +186,7 @@ def test_a_round_robin_over_racks_alternates_them(planner):
 
 @pytest.mark.parametrize("option", ["--next-replica-shift", "--java-random-seed"])
 def test_a_round_robin_has_a_start_index_alone(planner, option):
-    """What it doesn't know is refused, and so are more replicas than brokers."""
+    """Options that round robin doesn't have are refused, and so are more replicas than brokers."""
     arguments = ("place", "--algorithm", "round-robin", "--brokers", "0,1", "--partitions", 2)
 
     ran = planner(*arguments, "--replication-factor", 2, option, 1)
@@ -196,7 +196,7 @@ def test_a_round_robin_has_a_start_index_alone(planner, option):
 
 
 def test_seeds_knows_a_round_robin_again(planner, tmp_path):
-    """What `place` made, `seeds` calls by its name."""
+    """`seeds` recognizes a topic that `place` placed by round robin."""
     made = ("place", "--algorithm", "round-robin", "--brokers", "0,1,2", "--partitions", 9, "--replication-factor", 2)
     (tmp_path / "r.json").write_text(planner(*made, "--topic", "orders", "--format", "json").out)
 
@@ -208,7 +208,7 @@ def test_seeds_knows_a_round_robin_again(planner, tmp_path):
 
 
 def test_seeds_shows_a_table(planner):
-    """A line a topic, a line for each partition that differs, and the counts."""
+    """`seeds` prints a line per topic, a line per partition that differs, and counts."""
     code, out, _ = planner("seeds", ZOOKEEPER, "--topic", "topic-test4", "--topic", "topic-test1")
 
     assert 0 == code
@@ -225,7 +225,7 @@ def test_seeds_shows_a_table(planner):
 
 
 def test_seeds_as_json_and_markdown(planner):
-    """With the racks all topics are explained; JSON has every field, Markdown the same table."""
+    """With the brokers' racks the topic is explained exactly; JSON has all fields, Markdown the same table."""
     options = ("--brokers", "0,1,2,3", "--racks", "0=a,1=b,2=a,3=b", "--topic", "orders")
     code, out, _ = planner("seeds", ZOOKEEPER, *options, "--format", "json")
 
@@ -248,7 +248,7 @@ def test_seeds_as_json_and_markdown(planner):
 
 
 def test_seeds_takes_a_spec(planner):
-    """The brokers and racks are the spec's."""
+    """`seeds` takes brokers and racks from a spec."""
     code, out, _ = planner("seeds", EXAMPLES / "tp_demo_03.yaml")
 
     assert 0 == code
@@ -256,7 +256,7 @@ def test_seeds_takes_a_spec(planner):
 
 
 def test_seeds_names_what_it_does_not_know(planner):
-    """An unknown topic, a rack without its broker, a file that is none."""
+    """An unknown topic, a rack of an unknown broker, and a missing file are refused."""
     code, _, err = planner("seeds", ZOOKEEPER, "--topic", "nope")
     assert (1, True) == (code, "no such topic; allowed: logs, orders, topic-test1, topic-test4" in err)
 
@@ -271,7 +271,7 @@ BROKERS = tuple((broker, None) for broker in range(4))
 
 
 def explained(*, edited: int | None) -> Explanation:
-    """Eight partitions at start index 1 and shift 2; one of them edited by hand."""
+    """Eight partitions placed with start index 1 and shift 2; one of them may be edited by hand."""
     lists = kafka_classic.place(BROKERS, 8, 2, start_index=1, next_replica_shift=2)
     rows = [
         Partition(at, tuple(reversed(each)) if at == edited else tuple(each), None) for at, each in enumerate(lists)
@@ -281,7 +281,7 @@ def explained(*, edited: int | None) -> Explanation:
 
 
 def test_a_document_has_the_pair_and_what_differs() -> None:
-    """The pair as numbers; each partition that isn't where the pair would put it, with both lists."""
+    """The JSON has the start index and shift, and each partition that differs, with both lists."""
     document = seeds_document(explained(edited=3))
 
     assert ("orders", "nearest", 1, [2]) == tuple(
@@ -293,7 +293,7 @@ def test_a_document_has_the_pair_and_what_differs() -> None:
 
 
 def test_a_table_counts_the_verdicts() -> None:
-    """A row for each topic, a line for each partition that differs, and how many there are of each verdict."""
+    """The table ends with the number of topics for each verdict, and names partitions that differ."""
     page = markdown.render(seeds_view([explained(edited=None), explained(edited=3)]))
 
     assert "2 topics: 1 explained by a start index and a shift, 1 nearly explained by a start index and a shift" in page

@@ -1,4 +1,4 @@
-"""`planner whatif`, `validate` and `render` as a user runs them: exit codes, gates, output, and files."""
+"""`planner whatif`, `validate` and `render` as a user runs them: exit codes, limits, output, and files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ changes: {add_brokers: [{id: 3, capacity: {disk: 4TiB}}], replace_brokers: {2: 3
 
 @pytest.fixture
 def whatif(planner, tmp_path):
-    """Runs `whatif` on a spec with few candidates, in process, into a folder of the test's own."""
+    """Runs `whatif` in this process with few candidates, into a folder of the test."""
 
     def run(spec, *arguments) -> Ran:
         out = ("--out", tmp_path / "plan") if "--out" not in arguments else ()
@@ -36,7 +36,7 @@ def whatif(planner, tmp_path):
 
 
 def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
-    """Exit code 0; the folder, and what to type next."""
+    """Exit code 0; the output names the folder and the next command."""
     ran = whatif(EXAMPLES / "expand.yaml")
 
     assert 0 == ran.code
@@ -50,7 +50,7 @@ def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
 
 @pytest.mark.slow
 def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp_path):
-    """2 where the plan does something, 0 where the cluster is as wanted already."""
+    """--detailed-exitcode is 2 if the plan moves something, and 0 if it doesn't."""
     assert 2 == whatif(EXAMPLES / "expand.yaml", "--detailed-exitcode").code
 
     even = tmp_path / "even.yaml"
@@ -63,7 +63,7 @@ def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp
 
 @pytest.mark.slow
 def test_a_crossed_gate_exits_3_and_writes_nothing(whatif, tmp_path):
-    """Every exceeded limit is named with its key, its limit and what the plan comes to."""
+    """A plan above its limits exits with 3, names each exceeded limit and writes nothing."""
     spec = tmp_path / "gated.yaml"
     text = (EXAMPLES / "expand.yaml").read_text().replace("limits: {bytes_moved: 300MB, leaders_changed: 60}", "")
     spec.write_text(text + "\nlimits: {bytes_moved: 1MB, replicas_moved: 3}\n")
@@ -81,7 +81,7 @@ def test_a_crossed_gate_exits_3_and_writes_nothing(whatif, tmp_path):
 
 @pytest.mark.slow
 def test_an_older_plan_is_not_taken_for_the_one_that_is_refused(whatif, tmp_path):
-    """It stays where it is, and that is said."""
+    """If a plan is refused, an earlier plan stays in its folder, and the error says so."""
     spec = tmp_path / "gated.yaml"
     shutil.copytree(EXAMPLES / "state", tmp_path / "state")
     text = (EXAMPLES / "expand.yaml").read_text()
@@ -97,7 +97,7 @@ def test_an_older_plan_is_not_taken_for_the_one_that_is_refused(whatif, tmp_path
 
 
 def test_a_state_that_is_too_old_is_told_at_once(whatif, tmp_path):
-    """The plan is as it would have been; what is printed beside it says that nobody may apply it."""
+    """If the state is too old, the plan is written as usual, with a warning that apply.yml refuses it."""
     spec = tmp_path / "old.yaml"
     spec.write_text(
         "version: 1\nvalid_for: 1d\ncluster:\n  name: old\n  brokers: [{id: 1}, {id: 2}]\n"
@@ -114,7 +114,7 @@ def test_a_state_that_is_too_old_is_told_at_once(whatif, tmp_path):
 
 
 def test_bad_input_exits_1_with_the_place_and_no_traceback(whatif, tmp_path):
-    """One line a fault, on stderr; nothing written."""
+    """A fault in the spec exits with 1 and its place on stderr, without a traceback, and nothing is written."""
     spec = tmp_path / "bad.yaml"
     spec.write_text("version: 1\nclutser: {}\n")
 
@@ -128,7 +128,7 @@ def test_bad_input_exits_1_with_the_place_and_no_traceback(whatif, tmp_path):
 
 
 def test_spark_options_are_refused_with_the_local_engine(whatif):
-    """An option that would be ignored is an error."""
+    """Spark options with the local engine are refused."""
     ran = whatif(EXAMPLES / "expand.yaml", "--master", "local[2]")
 
     assert 1 == ran.code
@@ -136,7 +136,7 @@ def test_spark_options_are_refused_with_the_local_engine(whatif):
 
 
 def test_a_folder_that_is_not_ours_is_refused_before_the_sweep_and_kept(whatif, tmp_path):
-    """The output folder is never written over somebody else's files."""
+    """A folder with other files is refused before the sweep, and stays unchanged."""
     precious = tmp_path / "plan" / "thesis.tex"
     precious.parent.mkdir()
     precious.write_text("years of work")
@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_ours_is_refused_before_the_sweep_and_kept(whatif, 
 
 @pytest.mark.slow
 def test_planning_again_replaces_the_earlier_plan(whatif, tmp_path):
-    """Every file a plan writes is known as a plan's own: the second run gives the first one's bytes."""
+    """A second run replaces the first plan, and writes the same bytes."""
     folder = tmp_path / "plan"
     runs = [
         (whatif(EXAMPLES / "expand.yaml").code, {path: path.read_bytes() for path in folder.rglob("*.json")})
@@ -162,7 +162,7 @@ def test_planning_again_replaces_the_earlier_plan(whatif, tmp_path):
 
 @pytest.mark.slow
 def test_render_writes_the_same_bytes_again(whatif, planner, tmp_path):
-    """All comes from plan.json, but for the bound's file and the candidates' table, which are copied from beside it."""
+    """`render` writes the same bytes as `whatif`; it copies bound.json and candidates.parquet, and renders the rest."""
     whatif(EXAMPLES / "expand.yaml")
     folder, again = tmp_path / "plan", tmp_path / "again"
 
@@ -174,7 +174,7 @@ def test_render_writes_the_same_bytes_again(whatif, planner, tmp_path):
 
 
 def test_validate_reads_everything_and_writes_nothing(planner, tmp_path):
-    """`validate` is what a pre-commit hook runs."""
+    """`validate` writes nothing."""
     before = sorted(EXAMPLES.rglob("*"))
 
     assert 0 == planner("validate", EXAMPLES / "expand.yaml").code
@@ -182,7 +182,7 @@ def test_validate_reads_everything_and_writes_nothing(planner, tmp_path):
 
 
 def test_a_byte_limit_needs_every_size(whatif, tmp_path):
-    """A gate on bytes can't be judged where partitions have no size: refused with its place, before any sweep."""
+    """A limit on bytes is refused with its place, before the sweep, if a partition has no size."""
     spec = tmp_path / "unsized.yaml"
     spec.write_text(
         "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}, {id: 2}]\n"
@@ -200,7 +200,7 @@ def test_a_byte_limit_needs_every_size(whatif, tmp_path):
 
 
 def test_a_topic_with_unlike_replication_factors_is_planned(whatif, tmp_path):
-    """Every strategy copes with it, Kafka's own placers included."""
+    """A topic with different replication factors is planned by every strategy, also by Kafka's placers."""
     spec = tmp_path / "mixed.yaml"
     spec.write_text(
         "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1, rack: a}, {id: 2, rack: b}]\n"
@@ -211,7 +211,7 @@ def test_a_topic_with_unlike_replication_factors_is_planned(whatif, tmp_path):
 
 
 def test_where_it_runs_is_never_replaced(whatif, tmp_path, monkeypatch):
-    """`--out .` would take the folder away from under the shell."""
+    """`--out .` is refused, because it would replace the working directory."""
     monkeypatch.chdir(tmp_path)
 
     assert 1 == whatif(EXAMPLES / "expand.yaml", "--out", ".").code
@@ -254,7 +254,7 @@ def test_the_command_exits_3_and_writes_nothing(
 
 
 def test_the_command_plans_within_its_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same spec with room enough: 1 TB at 100 − 15 MB/s takes 3 h 16 min on disks of 4 TiB."""
+    """Within its limits the plan is written: 1 TB at 100 − 15 MB/s takes 3 h 16 min, on disks of 4 TiB."""
     text = "limits: {eta: 4h, disk_used: 25%}\nexecution: {throttle: 100MB/s}\n"
     (tmp_path / "s.yaml").write_text(SPEC + text, encoding="utf-8")
     with pytest.raises(SystemExit) as ended:

@@ -1,4 +1,4 @@
-"""`planner restart` from end to end: what it prints, the folder that it writes, and what it refuses."""
+"""`planner restart` from start to end: what it prints, the folder it writes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPAND = ROOT / "examples" / "expand.yaml"
 
 
 def run(*arguments):
-    """What a `planner restart` prints on stdout; its errors are raised."""
+    """What `planner restart` prints on stdout; its errors are raised."""
     ended = CliRunner().invoke(commands, ["restart", *map(str, arguments)], standalone_mode=False)
     if ended.exception:
         raise ended.exception
@@ -29,7 +29,7 @@ def run(*arguments):
 
 @pytest.fixture
 def spec(tmp_path):
-    """A cluster with a bit of everything: shared racks, a single replica, an ISR that has shrunk, a value unknown."""
+    """A cluster with shared racks, a single replica, an ISR that has shrunk, and an unknown value."""
     path = tmp_path / "spec.yaml"
     path.write_bytes((TESTS / "data" / "failures" / "spec.yaml").read_bytes())
     return path
@@ -37,7 +37,7 @@ def spec(tmp_path):
 
 @pytest.mark.parametrize(("form", "ending"), [("text", "txt"), ("markdown", "md"), ("json", "json")])
 def test_what_is_printed(spec, form, ending, request):
-    """Byte for byte what it was when it was last looked at."""
+    """The output is the golden file, byte for byte."""
     shown = run(spec, "--format", form)
     if form == "json":
         shown = json.dumps(json.loads(shown), indent=1, sort_keys=True) + "\n"
@@ -50,7 +50,7 @@ def test_what_is_printed(spec, form, ending, request):
 
 
 def test_the_folder_is_listed_whole_and_the_same_each_time(tmp_path):
-    """SHA256SUMS has every file's digest; a second run replaces the folder by the same bytes."""
+    """SHA256SUMS lists all other files, and a second run replaces the folder with the same bytes."""
     out = tmp_path / "a.restart"
     shown = run(EXPAND, "-o", out)
     files = {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -67,7 +67,7 @@ def test_the_folder_is_listed_whole_and_the_same_each_time(tmp_path):
 
 
 def test_each_setting_of_the_playbook_is_specified(tmp_path):
-    """With the type of its default."""
+    """Each default of the role has an argument specification with its type."""
     out = tmp_path / "a.restart"
     run(EXPAND, "-o", out)
     role = out / "ansible" / "roles" / "kafka_reassign"
@@ -80,7 +80,7 @@ def test_each_setting_of_the_playbook_is_specified(tmp_path):
 
 
 def test_another_folder_is_not_replaced(tmp_path):
-    """A plan's folder, or anybody's."""
+    """A folder that isn't a restart's, for example a plan's, isn't replaced."""
     (tmp_path / "some.plan").mkdir()
     (tmp_path / "some.plan" / "plan.json").write_text('{"format_version": "2.0", "plan_id": "x"}')
 
@@ -92,7 +92,7 @@ def test_another_folder_is_not_replaced(tmp_path):
     ("options", "code"), [((), 0), (("--detailed-exitcode",), 2), (("--at-most", "1", "--detailed-exitcode"), 2)]
 )
 def test_the_exit_code_says_whether_producers_notice(options, code):
-    """Where it is asked for."""
+    """With --detailed-exitcode the exit code is 2 if producers notice the restart."""
     with pytest.raises(SystemExit) as ended:
         main(["restart", str(EXPAND), *options])
 
@@ -107,7 +107,7 @@ def test_the_exit_code_says_whether_producers_notice(options, code):
     ],
 )
 def test_what_makes_no_sense_is_refused(options, said, capsys):
-    """Exit code 1, and what is allowed."""
+    """Wrong options exit with 1 and what is allowed."""
     with pytest.raises(SystemExit) as ended:
         main(["restart", *options])
 
@@ -116,7 +116,7 @@ def test_what_makes_no_sense_is_refused(options, said, capsys):
 
 
 def test_a_spec_that_is_wrong_is_refused_by_line_and_key(spec, capsys):
-    """As by every other command."""
+    """A fault in the spec is refused with its line, key and what is allowed."""
     spec.write_text(spec.read_text().replace("min.insync.replicas: 2", "min.insync.replicas: two"))
     with pytest.raises(SystemExit) as ended:
         main(["restart", str(spec)])

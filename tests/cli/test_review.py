@@ -1,4 +1,4 @@
-"""`planner show`: plans, journals and what is refused. `diff`, `check` and `resume` are tested in tests/approval."""
+"""`planner show` of plans and journals, and what it refuses; tests/approval has `diff`, `check` and `resume`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOURNAL = (
 
 @pytest.fixture
 def whatif(planner, tmp_path):
-    """Plans a spec with few candidates, in process, into the folder `plan`."""
+    """Plans a spec with few candidates, in this process, into the folder `plan`."""
 
     def run(spec) -> None:
         options = ("--engine", "local", "--candidates", 20, "--out", tmp_path / "plan")
@@ -27,7 +27,7 @@ def whatif(planner, tmp_path):
 
 @pytest.mark.slow
 def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
-    """text, json and markdown of a written plan; json is the document itself."""
+    """`show` prints a plan as text, JSON and Markdown; JSON is plan.json, verbose Markdown is report.md."""
     whatif(EXAMPLES / "expand.yaml")
     folder = tmp_path / "plan"
 
@@ -43,7 +43,7 @@ def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
 
 @pytest.mark.slow
 def test_a_plan_that_was_edited_is_refused(whatif, planner, tmp_path):
-    """plan_id binds the content: one changed broker id shows."""
+    """A plan.json with one changed value is refused, because its plan_id no longer fits."""
     whatif(EXAMPLES / "expand.yaml")
     file = tmp_path / "plan" / "plan.json"
     file.write_text(file.read_text().replace('"rebalance": "all"', '"rebalance": "none"'))
@@ -55,7 +55,7 @@ def test_a_plan_that_was_edited_is_refused(whatif, planner, tmp_path):
 
 
 def test_a_journal_is_shown_with_planned_and_measured_figures(planner, tmp_path):
-    """As text, and as JSON with the lines that the file has."""
+    """A journal is shown as text with planned and measured figures, and as JSON with its lines."""
     journal = tmp_path / "run.jsonl"
     journal.write_text(JOURNAL)
     ran = planner("show", "--journal", journal)
@@ -68,6 +68,6 @@ def test_a_journal_is_shown_with_planned_and_measured_figures(planner, tmp_path)
 
 @pytest.mark.parametrize("arguments", [(), ("expand.plan", "--journal", "run.jsonl")])
 def test_show_takes_a_plan_or_a_journal(planner, arguments):
-    """One of them."""
+    """`show` takes either a plan or a journal; neither and both are refused."""
     ran = planner("show", *arguments)
     assert (1, True) == (ran.code, "show takes a PLAN or --journal FILE, one of them" in ran.err)

@@ -1,4 +1,4 @@
-"""`planner size` from end to end: what it prints, the spec that it writes, and what it refuses."""
+"""`planner size` from start to end: what it prints, the spec it writes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPEC, DATA = ROOT / "examples" / "sizing" / "orders.yaml", TESTS / "data" / "siz
 
 @pytest.fixture
 def example(tmp_path):
-    """The example where it can be written beside."""
+    """A copy of the example, beside which files can be written."""
     shutil.copytree(SPEC.parent, tmp_path / "sizing")
     shutil.copytree(ROOT / "examples" / "state", tmp_path / "state")
     return tmp_path / "sizing" / SPEC.name
@@ -27,7 +27,7 @@ def example(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "file"), [("text", "size.txt"), ("markdown", "size.md"), ("json", "size.json")])
 def test_what_is_printed(form, file, request):
-    """Byte for byte what it was when it was last looked at."""
+    """The output is the golden file, byte for byte."""
     command = ["size", str(SPEC), "--engine", "local", "--format", form]
     ended = CliRunner().invoke(commands, command, standalone_mode=False)
     if ended.exception:
@@ -42,7 +42,7 @@ def test_what_is_printed(form, file, request):
 
 
 def test_a_row_becomes_a_spec(example):
-    """Beside the first one, with its brokers in `changes`; all else is as it was written."""
+    """A row becomes a spec with its brokers in `changes`; the cluster stays as it was."""
     out = example.parent / "of eight.yaml"
     ended = CliRunner().invoke(commands, ["size", str(example), "--row", "8", "-o", str(out)])
     assert (0, True) == (ended.exit_code, ended.stderr.endswith(f"next: planner whatif '{out}'\n"))
@@ -53,7 +53,7 @@ def test_a_row_becomes_a_spec(example):
 
 
 def refused(capsys, *command):
-    """What a command says on stderr, with exit code 1."""
+    """What a command prints on stderr; its exit code is 1."""
     with pytest.raises(SystemExit) as ended:
         main(list(map(str, command)))
     assert 1 == ended.value.code
@@ -61,7 +61,7 @@ def refused(capsys, *command):
 
 
 def test_what_is_refused(example, capsys):
-    """Nothing is written."""
+    """Wrong options and a spec without `sizing` are refused, and nothing is written."""
     out = example.parent / "out.yaml"
     assert "there is no such cluster; allowed: 1 to 15" in refused(capsys, "size", example, "--row", 99, "-o", out)
     other = example.parent.parent / "out.yaml"
@@ -80,7 +80,7 @@ def test_what_is_refused(example, capsys):
 
 
 def test_a_spec_that_somebody_has_worked_on_is_not_replaced(example, capsys):
-    """What the command wrote is, also for another row."""
+    """A written spec is replaced for another row, unless somebody edited it."""
     out = example.parent / "out.yaml"
     for row in (8, 1):
         main_row = ["size", str(example), "--row", str(row), "-o", str(out)]
@@ -93,17 +93,17 @@ def test_a_spec_that_somebody_has_worked_on_is_not_replaced(example, capsys):
 
 @pytest.mark.parametrize("options", [("--html",), ("--row", 1, "-o")])
 def test_what_is_read_is_no_output(example, capsys, options):
-    """Neither a page nor the spec of a row replaces the spec, or what that was read from."""
+    """Neither a page nor the spec of a row can replace an input file."""
     for read in (example.name, *(each.path for each in load(example).inputs)):
         before = (example.parent / read).read_bytes()
         said = refused(capsys, "size", example, *options, example.parent / ".." / "sizing" / read)
-        # The spec of a row stands beside the one that it is made of, and the state elsewhere.
+        # A row's spec must be beside the original spec, and the state is elsewhere.
         assert "is read, and would be changed; allowed: a file elsewhere" in said or "isn't beside" in said
         assert before == (example.parent / read).read_bytes()
 
 
 def test_a_page_replaces_no_file_of_another_kind(example, capsys):
-    """Such as a spec that isn't read."""
+    """A page doesn't replace a file that isn't a page."""
     other = example.parent / "other.yaml"
     other.write_text("version: 1\n")
     assert "isn't a page; allowed: a new file, or a page" in refused(capsys, "size", example, "--html", other)
@@ -112,7 +112,7 @@ def test_a_page_replaces_no_file_of_another_kind(example, capsys):
 
 @pytest.mark.slow
 def test_a_page_is_written_too(example):
-    """With its plot."""
+    """--html writes a page with its plot."""
     page = example.parent / "sizes.html"
     assert 0 == CliRunner().invoke(commands, ["size", str(example), "--engine", "local", "--html", str(page)]).exit_code
     assert "Money against headroom and bytes" in page.read_text()

@@ -1,7 +1,7 @@
-"""Commands that get a signal at one moment after another, in processes of their own: run by test_interrupts.py.
+"""Commands that get a signal at different moments, each in its own process; test_interrupts.py runs this file.
 
-`python signalled_commands.py FOLDER SIGNAL STEPS ARGUMENT...` prints how the command ends in a copy of FOLDER without a
-signal, and then how it ends at each moment, of which at most STEPS are of its writing: a line of JSON each.
+`python signalled_commands.py FOLDER SIGNAL STEPS ARGUMENT...` runs the command in copies of FOLDER. It prints a line of
+JSON for the run without a signal, and one for each moment of a signal; at most STEPS of them are writing steps.
 """
 
 from __future__ import annotations
@@ -22,55 +22,55 @@ from typing import Any, NamedTuple
 from benchmarks.__main__ import benchmarks
 from planner.cli import main
 
-# Where among the calls of functions a signal comes.
+# At these shares of all function calls, a signal comes.
 SHARES = (0.0, 0.6)
 SOON_SECONDS = 5
-# What writes says so before it does, in CPython's audit events.
+# CPython's audit events that announce a change of files.
 WRITES = {"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree"}
 OPENS_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class Moment(NamedTuple):
-    """The call of a function, or the writing step, that a signal comes in, or right behind; none without both."""
+    """The function call or writing step at which, or after which, the signal comes; without both there is no signal."""
 
     call: int | None = None
     step: int | None = None
 
 
 class Counts:
-    """How many calls and writing steps there were."""
+    """Counts function calls and writing steps, and sends the signal at its moment."""
 
     def __init__(self, moment: Moment, number: int) -> None:
         self.moment, self.number = moment, number
         self.calls = self.steps = 0
 
     def called(self, _: Any, event: str, __: Any) -> None:
-        """A function is called: Python's profiler says so."""
+        """Python's profiler reports a function call."""
         if event == "call":
             self.calls += 1
             if self.calls - 1 == self.moment.call:
                 self.send()
 
     def touched(self, event: str, about: tuple[Any, ...]) -> None:
-        """A file is touched; the signal comes when that is done."""
+        """An audit event announces a writing step; the signal comes right after that step."""
         if event in WRITES or (event == "open" and about[2] & OPENS_TO_WRITE):
             self.steps += 1
             if self.steps - 1 == self.moment.step:
                 sys.setprofile(self.done)
 
     def done(self, frame: FrameType, _: str, __: Any) -> None:
-        """The file has been touched: the next thing is done."""
+        """The writing step is done, because the next profiler event is here."""
         if frame.f_code is not Counts.touched.__code__:
             self.send()
 
     def send(self) -> None:
-        """Once: Ctrl-C goes to the whole group, as a terminal sends it, any other one to this process alone."""
+        """Sends the signal once: SIGINT to the process group, as a terminal does, others to this process only."""
         sys.setprofile(None)
         os.killpg(0, self.number) if self.number == signal.SIGINT else os.kill(os.getpid(), self.number)
 
 
 class Counted:
-    """A command that is watched from its import to its end; without a moment, what is counted is written to a file."""
+    """A command watched from its import to its end; without a moment, its counts are written to a file."""
 
     def __init__(self, load: Callable[[], Any], counts: Counts, file: Path) -> None:
         self._counts, self._file = counts, file
@@ -80,7 +80,7 @@ class Counted:
         self._command = load()
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """As the command's own."""
+        """Runs the command's own main."""
         try:
             return self._command.main(*arguments, **options)
         finally:
@@ -91,7 +91,7 @@ class Counted:
 
 
 def ran(folder: Path, arguments: list[str], moment: Moment, number: int) -> dict[str, Any]:
-    """How a command ends in a copy of a folder: exit code, stderr, what is there then, what it has left running."""
+    """How a command ends in a copy of a folder: exit code, stderr, files, leftovers, and processes that still run."""
     work = Path(tempfile.mkdtemp())
     shutil.copytree(folder, work / "in", symlinks=True)
     (work / "tmp").mkdir()
@@ -116,7 +116,7 @@ def ran(folder: Path, arguments: list[str], moment: Moment, number: int) -> dict
 def _run(work: Path, arguments: list[str], counts: Counts) -> None:
     os.setsid()
     os.chdir(work / "in")
-    # In the environment of whatever is started, too.
+    # Also in the environment of the processes that the command starts.
     os.environ["TMPDIR"] = tempfile.tempdir = str(work / "tmp")
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(work / name, os.O_WRONLY | os.O_CREAT), number)
@@ -135,7 +135,7 @@ def _run(work: Path, arguments: list[str], counts: Counts) -> None:
 
 
 def left_running(session: int, mark: str) -> list[str]:
-    """The processes of a session, and those with a mark in their environment, that go on running for seconds."""
+    """The processes of a session, or with this mark in their environment, that still run after SOON_SECONDS."""
     until = time.monotonic() + SOON_SECONDS
     while True:
         found = [path.name for path in Path("/proc").glob("[0-9]*") if _is_of(int(path.name), session, mark)]
@@ -152,7 +152,7 @@ def _is_of(process: int, session: int, mark: str) -> bool:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Every path below a folder, with the digest of what is in it."""
+    """Each path below a folder, with the digest of its content."""
     return {
         path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         for path in folder.rglob("*")
@@ -160,7 +160,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def moments(calls: int, steps: int, most: int) -> Iterator[Moment]:
-    """Some of the work, and of the writing steps as many as there are, or so many of all."""
+    """Moments at some function calls, and at up to `most` writing steps."""
     yield from (Moment(call=round(calls * share)) for share in SHARES)
     count = min(steps, most)
     yield from (Moment(step=round(at * (steps - 1) / max(1, count - 1))) for at in range(count))
@@ -173,7 +173,7 @@ if __name__ == "__main__":
     for name in COMMANDS:
         command(name)  # loaded once for all of them
 
-    # Compiled modules would count as what the command writes, the first time alone.
+    # Compiled modules would count as files that the command writes, in its first run only.
     sys.dont_write_bytecode = True
     whole = ran(Path(where), typed, Moment(), int(how))
     sys.stdout.write(f"{json.dumps(whole)}\n")

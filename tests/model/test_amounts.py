@@ -1,4 +1,4 @@
-"""Amounts with units: what they mean, what is refused, and that every digit survives."""
+"""Amounts with units: how they are read, which are refused, and that they stay exact."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BINARY = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4, "Pi": 1024**5
     ],
 )
 def test_a_size_in_bytes(text: int | str, size_bytes: int) -> None:
-    """SI and binary prefixes, bytes and bits, with a blank or without, become whole bytes."""
+    """Sizes with SI and binary prefixes, in bytes and bits, with or without a space, become whole bytes."""
     assert size_bytes == parse_bytes(text)
 
 
@@ -45,7 +45,7 @@ def test_a_size_in_bytes(text: int | str, size_bytes: int) -> None:
     [(7, 7), ("3MB/s", 3_000_000), ("1Gbit/s", 125_000_000), ("50MiB/s", 50 * 1024**2), ("6MB/min", 100_000)],
 )
 def test_a_rate_in_bytes_per_second(text: int | str, bytes_per_sec: int) -> None:
-    """Rates of bytes and bits, by the second or the minute, become whole bytes a second."""
+    """Rates in bytes or bits, per second or per minute, become whole bytes per second."""
     assert bytes_per_sec == parse_bytes_per_sec(text)
 
 
@@ -93,7 +93,7 @@ def test_a_duration_in_seconds(text: int | str, seconds: int) -> None:
 
 @given(st.integers(0, 10**9))
 def test_a_duration_is_read_as_it_is_printed(seconds: int) -> None:
-    """In its two largest units: `raise limits.eta to 3 h 17 min` can be written."""
+    """A duration is read as it is printed, so that a printed one such as `3 h 17 min` can be put into the YAML."""
     text = duration(seconds)
     assert text == duration(parse_seconds(text))
 
@@ -109,7 +109,7 @@ def test_what_is_not_a_duration(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "part"), [("0.001s", "less than one second"), (2**63, "more than 2^63 - 1 seconds")])
 def test_durations_out_of_range(text: int | str, part: str) -> None:
-    """The message is about seconds, not bytes."""
+    """Durations that are too short or too long are refused with a message about seconds."""
     with pytest.raises(AmountError) as caught:
         parse_seconds(text)
     assert part in str(caught.value)
@@ -120,7 +120,7 @@ def test_durations_out_of_range(text: int | str, part: str) -> None:
     [(-1, 0, "-1 is below 0"), ("0B", 1, "'0B' is below 1"), ("1bit", 0, "less than one byte"), (2**63, 0, "2^63 - 1")],
 )
 def test_amounts_out_of_range(value: int | str, least: int, part: str) -> None:
-    """Too small, rounded to nothing, or beyond 64 bits."""
+    """Amounts below the minimum, below one byte, or above 2^63 − 1 are refused."""
     with pytest.raises(AmountError) as caught:
         parse_amount(value, "bytes", least)
     assert part in str(caught.value)
@@ -128,7 +128,7 @@ def test_amounts_out_of_range(value: int | str, least: int, part: str) -> None:
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted({**SI, **BINARY})))
 def test_a_whole_number_of_units_is_exact(number: int, prefix: str) -> None:
-    """No digit is lost on the way through any unit."""
+    """A whole number of any unit is exact, up to 2^63 − 1."""
     factor = {**SI, **BINARY}[prefix]
     expected = number * factor
     if expected <= LARGEST:
@@ -137,7 +137,7 @@ def test_a_whole_number_of_units_is_exact(number: int, prefix: str) -> None:
 
 @given(st.integers(0, LARGEST))
 def test_a_number_of_bytes_survives_being_written_out(size_bytes: int) -> None:
-    """Written as a number, as text, in bytes or as a rate, an amount is read back as it was."""
+    """A number of bytes is read back exactly, as a number, as text, with a unit, or as a rate."""
     texts = (size_bytes, str(size_bytes), f"{size_bytes}B", f"{size_bytes} bytes")
     assert [size_bytes] * 4 == [parse_bytes(text) for text in texts]
     assert size_bytes == parse_bytes_per_sec(f"{size_bytes}B/s")
@@ -145,14 +145,14 @@ def test_a_number_of_bytes_survives_being_written_out(size_bytes: int) -> None:
 
 @given(st.integers(0, 999), st.integers(0, 999), st.sampled_from(sorted(BINARY)))
 def test_a_decimal_fraction_is_rounded_to_the_nearest_byte(whole: int, thousandths: int, prefix: str) -> None:
-    """The result is never further than half a byte from the exact amount."""
+    """A decimal fraction is rounded to the nearest byte."""
     exact = (whole + Fraction(thousandths, 1000)) * BINARY[prefix]
     assert abs(parse_bytes(f"{whole}.{thousandths:03d}{prefix}B") - exact) <= Fraction(1, 2)
 
 
 @given(st.text(max_size=12))
 def test_any_text_is_an_amount_or_refused(text: str) -> None:
-    """Garbage never raises anything else, and never becomes negative."""
+    """Any text is read as an amount from 0 to 2^63 − 1, or refused with AmountError."""
     try:
         size_bytes = parse_bytes(text)
     except AmountError:

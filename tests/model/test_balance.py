@@ -1,4 +1,4 @@
-"""Tolerances and their texts: what a candidate's row says is read again as what was asked for."""
+"""The texts of tolerances: they are read back as the same tolerance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITTEN = st.one_of(*(st.from_regex(each, fullmatch=True) for each in PATTERNS),
 @examples(300)
 @given(WRITTEN)
 def test_texts_lose_nothing(written: str | int) -> None:
-    """Whatever the YAML may say is the same tolerance when its text is read, and that text has no exponent."""
+    """Each tolerance that the YAML accepts is the same when read back from its text, which has no exponent."""
     asked = Tolerance.parse(written)
     assert asked == Tolerance.parse(str(asked))
     assert str(asked) == "none" or set(str(asked)) <= set("0123456789.%")
@@ -38,11 +38,11 @@ def test_texts_lose_nothing(written: str | int) -> None:
     ],
 )
 def test_texts_are_as_short_as_can_be(written: str, text: str) -> None:
-    """As in the YAML, without zeros that say nothing."""
+    """The text is that of the YAML, without superfluous zeros."""
     assert text == str(Tolerance.parse(written))
 
 
 def test_steps_of_a_ladder_read_as_the_yamls() -> None:
-    """A whole number of our own is written as one that was read."""
+    """A percentage from the code has the same text as one from the YAML."""
     assert ["5%", "5%"] == [str(Tolerance("percent", each)) for each in (5, 5.0)]
     assert "10000000000000000000000" == exact(1e22)

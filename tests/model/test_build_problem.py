@@ -1,4 +1,4 @@
-"""The flat arrays of a spec."""
+"""A spec becomes a problem of flat arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from planner.scoring.growth_scenarios import under
 
 
 def test_arrays_by_hand() -> None:
-    """A cluster with everything: a broker added, one removed, one replaced, racks set, factors changed."""
+    """All arrays are checked for a cluster with a broker added, one removed, one replaced, new racks and factors."""
     spec = spec_of(
         {4: "b", 2: "a", 9: "a"},
         {"z": [(4, 2)], "b": [(9, 4), (2,)]},
@@ -57,7 +57,7 @@ def test_arrays_by_hand() -> None:
 
 
 def test_forced_by_each_change() -> None:
-    """A leaving broker, a factor, and racks that make a spread worse force; nothing else does."""
+    """A partition is forced by a leaving broker, a new factor, or racks that make its spread worse; by nothing else."""
     racks = {1: "a", 2: "b", 3: "c"}
     rows = {"x": [(1, 2), (2, 3), (3, 1)]}
     asked = [
@@ -74,7 +74,7 @@ def test_forced_by_each_change() -> None:
 
 
 def test_set_racks_that_crowd_a_rack_force() -> None:
-    """Two racks of two replicas each become three and one: as many racks as before, and yet a worse spread."""
+    """New racks hold three replicas and one instead of two and two, so the partition is forced, with as many racks."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "b"}
     problem = problem_of(
         racks, {"x": [(1, 2, 3, 4)]}, changes=Changes(set_racks=((2, "b"), (5, "a")), rebalance="none")
@@ -93,12 +93,12 @@ def test_set_racks_that_crowd_a_rack_force() -> None:
     ],
 )
 def test_may_move(name: str, include: tuple[str, ...], exclude: tuple[str, ...], expected: bool) -> None:
-    """Included by any pattern, excluded by none; case counts."""
+    """A topic may move if it matches an included pattern and no excluded one; the case matters."""
     assert expected == may_move(TopicFilter(include, exclude), name)
 
 
 def test_brokers_after_have_their_new_racks() -> None:
-    """Today's brokers and the added ones by id; a broker that is added may be given its rack by set_racks too."""
+    """Brokers of today and added ones are sorted by id; set_racks counts for both."""
     changes = Changes(add_brokers=(Broker(1, "x"),), set_racks=((1, "y"), (5, "z")))
     spec = spec_of({5: "a", 3: "b"}, {"t": [(5,)]}, changes=changes)
     assert [Broker(1, "y"), Broker(3, "b"), Broker(5, "z")] == brokers_after(spec)
@@ -107,7 +107,7 @@ def test_brokers_after_have_their_new_racks() -> None:
 @examples(80)
 @given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_nothing_is_lost(spec: Spec) -> None:
-    """Every partition is there once with its replicas, leader and size, whatever the order of topics and brokers."""
+    """The problem has each partition once, with its replicas, leader and size, in any order of topics and brokers."""
     problem = build(spec)
     ids = problem.broker_ids.tolist()
     found = {
@@ -132,7 +132,7 @@ def test_nothing_is_lost(spec: Spec) -> None:
 
 
 def test_racks_force_what_breaks_the_rule_and_may_move() -> None:
-    """With `rebalance: racks`; excluded topics and partitions without a leader stay as they are."""
+    """`rebalance: racks` forces what breaks the rack rule, except excluded topics and partitions without a leader."""
     racks, rows = {1: "a", 2: "a", 3: "b"}, {"even": [(1, 3)], "kept": [(1, 2)], "x": [(2, 1), (1, 2)]}
     kept = TopicFilter(exclude=("kept",))
     for rebalance, forced in (("racks", [False, False, True, False]), ("none", [False] * 4), ("all", [False] * 4)):
@@ -145,7 +145,7 @@ ROWS = {"x": [(1, 2), (2, 3), (3, 1)]}
 
 
 def week(peaks: list[dict[int, float]]) -> WeekOfLoad:
-    """Partitions of x with 10 bytes/s in, but in these hours, which have so many; and twice as many out."""
+    """Partitions of x with 10 bytes/s in, except in the given hours, and twice as many out."""
     hours = np.full((2, len(peaks), HOURS_OF_WEEK), 10.0)
     for row, peak in enumerate(peaks):
         hours[0, row, list(peak)] = list(peak.values())
@@ -154,7 +154,7 @@ def week(peaks: list[dict[int, float]]) -> WeekOfLoad:
 
 
 def problem(known: WeekOfLoad):
-    """The spec of three brokers with these hours, as a problem; rates are the means."""
+    """A spec of three brokers with these hours, and its problem; the rates are the means."""
     spec = spec_of(no_racks(1, 2, 3), ROWS, week=known)
     (topic,) = spec.cluster.topics
     means = np.rint(known.means).astype(int)
@@ -167,7 +167,7 @@ def problem(known: WeekOfLoad):
 
 
 def test_loads_of_an_hour_are_those_of_its_rates() -> None:
-    """The same as the loads of a problem that has the hour's rates, in every hour."""
+    """In each hour, the brokers' loads are those of a problem with that hour's rates."""
     _, found = problem(week([{5: 70}, {5: 30, 100: 900}, {167: 55}]))
     hours = build_problem.of_partitions(found, week([{5: 70}, {5: 30, 100: 900}, {167: 55}]))
     assignment = assignment_of(found, [(2, 1), (3,), (1, 3)])
@@ -178,9 +178,9 @@ def test_loads_of_an_hour_are_those_of_its_rates() -> None:
 
 
 def test_a_problem_has_the_hours_as_scenarios_of_traffic() -> None:
-    """By their names, with the rates of then and the sizes of today; the cluster as it is has none."""
+    """Each busy hour is a scenario with its name, its rates and today's sizes; the cluster today has no scenarios."""
     spec, found = problem(week([{5: 700}, {100: 900}, {}]))
-    # Hour 100 is the cluster's, hour 5 is when broker 1 sends most; what broker 3 sends is the same in each hour.
+    # Hour 100 is the cluster's busiest, in hour 5 broker 1 sends most, and broker 3 sends the same in each hour.
     assert ("Friday 04:00 UTC", "Monday 05:00 UTC", "Monday 00:00 UTC") == found.scenario_names
     then = under(found, 1)
     assert [700, 10, 10] == then.bytes_in_per_sec.tolist()

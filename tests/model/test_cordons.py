@@ -1,4 +1,4 @@
-"""Which partitions may be on a cordoned broker, and what it may hold at most."""
+"""Which partitions a cordoned broker may hold, and how much at most."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LISTS = {"x": [(1, 2), (3, 1)], "y": [(3,)]}
 
 
 def spec() -> Spec:
-    """Three brokers without racks, of which the last holds two replicas."""
+    """Three brokers without racks; the last one holds two replicas."""
     return spec_of(no_racks(1, 2, 3), LISTS)
 
 
 @pytest.mark.parametrize(("most", "expected"), [(None, 2), (1, 1), (7, 2)])
 def test_a_cordoned_broker_leads_no_more_than_it_holds(most: int | None, expected: int) -> None:
-    """Or its cap, where that is lower. It is no cap that anybody stated."""
+    """A cordoned broker leads at most the partitions that it holds, or its cap if that is lower."""
     asked = with_cordons(spec(), 3)
     brokers = (*asked.cluster.brokers[:2], replace(asked.cluster.brokers[2], max_leaders=most))
     problem = build(replace(asked, cluster=replace(asked.cluster, brokers=brokers)))
@@ -39,7 +39,7 @@ def test_a_cordoned_broker_leads_no_more_than_it_holds(most: int | None, expecte
 
 @pytest.mark.parametrize("rule", [{"add_brokers": (Broker(4, cordoned_log_dirs=("*",)),)}, {}])
 def test_none_is_cordoned_where_only_one_that_joins_is(rule: dict[str, tuple[Broker, ...]]) -> None:
-    """Nor where nothing says so, nor where what is decided already is looked at."""
+    """Nothing is cordoned if only a joining broker is, if no broker is, or after `without_cordons`."""
     problem = build(replace(spec(), changes=Changes(**rule)))  # type: ignore[arg-type]
     assert (None, None, None) == (problem.cordoned, most_led(problem), usable_sets(problem))
     assert build(without_cordons(with_cordons(spec(), 3))).cordoned is None
@@ -48,7 +48,7 @@ def test_none_is_cordoned_where_only_one_that_joins_is(rule: dict[str, tuple[Bro
 @examples(80)
 @given(cordoned(specs()) | cordoned(placed_specs()))
 def test_who_may_be_where_is_the_same_by_sets_and_one_by_one(problem: Problem) -> None:
-    """The sets of target brokers, for whole problems, and single partitions and brokers."""
+    """Sets of usable brokers and single questions about a partition and a broker give the same answers."""
     found = usable_sets(problem)
     assert found is not None
     brokers, of_row = np.flatnonzero(problem.targets), found[1]
@@ -60,7 +60,7 @@ def test_who_may_be_where_is_the_same_by_sets_and_one_by_one(problem: Problem) -
 
 
 def test_the_most_that_a_broker_may_hold() -> None:
-    """Each partition once, and on a cordoned broker those of today."""
+    """A broker may hold each partition once; a cordoned one only those of today."""
     problem, sizes = build(with_cordons(spec(), 3)), np.array([[5], [7], [11]], dtype=np.int64)
     assert [[23, 23, 18]] == most_on_broker(problem, sizes, lambda each: each.sum(axis=0, keepdims=True)).tolist()
     free = build(spec())

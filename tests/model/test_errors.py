@@ -1,4 +1,4 @@
-"""What people see of many findings, and suggestions: the names that were probably meant."""
+"""Messages with many findings, and suggestions of similar names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_a_hundred_findings_are_shown_and_the_others_counted() -> None:
-    """Sorted by place; all are kept."""
+    """The first 100 findings by place are shown, the others counted; the error keeps all."""
     error = SpecError(Finding(Place("s.yaml", number, 1), "k", "wrong") for number in range(1250, 0, -1))
     lines = str(error).splitlines()
     assert (1250, 101) == (len(error.findings), len(lines))
@@ -23,20 +23,20 @@ def test_a_hundred_findings_are_shown_and_the_others_counted() -> None:
 
 
 def test_a_hundred_findings_are_all() -> None:
-    """Nothing is said of none more."""
+    """With exactly 100 findings no line counts others."""
     assert 100 == len(str(SpecError(Finding(Place("s", n), "", "x") for n in range(100))).splitlines())
 
 
 @pytest.mark.parametrize("kind", [SpecError, ImportStateError])
 def test_findings_travel(kind: type[SpecError]) -> None:
-    """Spark's workers send errors back, which aren't made of their lines."""
+    """An error can be pickled, as Spark's workers do, and keeps its findings."""
     error = kind([Finding(Place("s.yaml", 2, 1), "k", "wrong")])
     back = pickle.loads(pickle.dumps(error))
     assert (kind, str(error), error.lines, error.findings) == (type(back), str(back), back.lines, back.findings)
 
 
 def test_a_refused_plan_travels() -> None:
-    """With its plan."""
+    """A pickled RefusedPlanError keeps its plan."""
     error = RefusedPlanError(cast("Plan", "the plan"), "too much", "raise it")
     back = pickle.loads(pickle.dumps(error))
     assert isinstance(back, RefusedPlanError)
@@ -56,10 +56,10 @@ def test_a_refused_plan_travels() -> None:
     ],
 )
 def test_the_closest_names_are_suggested(word: str, known: list[str], expected: str) -> None:
-    """Capitals and the signs of patterns don't count; nothing is suggested where nothing is close."""
+    """Similar names are suggested, regardless of case and wildcards; without a similar name there is no suggestion."""
     assert expected == did_you_mean(word, known)
 
 
 def test_among_very_many_names_those_that_begin_alike_are_compared() -> None:
-    """A cluster of 300,000 topics gets its suggestion too."""
+    """Among 300,000 names a suggestion is still found, because only names that begin alike are compared."""
     assert "did you mean 'logs'? " == did_you_mean("logz", [*(f"t{n}" for n in range(300_000)), "logs"])

@@ -1,4 +1,4 @@
-"""Reading files that others wrote: only files, only up to a size, and JSON that can be written again."""
+"""Reading files of others: only regular files up to a size, and only JSON that can be written again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KIND = FileKind("a test's file", 10)
 
 
 def test_a_file_up_to_its_limit_is_read(tmp_path: Path) -> None:
-    """And no byte more."""
+    """A file of the maximum size is read; one more byte is refused."""
     (tmp_path / "f").write_bytes(b"0123456789")
     assert b"0123456789" == read_bytes(tmp_path / "f", KIND)
     (tmp_path / "f").write_bytes(b"0123456789a")
@@ -25,13 +25,13 @@ def test_a_file_up_to_its_limit_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
 def test_devices_are_refused(path: str) -> None:
-    """One of them never ends."""
+    """Devices are refused, because /dev/zero never ends."""
     with pytest.raises(UnreadableError, match=f"'{path}' isn't a regular file but a device"):
         read_bytes(Path(path), KIND)
 
 
 def test_a_pipe_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
-    """It may wait for ever; one that is asked for ends at the limit."""
+    """A pipe is refused, because it might never end; with `piped` it is read up to the limit."""
     os.mkfifo(tmp_path / "p")
     with pytest.raises(UnreadableError, match="isn't a regular file but a pipe"):
         read_bytes(tmp_path / "p", KIND)
@@ -44,7 +44,7 @@ def test_a_pipe_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_has_the_systems_reason(tmp_path: Path) -> None:
-    """A missing file, a folder, a path that can't exist."""
+    """A missing file, a folder and an impossible path are refused with the system's reason."""
     for path, reason in ((tmp_path / "x", "No such file"), (tmp_path, "Is a directory"), (Path("a\0b"), "null byte")):
         with pytest.raises(UnreadableError, match=reason):
             read_bytes(path, KIND)
@@ -66,19 +66,19 @@ def test_what_is_not_there_has_the_systems_reason(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_json_is_said_in_a_sentence(text: bytes, reason: str) -> None:
-    """Whatever Python makes of it."""
+    """Invalid or hostile JSON is refused with one sentence."""
     with pytest.raises(ValueError) as caught:
         json_value(text)
     assert str(caught.value).startswith(reason)
 
 
 def test_json_is_read() -> None:
-    """A pair of surrogates is one character."""
+    """A pair of surrogates is read as one character."""
     assert {"a": "\U0001f600"} == json_value(rb'{"a": "\ud83d\ude00"}')
 
 
 def test_every_limit_is_said_in_the_docs() -> None:
-    """Whoever meets one finds it there."""
+    """The limit of each kind of file is in docs/import.md."""
     page = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
     kinds = [value for value in vars(file_reading).values() if isinstance(value, FileKind)]
     assert kinds

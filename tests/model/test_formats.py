@@ -1,4 +1,4 @@
-"""Amounts and sentences for people."""
+"""Amounts and sentences as people read them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from planner.report import choice_tables, markdown
     ],
 )
 def test_sizes_are_decimal_with_three_digits(size_bytes: int | None, expected: str) -> None:
-    """kB, MB, GB, TB in powers of ten, never mixed with KiB; whole bytes below 1 kB."""
+    """Sizes are in kB, MB, GB, TB, powers of ten, with three digits; below 1 kB in whole bytes."""
     assert expected == formats.size(size_bytes)
 
 
@@ -44,7 +44,7 @@ def test_sizes_are_decimal_with_three_digits(size_bytes: int | None, expected: s
     ],
 )
 def test_percentages_have_three_digits(value: float | None, expected: str) -> None:
-    """What is not nothing is never shown as 0 %."""
+    """Percentages have three digits; a value other than 0 is never shown as 0 %."""
     assert expected == formats.percent(value)
 
 
@@ -62,12 +62,12 @@ def test_percentages_have_three_digits(value: float | None, expected: str) -> No
     ],
 )
 def test_durations_have_two_units(seconds: int | None, expected: str) -> None:
-    """Days are the largest unit: a plan for 40 days should look like one."""
+    """Durations have two units at most; days are the largest, so that 40 days are shown as such."""
     assert expected == formats.duration(seconds)
 
 
 def test_amounts_follow_their_unit() -> None:
-    """Bytes and percentages carry their unit; counts have it beside them."""
+    """Bytes and percentages are shown with their unit; a count's unit is separate."""
     assert "1.50 GB" == formats.amount(1.5e9, "bytes")
     assert "50.0 MB/s" == formats.amount(50_000_000, "bytes/s")
     assert ("9.13 %", "above share") == (formats.amount(9.13, "% above share"), formats.unit_of("% above share"))
@@ -77,7 +77,7 @@ def test_amounts_follow_their_unit() -> None:
 
 
 def test_counts_have_a_plural() -> None:
-    """1 replica, 2 replicas, 2 batches."""
+    """Counts have a plural: 1 replica, 1,200 replicas, 2 batches."""
     assert ["1 replica", "1,200 replicas", "2 batches"] == [
         formats.counted(1, "replica"),
         formats.counted(1200, "replica"),
@@ -87,7 +87,7 @@ def test_counts_have_a_plural() -> None:
 
 @given(st.sets(st.integers(0, 40)))
 def test_ranges_name_every_broker_once(brokers: set[int]) -> None:
-    """Runs are joined, and reading them back gives the brokers."""
+    """Ranges of brokers contain each broker exactly once."""
     parts = [part.split("–") for part in formats.ranges(brokers).split(", ") if part]
 
     assert brokers == {broker for part in parts for broker in range(int(part[0]), int(part[-1]) + 1)}
@@ -95,7 +95,7 @@ def test_ranges_name_every_broker_once(brokers: set[int]) -> None:
 
 
 def test_control_characters_are_not_shown() -> None:
-    """A rack named with an escape code can't paint the terminal, nor break a line."""
+    """Control characters in a name are replaced, so that they can't affect the terminal or break a line."""
     assert "a�[31m�b" == formats.printable("a\x1b[31m\nb")
     assert "abc…" == formats.printable("abcde", 4)
 
@@ -115,19 +115,19 @@ def test_control_characters_are_not_shown() -> None:
     ],
 )
 def test_a_limit_reads_as_it_was_written(size_bytes: int, written: str) -> None:
-    """In binary units where it is whole in those, and rounded only where nobody can have written it."""
+    """A limit is shown in binary units if it is whole in them; it is rounded only if nobody can have written it so."""
     assert written == stated(size_bytes)
 
 
 def test_what_is_held_against_it_has_units_of_its_kind() -> None:
-    """18.3 GB of 20 GiB would be two kinds of units in one sentence."""
+    """An amount beside a limit is in the limit's kind of unit, so that a sentence doesn't mix GB and GiB."""
     limit = 20 * 1024**3
     assert ("17.0 GiB", "512 MiB", "1.00 KiB") == tuple(beside(each, limit) for each in (17 * 1024**3 + 9, 2**29, 1024))
     assert ("18.3 GB", "12 B") == (beside(18_300_000_000, 20 * 10**9), beside(12, limit))
 
 
 def test_a_terms_limit_reads_as_it_was_written() -> None:
-    """That of bytes; others are as the term is."""
+    """A term's limit in bytes is shown as it was written; other limits as the term's value."""
     limits = (("bytes", 20 * 2**30), ("bytes", None), ("%", 5.0), ("replicas", 1))
     terms = [{"group": "movement", "name": "n", "unit": unit, "limit": limit} for unit, limit in limits]
     table = choice_tables.terms(typed({"terms": terms}))
@@ -136,5 +136,5 @@ def test_a_terms_limit_reads_as_it_was_written() -> None:
 
 
 def test_exactly_is_for_reading_and_for_the_yaml() -> None:
-    """Small ones say both at once."""
+    """A large amount is shown rounded and in exact bytes; a small one only once."""
     assert ("88.1 MB (88100000 bytes)", "60 B") == (exactly(88_100_000), exactly(60))

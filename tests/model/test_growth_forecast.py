@@ -1,4 +1,4 @@
-"""How partitions grow: rates, retention, what lies there already; and what a problem has of it."""
+"""The forecast of partitions' growth from rates, retention and today's sizes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MB = 10**6
 
 
 def sizes(spec, *months):
-    """The partition's bytes in these months."""
+    """The partition's bytes in these months from now."""
     ahead = forecast(spec, build(spec), topics_after(spec))
     return [int(ahead.at(month).size_bytes[0]) for month in months]
 
 
 def test_nothing_changes_where_nothing_grows():
-    """A topic at the size that its rate and retention make of it stays there."""
+    """Without growth, a topic with the size that its rate and retention give keeps that size."""
     written = 1000 * WEEK_MS // 1000 + MB
     config = [("segment.bytes", str(MB))]
 
@@ -42,7 +42,7 @@ def test_nothing_changes_where_nothing_grows():
 
 
 def test_without_a_rate_sizes_grow_as_it_is_said():
-    """So they do where the topic is compacted; the first entry that matches counts."""
+    """Without a rate, or if it is compacted, a topic's size grows as stated; the first matching entry counts."""
     assert [1_000_000, 1_080_000, 1_166_400] == sizes(rated(size=1_000_000, ppm=80_000), 0, 1, 2)
     compacted = rated([("cleanup.policy", "compact")], size=1_000_000, bytes_in=9, ppm=-500_000)
     assert [1_000_000, 500_000, 250_000] == sizes(compacted, 0, 1, 2)
@@ -52,7 +52,7 @@ def test_without_a_rate_sizes_grow_as_it_is_said():
 
 
 def test_retention_may_be_inherited():
-    """As a topic's own, with or without a known origin."""
+    """Inherited retention counts as a topic's own, whether its origin is known or not."""
     own = rated([("retention.ms", "-1")], size=7, bytes_in=10, ppm=1_000_000)
     (topic,) = own.cluster.topics
     bare = replace(topic, config=())
@@ -64,28 +64,28 @@ def test_retention_may_be_inherited():
 
 
 def test_what_is_kept_for_ever_adds_up():
-    """Without retention all that is written stays: the rate of each month times its seconds."""
+    """Without retention everything stays: a month adds its rate times its seconds."""
     spec = rated([("retention.ms", "-1")], size=7, bytes_in=10, ppm=1_000_000)
 
     assert [7, 7 + 10 * MONTH_SECONDS, 7 + 30 * MONTH_SECONDS] == sizes(spec, 0, 1, 2)
 
 
 def test_retention_by_size_caps_a_partition():
-    """It holds at the most retention.bytes and a segment."""
+    """retention.bytes caps a partition at that size and one segment."""
     config = [("retention.ms", "-1"), ("retention.bytes", "5000"), ("segment.bytes", "200")]
 
     assert [7, 5200, 5200] == sizes(rated(config, size=7, bytes_in=10), 0, 1, 2)
 
 
 def test_old_data_ages_out_while_new_data_comes():
-    """Half of what lies there is gone after half of its retention, and what is written meanwhile has come."""
+    """With two months of retention, half of today's data is gone after one month, and the new data is there."""
     config = [("retention.ms", str(2 * MONTH_SECONDS * 1000)), ("segment.ms", "0")]
 
     assert [8 * MB, 4 * MB + MONTH_SECONDS, 2 * MONTH_SECONDS] == sizes(rated(config, size=8 * MB, bytes_in=1), 0, 1, 2)
 
 
 def test_sizes_that_nobody_measured_are_made_of_rates():
-    """They are what retention keeps, written at today's rate before today."""
+    """If sizes are unknown, a size is what retention keeps of today's rate, written before today."""
     config = [("retention.ms", str(2 * MONTH_SECONDS * 1000)), ("segment.ms", "0")]
     spec = rated(config, bytes_in=1, ppm=1_000_000, sizes_known=False)
 
@@ -93,7 +93,7 @@ def test_sizes_that_nobody_measured_are_made_of_rates():
 
 
 def test_forecasts_begin_at_the_end_of_a_history():
-    """Twice the mean, in the forecast and in the sizes that every candidate is judged by; plans keep the mean."""
+    """A history's end has twice the mean rate; forecasts and sizes for candidates begin there, plans keep the mean."""
     kept = rated([("retention.ms", "3600000"), ("segment.bytes", "1")], size=7, bytes_in=100, ppm=100_000)
     disks = tuple(replace(each, disk_bytes=10**9) for each in kept.cluster.brokers)
     spec = replace(kept, cluster=replace(kept.cluster, brokers=disks))
@@ -110,7 +110,7 @@ def test_forecasts_begin_at_the_end_of_a_history():
 
 
 def test_what_is_stated_is_the_rate_of_today_also_where_a_history_ends():
-    """Of a partition with a rate of its own in the YAML, and of partitions to be made."""
+    """Rates that the YAML states, for today's or new partitions, are rates of today, whatever a history's end is."""
     spec = rated([("retention.ms", "3600000"), ("segment.bytes", "1")], size=7, bytes_in=100, ppm=100_000)
     disks = tuple(replace(each, disk_bytes=10**9) for each in spec.cluster.brokers)
     own = replace(spec.cluster, brokers=disks, rates=(StatedRateRow("t", 0, 100, None),))
@@ -124,7 +124,7 @@ def test_what_is_stated_is_the_rate_of_today_also_where_a_history_ends():
 
 
 def test_rates_grow_each_month():
-    """Written and read alike."""
+    """Bytes written and bytes read grow alike each month."""
     spec = rated(bytes_in=100, ppm=100_000)
     then = forecast(spec, build(spec), topics_after(spec)).at(2)
 
@@ -145,7 +145,7 @@ def test_rates_grow_each_month():
     ],
 )
 def test_retention_of_a_topic(config, expected):
-    """Kafka's defaults, compaction, and what stays on the brokers of tiered topics."""
+    """Retention comes from Kafka's defaults, compaction, and the local retention of tiered topics."""
     assert expected == retention(config)
 
 
@@ -153,7 +153,7 @@ def test_retention_of_a_topic(config, expected):
     st.integers(0, 10**12), st.integers(0, 10**8), st.integers(0, 300_000), st.integers(0, 10**11), st.integers(1, 20)
 )
 def test_more_growth_is_never_smaller(size, bytes_in, ppm, keep, month):
-    """Faster growth makes no partition smaller, and no size is negative."""
+    """Faster growth never makes a partition smaller, and no size is negative."""
     config = [("retention.ms", str(keep)), ("segment.bytes", "1000000")]
     slow, fast = (sizes(rated(config, size=size, bytes_in=bytes_in, ppm=each), month)[0] for each in (ppm, ppm + 1000))
 
@@ -161,14 +161,14 @@ def test_more_growth_is_never_smaller(size, bytes_in, ppm, keep, month):
 
 
 def test_the_first_rate_that_matches_a_topic_counts() -> None:
-    """Names and patterns in any order; a topic that none matches doesn't grow."""
+    """The first matching rate counts, as a name or a pattern; a topic without a match doesn't grow."""
     rates = [Rate("a-1", 1), Rate("a-*", 2), Rate("b", 3), Rate("a-3", 4), Rate("[bc]", 5)]
     assert [1, 2, 2, 3, 5, 0] == per_month_ppm(rates, ["a-1", "a-2", "a-3", "b", "c", "d"])
     assert [0] == per_month_ppm([], ["a"])
 
 
 def test_growth_beyond_every_number_ends_at_one():
-    """Ten times as much each month for ten years: no warning of NumPy's, and nothing below 0."""
+    """Growth of ten times a month for ten years ends at a largest value, without overflow."""
     spec = rated(size=10**9, ppm=9_000_000)
     with np.errstate(all="raise"):
         then = forecast(spec, build(spec), topics_after(spec)).at(120)

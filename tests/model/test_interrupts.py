@@ -1,4 +1,4 @@
-"""Signals stop work and end what was started, whole sessions and no others; freed memory is kept."""
+"""Signals stop the work and end the processes that it started; freed memory is kept for reuse."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from planner.model.interrupts import Interrupted, held, pending, watched
 
 @pytest.fixture(autouse=True)
 def _own_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal ends all sessions that this process has started: those of a test alone, not the run's one Spark."""
+    """A signal ends all sessions that this process started; here only those of the test, not the shared Spark's."""
     monkeypatch.setattr(interrupts, "_sessions", set())
 
 
 def test_a_signal_is_raised_once_and_counted_as_shells_do() -> None:
-    """Later ones change nothing, whatever they are."""
+    """The first signal raises Interrupted and sets the exit code 128 + number; later signals change nothing."""
     before = signal.getsignal(signal.SIGTERM)
     with watched() as watch:
         with pytest.raises(Interrupted):
@@ -43,7 +43,7 @@ def test_a_signal_is_raised_once_and_counted_as_shells_do() -> None:
 
 
 def test_a_step_that_must_be_whole_ends_first() -> None:
-    """The signal is raised behind it."""
+    """A signal during a `held` step is raised after the step."""
     steps = []
 
     def whole() -> None:
@@ -57,7 +57,7 @@ def test_a_step_that_must_be_whole_ends_first() -> None:
 
 
 def test_a_signal_that_was_ignored_stays_so() -> None:
-    """As nohup asks for SIGHUP, and a shell for the SIGINT of what runs in the background."""
+    """A signal that was ignored before stays ignored, as nohup asks for SIGHUP and a shell for background SIGINT."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with watched():
@@ -67,7 +67,7 @@ def test_a_signal_that_was_ignored_stays_so() -> None:
 
 
 def run(code: str, number: int) -> tuple[int, str]:
-    """Exit code and stderr of a program that prints a line when it is to get a signal."""
+    """Exit code and stderr of a program that gets this signal after it has printed "ready"."""
     program = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
     )
@@ -93,7 +93,7 @@ with watched() as watch:
 
 @pytest.mark.slow
 def test_a_library_that_swallows_the_exception_can_not_go_on_for_ever() -> None:
-    """Another thread ends the process, with the line and the exit code of a signal."""
+    """If a library swallows the exception, another thread ends the process with a signal's line and exit code."""
     assert (129, "planner: interrupted (SIGHUP); nothing is left half-written\n") == run(SWALLOWS, signal.SIGHUP)
 
 
@@ -111,11 +111,11 @@ main.main()
 
 
 def test_what_fails_on_the_way_out_is_not_told() -> None:
-    """It fails because of the signal."""
+    """An error while the program ends isn't shown, because the signal causes it."""
     assert (130, "planner: interrupted (SIGINT); nothing is left half-written\n") == run(FAILS, signal.SIGINT)
 
 
-# The files that a command reads, the command, and how many of its writing steps are interrupted at most.
+# The files that a command reads, the command, and the maximum number of its writing steps to interrupt.
 COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "import": (("state",), "import state -o cluster.yaml", 9),
     "import of much": (("state", "many.txt"), "import state many.txt -o cluster.yaml", 16),
@@ -144,7 +144,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The examples' state, two specs of it, two plans of one, and a topic of so many partitions that YAML has none."""
+    """The examples' state, specs and plans, and a topic with so many partitions that no YAML holds them."""
     made = tmp_path_factory.mktemp("inputs")
     shutil.copytree(ROOT / "examples" / "state", made / "state")
     shutil.rmtree(made / "state" / "seeds")
@@ -167,7 +167,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_be_interrupted_at_any_moment(name: str, inputs: Path, tmp_path: Path) -> None:
-    """While it works, and around each step of its writing: a line, an exit code, no process, nothing half-written."""
+    """A command interrupted at any moment tells so in a line, and leaves no process and nothing half-written."""
     reads, typed, steps = COMMANDS[name]
     for path in reads:
         (shutil.copytree if (inputs / path).is_dir() else shutil.copy2)(inputs / path, tmp_path / path)
@@ -188,33 +188,33 @@ def test_every_command_can_be_interrupted_at_any_moment(name: str, inputs: Path,
 
 
 def signalled(folder: Path, number: int, steps: int, typed: str) -> list[dict[str, Any]]:
-    """How a command ends without a signal, and with one at each of its moments."""
+    """How a command ends without a signal, and with a signal at each moment."""
     command = [sys.executable, signalled_commands.__file__, folder, str(int(number)), str(steps), *typed.split()]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def by_folder(paths: set[str]) -> list[set[str]]:
-    """The paths of a fleet, by the folder of each plan."""
+    """The paths of a fleet, grouped by plan folder."""
     folders = {path for path in paths if path.startswith("plans/") and path.count("/") == 1}
     assert len(folders) == 2
     return [{path for path in paths if path.startswith(folder)} for folder in sorted(folders)]
 
 
 def only(files: dict[str, str], paths: set[str]) -> dict[str, str]:
-    """What lies at these paths."""
+    """The files at these paths."""
     return {path: digest for path, digest in files.items() if path in paths}
 
 
 def same(files: dict[str, str], name: str) -> dict[str, str]:
-    """What is compared: of the benchmark, whose seconds differ, the names alone."""
+    """What is compared: for the benchmark only names, because its measured seconds differ."""
     return dict.fromkeys(files, "") if name == "bench" else files
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["click", "numpy", "ortools"])
 def test_whatif_can_be_interrupted_in_any_phase(phase: str, tmp_path: Path) -> None:
-    """While modules are imported, and while candidates are swept: one line, exit code 130, nothing written."""
+    """Interrupted during imports or the sweep, whatif prints one line, exits with 130 and writes nothing."""
     example = ROOT / "examples" / "expand.yaml"
     code = (
         "import builtins, os, signal\n"
@@ -238,7 +238,7 @@ TWO_MORE = "sleep 60 & echo $!; (sleep 60 & echo $!) ; exec sleep 60"
 
 @pytest.fixture
 def session() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    """A process that leads a session, and two more in it: a child, and one whose parent is dead."""
+    """A process that leads a session, and two more in it: its child, and an orphan."""
     leader = subprocess.Popen(["/bin/sh", "-c", TWO_MORE], stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert leader.stdout is not None
     others = [int(leader.stdout.readline()) for _ in range(2)]
@@ -250,7 +250,7 @@ def session() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
 
 
 def runs(pid: int) -> bool:
-    """True for a process that is there and hasn't ended."""
+    """True if the process exists and isn't a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -258,7 +258,7 @@ def runs(pid: int) -> bool:
 
 
 def test_all_processes_of_a_session_are_ended(session: tuple[subprocess.Popen[str], list[int]]) -> None:
-    """Those as well whose parents are dead."""
+    """All processes of an owned session are ended, orphans included."""
     leader, others = session
     interrupts.own(leader.pid)
     interrupts.end_all()
@@ -266,7 +266,7 @@ def test_all_processes_of_a_session_are_ended(session: tuple[subprocess.Popen[st
 
 
 def test_those_of_another_session_go_on(session: tuple[subprocess.Popen[str], list[int]]) -> None:
-    """Nothing is killed that wasn't started here; once ended, a session is forgotten, as its number may come again."""
+    """Processes of other sessions aren't killed; an ended session is forgotten, because its id may be reused."""
     leader, others = session
     assert not interrupts.kill_all()
     interrupts.own(os.getpid() + 10**7)
@@ -276,7 +276,7 @@ def test_those_of_another_session_go_on(session: tuple[subprocess.Popen[str], li
 
 
 def test_who_has_not_begun_its_session_yet_is_ended_too() -> None:
-    """A process is owned from its start, and begins its session a little later."""
+    """An owned process is ended even before it has begun its own session."""
     late = subprocess.Popen(["/bin/sh", "-c", "exec sleep 60"])
     assert os.getsid(late.pid) == os.getsid(0)
     interrupts.own(late.pid)
@@ -286,7 +286,7 @@ def test_who_has_not_begun_its_session_yet_is_ended_too() -> None:
 
 
 def test_a_system_without_proc_is_asked_by_ps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As macOS lists them: ids alone, set to the right."""
+    """Without /proc, ps lists the processes, as on macOS, with ids aligned to the right."""
     ps = tmp_path / "ps"
     ps.write_text("#!/bin/sh\n[ \"$*\" = '-axo pid=' ] && printf '    1\\n  345\\n99999\\n'\n")
     ps.chmod(0o755)
@@ -295,7 +295,7 @@ def test_a_system_without_proc_is_asked_by_ps(monkeypatch: pytest.MonkeyPatch, t
     assert [1, 345, 99999] == list(interrupts._all())
 
 
-# What a sweep does: arrays of some hundred kilobytes, several at a time, again and again.
+# Like a sweep: arrays of some hundred kilobytes, several at a time, many times.
 CHURN = """
 import resource, sys
 import numpy as np
@@ -310,12 +310,12 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 churn(50)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
-# Other C libraries have other ways; there nothing is promised but that all goes on.
+# With another C library only the rest must work.
 GLIBC = platform.libc_ver()[0] == "glibc"
 
 
 def page_faults(*words: str, **environment: str) -> int:
-    """Page faults of that churning in a process of its own."""
+    """The page faults of CHURN in its own process."""
     command = [sys.executable, "-c", CHURN, *words]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **environment})
     return int(ran.stdout)
@@ -323,17 +323,17 @@ def page_faults(*words: str, **environment: str) -> int:
 
 @pytest.mark.slow
 def test_freed_memory_is_kept_for_the_next_array() -> None:
-    """The system is asked for it once."""
+    """With `keep_freed`, freed memory is reused, with less than a tenth of the page faults."""
     assert GLIBC == interrupts.keep_freed()
     assert page_faults("keep") < page_faults() / 10 or not GLIBC
 
 
 def test_processes_that_others_start_are_told_by_their_environment() -> None:
-    """Spark's workers call nothing of ours when they start."""
+    """Spark's workers don't call our code at their start, so environment variables do the same for them."""
     assert page_faults(**interrupts.ENVIRONMENT) < page_faults() / 10 or not GLIBC
 
 
 def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its functions have no such knob."""
+    """With another C library, which lacks the function, nothing is changed."""
     monkeypatch.setattr("ctypes.CDLL", lambda name: object())
     assert not interrupts.keep_freed()

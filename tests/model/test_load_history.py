@@ -1,4 +1,4 @@
-"""What a history is too short for, and what partitions carry in its hours of the week."""
+"""Doubts about a load history, and the traffic of partitions in each hour of the week."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from planner.model.load_history import (
     ],
 )
 def test_a_short_history_has_named_doubts(hours: int, why: tuple[str, ...]) -> None:
-    """A day has no week, a week no trend."""
+    """A history of a day lacks hours of the week, and one of ten days can't show growth; both are told."""
     assert why == doubts(Span(498_216, 498_216 + hours))
 
 
 def test_a_long_history_of_topics_that_grow_is_no_picture_of_today() -> None:
-    """The mean of 1.2 ** month over 180 days, hour by hour, against its last value."""
+    """If topics grew during a long history, its means are below their last values; the note says by how much."""
     months = np.arange(180 * 24) / 730.5
     faster = 1.2 ** months[-1] / (1.2**months).mean() - 1
     growth = {"slow": 0.02, "fast": 0.2, "shrinks": -0.5, "faster": 0.2, "gone": -1.0}
@@ -46,7 +46,7 @@ def test_a_long_history_of_topics_that_grow_is_no_picture_of_today() -> None:
 
 
 def test_hours_follow_the_rate_that_counts() -> None:
-    """The profile's shape at the stated level; the mean where the profile knows no hour, or not the partition."""
+    """Hours have the profile's shape, scaled to the stated rate; without known hours they are the mean."""
     hours = np.full((2, 2, HOURS_OF_WEEK), 10.0)
     hours[:, 0, 3] = 30
     hours[0, 1, 4] = np.nan
@@ -57,13 +57,13 @@ def test_hours_follow_the_rate_that_counts() -> None:
     assert [10, 30, 10] == found[0, 0, 2:5].tolist()
     assert [20, 60, 20] == found[1, 0, 2:5].tolist()
     assert [20, 20, 20] == found[0, 1, 2:5].tolist()
-    # Nothing is known of what a mean of 0 looks like by the hour.
+    # A mean of 0 has no shape, so each hour is the stated rate.
     assert [5, 5, 5] == found[1, 1, 2:5].tolist()
     assert ([7] * 3, [0] * 3) == (found[0, 2, 2:5].tolist(), found[1, 2, 2:5].tolist())
 
 
 def test_a_topic_grows_as_its_partitions_do_weighted_by_rates() -> None:
-    """Unknown growth counts for nothing; where no rate is known the partitions count alike."""
+    """A topic's growth is its partitions' mean, weighted by rates if there are any; unknown growth is left out."""
     growth = np.array([0.1, 0.5, np.nan, 0.1, 0.3, np.nan])
     rates = np.array([3.0, 1.0, 9.0, np.nan, 0.0, 7.0])
 
@@ -74,17 +74,17 @@ def test_a_topic_grows_as_its_partitions_do_weighted_by_rates() -> None:
 
 
 def test_the_hours_with_the_highest_loads_are_chosen_each_once() -> None:
-    """The cluster's, then each broker's, by their loads; of equal ones the earlier."""
+    """The cluster's busiest hours are chosen, then each broker's, by load, without repeats; of ties the earlier."""
     loads = np.ones((2, 3, HOURS_OF_WEEK), dtype=np.int64)
     loads[0, 0, [7, 9]] = 50
     loads[0, 1, 20] = 40
     loads[1, 2, 30] = 90
-    # The cluster's: hour 30 out (92), hour 7 in (52). Brokers': 30, 7, 20, and hour 0 where nothing differs.
+    # The cluster's hours are 30 (out, 92) and 7 (in, 52). Brokers' are 30, 7, 20, and 0 if no hour differs.
     assert (30, 7, 20, 0) == busiest_hours(loads)
 
 
 def test_no_more_than_a_few_hours_are_chosen() -> None:
-    """The most loaded ones; none where there is no traffic."""
+    """Only the hours with the highest loads are chosen, and none without traffic."""
     loads = np.zeros((2, 20, HOURS_OF_WEEK), dtype=np.int64)
     assert () == busiest_hours(loads)
     loads[0, range(20), range(20)] = np.arange(100, 120)

@@ -1,4 +1,4 @@
-"""The moment of a state, and until when its plan may be applied, whatever the clock said when it was made."""
+"""The time of a state and the end of its plan's validity, independent of the clock."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ SPEC = "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}]\n  topics: [{name:
     ],
 )
 def test_moments_are_told_in_utc(text: str, moment: str) -> None:
-    """Whatever zone they were written in."""
+    """Times are shown in UTC, from any time zone."""
     assert moment == moment_text(parse_moment(text))
 
 
 @pytest.mark.parametrize("text", ["2026-11-20", "2026-11-20T10:00:00", "yesterday", "2026-02-30T10:00:00Z", ""])
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    """A day, a time without a zone, a day that doesn't exist."""
+    """A date, a time without a zone, and an impossible date are refused."""
     with pytest.raises(ValueError):
         parse_moment(text)
 
 
 def test_a_plan_ends_so_long_after_its_state() -> None:
-    """Never without valid_for."""
+    """A plan's validity ends valid_for after its state; without valid_for it doesn't end."""
     assert "2026-11-21T10:00:00Z" == valid_until("2026-11-20T11:00:00+01:00", 86_400)
     assert valid_until("2026-11-20T10:00Z", None) is None
 
 
 def test_the_yaml_says_both(tmp_path: Path) -> None:
-    """A moment needs no quotes, a duration its unit."""
+    """captured_at and valid_for are read from the YAML; a time needs no quotes."""
     (tmp_path / "s.yaml").write_text(
         SPEC.replace("  name: c\n", "  name: c\n  captured_at: 2026-11-20T10:00:00Z\n") + "valid_for: 7d\n"
     )
@@ -67,7 +67,7 @@ def test_the_yaml_says_both(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_yaml_cannot_mean_is_refused(tmp_path: Path, captured_at: str, valid_for: str, said: str) -> None:
-    """With file, line, column and what is allowed."""
+    """Wrong or missing times and durations are refused with their key and what is allowed."""
     captured = f"  captured_at: {captured_at}\n" if captured_at else ""
     ends = f"valid_for: {valid_for}\n" if valid_for else ""
     (tmp_path / "s.yaml").write_text(SPEC.replace("  name: c\n", f"  name: c\n{captured}") + ends)

@@ -1,4 +1,4 @@
-"""What a problem says of itself: when racks matter, which partitions are new."""
+"""When racks matter to a problem, and which of its partitions are new."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.model.spec import Changes, NewPartitions
 
 
 def test_racks_matter_only_where_all_have_one() -> None:
-    """The rack rule needs a rack on every broker that stays, and rack_aware."""
+    """Racks matter if each broker that stays has one and rack_aware is enforced."""
     rows = {"x": [(1,)]}
     assert problem_of({1: "a", 2: "b"}, rows).racks_matter
     assert not problem_of({1: "a", 2: "b"}, rows, rack_aware=False).racks_matter
@@ -19,7 +19,7 @@ def test_racks_matter_only_where_all_have_one() -> None:
 
 
 def test_partitions_to_be_made_are_new() -> None:
-    """They have no replicas today, and make an assignment as wide as they need."""
+    """Partitions to be made are new, have no replicas today, and widen the arrays if needed."""
     changes = Changes(new_partitions=(NewPartitions("x", 1, 3, 2),))
     problem = problem_of(no_racks(1, 2), {"x": [(1,)]}, changes=changes)
     assert [False, True, True] == problem.is_new.tolist()

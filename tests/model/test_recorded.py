@@ -1,4 +1,4 @@
-"""The least and the most of each kind of value, and what sections have in common."""
+"""The smallest and largest value of each type, and rules that all sections share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from planner.model.recorded import (
     ],
 )
 def test_values_that_are_allowed(kind: Any, values: tuple[Any, ...]) -> None:
-    """The edges among them."""
+    """Allowed values are accepted, up to the limits."""
     assert values == tuple(msgspec.convert(value, kind) for value in values)
 
 
@@ -58,21 +58,21 @@ def test_values_that_are_allowed(kind: Any, values: tuple[Any, ...]) -> None:
     ],
 )
 def test_values_that_are_refused(kind: Any, values: tuple[Any, ...]) -> None:
-    """Just beyond the edges, and of another type."""
+    """Values just beyond the limits and of other types are refused."""
     for value in values:
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(value, kind)
 
 
 class Example(Section, frozen=True, kw_only=True):
-    """A section with a key that may be left out."""
+    """A section with an optional key."""
 
     known: int | None
     left_out: int | None = None
 
 
 def test_sections_leave_out_what_is_not_known_and_know_all_their_keys() -> None:
-    """A required key stays, as null; an unknown key is refused, and nothing can be changed."""
+    """A required key is written as null, an optional one isn't; unknown keys are refused, and sections are frozen."""
     assert {"known": None} == msgspec.to_builtins(Example(known=None))
     with pytest.raises(msgspec.ValidationError, match="unknown"):
         msgspec.convert({"known": 1, "other": 2}, Example)

@@ -1,4 +1,4 @@
-"""Values of a spec that say something of their own."""
+"""Values that a spec derives from others."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from planner.model.spec import LIMITS, UNSTATED, BatchRules
     ],
 )
 def test_bytes_per_broker_are_time_at_a_rate(rules: BatchRules, expected: int | None) -> None:
-    """Without either there is no limit."""
+    """A broker's bytes in a batch are seconds × rate; without both there is no limit."""
     assert expected == rules.bytes_per_broker
 
 
 def test_an_execution_of_defaults_leaves_everything_out_that_has_one() -> None:
-    """The throttle, and each limit of a batch."""
+    """UNSTATED lists every key that has a default: the throttle and each limit of a batch."""
     assert {"throttle", *(f"batches.{limit}" for limit in LIMITS)} == set(UNSTATED.unset)
     assert BatchRules() == UNSTATED.batches

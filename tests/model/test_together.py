@@ -1,4 +1,4 @@
-"""Slots of `together`: which partitions one broker is to lead, which brokers can, and what has to move for that."""
+"""Slots of `together`: partitions that one broker should lead, the brokers that can, and the moves that this forces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STAYS = Changes(rebalance="none")
 
 
 def test_partitions_with_one_number_are_a_slot() -> None:
-    """One of each topic of the group; other topics are in none."""
+    """Partitions of the group's topics with the same number are a slot; other topics are in none."""
     lists = {"orders": [(1,), (2,)], "clicks": [(2,), (1,)], "audit": [(1,), (2,)]}
     problem = problem_of(no_racks(1, 2), lists, together=GROUP)
     slots = dict(zip(problem.partition_keys, problem.slot_of.tolist(), strict=True))
@@ -25,7 +25,7 @@ def test_partitions_with_one_number_are_a_slot() -> None:
 
 
 def test_topics_that_are_deleted_are_in_no_slot() -> None:
-    """Who is left of the group alone is in none either."""
+    """A topic marked for deletion is in no slot; then the group's last topic isn't either."""
     spec = spec_of(no_racks(1, 2), {"orders": [(1,)], "clicks": [(2,)]}, together=GROUP)
     gone = tuple(replace(topic, deleting=topic.name == "clicks") for topic in spec.cluster.topics)
     problem = build(replace(spec, cluster=replace(spec.cluster, topics=gone)))
@@ -33,7 +33,7 @@ def test_topics_that_are_deleted_are_in_no_slot() -> None:
 
 
 def test_common_brokers_have_a_replica_of_each_partition() -> None:
-    """Slot by slot; one whose partitions may not move keeps its leader."""
+    """Common brokers have a replica of each partition in a slot; a partition that may not move keeps its leader."""
     lists = {"orders": [(1, 2, 3), (1, 2)], "clicks": [(2, 3, 4), (3, 4)]}
     problem = problem_of(no_racks(1, 2, 3, 4), lists, together=GROUP)
     _, brokers = common_brokers(problem, problem.replicas)
@@ -44,7 +44,7 @@ def test_common_brokers_have_a_replica_of_each_partition() -> None:
 
 
 def test_what_no_broker_can_lead_is_forced_to_move() -> None:
-    """Both partitions of the slot without a common broker, and nothing else."""
+    """Both partitions of a slot without a common broker are forced to move, and no others."""
     lists = {"orders": [(1, 2), (1, 2)], "clicks": [(2, 3), (3, 4)]}
     problem = problem_of(no_racks(1, 2, 3, 4), lists, together=GROUP, changes=STAYS)
     assert [number == 1 for _, number in problem.partition_keys] == without_common_broker(problem).tolist()

@@ -54,7 +54,7 @@ def test_state_without_sizes_has_unknown_sizes(tmp_path: Path) -> None:
 
 
 def test_cordoned_log_dirs_are_read_unless_the_yaml_states_them(tmp_path: Path) -> None:
-    """From kafka-configs --describe of brokers; a broker's cordon isn't that of its replacement."""
+    """Cordons come from kafka-configs, unless the YAML states them; a replacement inherits none."""
     shutil.copy(DATA / "zookeeper-3.9" / "kafka-topics-describe.txt", tmp_path / "d.txt")
     (tmp_path / "b.txt").write_text(
         "".join(
