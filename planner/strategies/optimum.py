@@ -197,7 +197,7 @@ def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> Int
     if not asked.problem.is_new.any():
         return assignment
     problem = replace(asked.problem, balance=asked.balance)
-    return new_partition_placement.levelled(problem, assignment, wanted)
+    return led_in_sync(problem, new_partition_placement.levelled(problem, assignment, wanted))
 
 
 def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:

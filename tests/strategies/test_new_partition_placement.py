@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from clusters import balance_of, ids_of, no_racks, problem_of, specs
+from clusters import balance_of, ids_of, no_racks, problem_of, spec_of, specs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -254,3 +254,14 @@ def test_deterministic(partitions: int) -> None:
     """The same problem gives the same placement."""
     problem = problem_of(SIX, {"old": [[1, 2, 3]] * 4}, changes=requested(created(partitions, 2)))
     assert solved(problem).tolist() == solved(problem).tolist()
+
+
+def test_a_broker_out_of_sync_leads_nothing_anew() -> None:
+    """No changed or new partition prefers a leader that can't be elected, if another of its brokers can."""
+    lists = [(1, 2), (2, 3), (3, 1), (1, 3), (2, 1), (3, 2)]
+    changes = requested(created(4, 2), rebalance="all", add_brokers=(Broker(4),))
+    problem = build(spec_of(no_racks(1, 2, 3), {"x": lists}, changes=changes))
+    for broker in range(3):
+        found = solved(replace(problem, out_of_sync=np.arange(4) == broker))
+        changed = (found != today(problem)).any(axis=1)
+        assert broker not in found[changed, 0]
