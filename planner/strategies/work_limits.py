@@ -41,7 +41,7 @@ PRICE_CLASSES = 4
 # four rounds: beyond so many rows it comes first.
 CONDENSED_ROUNDS, CONDENSED_ROWS = 3, 200_000
 # Flows solved for fewer touched partitions, after the first: on expand-small they leave 93 touched that could stay, of
-# 127; twenty more leave 89, and 88 are the least. A partition's charge is divided by so many replicas at most.
+# 127; twenty more leave 89, and 88 are the least. Up to so many replicas share a partition's charge exactly.
 TOUCHED_FLOWS, TOUCHED_SHARES = 6, 6
 # If a broker needs more arcs of rising cost than this, each arc is for several replicas.
 ARRIVAL_STEPS = 1_000

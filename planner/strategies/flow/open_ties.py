@@ -19,7 +19,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, drawn, sums_at
 from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TOUCHED_FLOWS, TOUCHED_SHARES
 
-# A row's whole charge: it can be divided by each number of replicas that may leave.
+# A row's whole charge, divided by the number of replicas that may leave; by more than TOUCHED_SHARES, rounded down.
 SHARED = lcm(*range(1, TOUCHED_SHARES + 1))
 # SciPy's status if a program is solved, and if it has no solution. Columns this near to whole numbers are whole.
 _BEST, _NONE, _WHOLE = 0, 2, 1e-6
@@ -30,7 +30,7 @@ class OpenTies:
     """The flows of a face, whose first K0 arcs keep replicas where they are, and the rows (M,) that they may touch.
 
     rows (K0,), open_rows (M,) row of each keep arc; True for rows that could stay as they are
-    shares (M,)     most replicas that leave an open row, 1 to TOUCHED_SHARES; each is charged SHARED // shares
+    shares (M,)     most replicas that leave an open row, at least 1; each is charged SHARED // shares
     charged         the face of the flows with the least charges
     """
 

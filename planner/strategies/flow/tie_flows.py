@@ -33,7 +33,7 @@ from planner.strategies.flow.min_cost_flow import Face, face_of
 from planner.strategies.flow.open_ties import SHARED, Arrivals, OpenTies, TieProgram, touching_fewest
 from planner.strategies.flow.placement import Placed, deal, place
 from planner.strategies.flow.placement_network import Layout, Network
-from planner.strategies.work_limits import ARRIVAL_STEPS, PROGRAM_ARCS, TOUCHED_SHARES
+from planner.strategies.work_limits import ARRIVAL_STEPS, PROGRAM_ARCS
 
 # Costs in bytes are cut to so many bits.
 _COST_BITS = 30
@@ -129,7 +129,7 @@ class _Face:
         into = np.concatenate([network.enter[0], network.own[0]])
         least, most = (sums_at(count, into, each[ends[0] : ends[2]]) for each in (face.low, face.high))
         open_rows = (held == layout.factors) & (stays == held) & (leaving > 0) & ~gone & (least == 0)
-        shares = np.minimum(leaving, most).clip(1, TOUCHED_SHARES)
+        shares = np.minimum(leaving, most).clip(1)
         charges = np.where(open_rows, SHARED // shares, 0)
         charged = self._cheapest(self._unless_kept(charges, np.ones(len(rows), dtype=bool))).face
         return OpenTies(face, rows, open_rows, shares, charged)

@@ -318,3 +318,13 @@ def test_many_arrivals_at_once_are_nearly_even(monkeypatch: pytest.MonkeyPatch) 
     found = arriving(problem)
     assert sum(found) == 10
     assert max(found[1:]) - min(found[1:]) <= 5
+
+
+@pytest.mark.parametrize("factor", [3, 6, 7, 9])
+def test_one_of_two_equal_partitions_moves_as_a_whole(factor: int) -> None:
+    """Half of the replicas leave the old brokers; whatever the replication factor, no second partition is touched."""
+    old, new = range(1, factor + 1), range(factor + 1, 2 * factor + 1)
+    lists = {"x": [tuple(old)] * 2}
+    problem = problem_of(no_racks(*old), lists, changes=Changes(add_brokers=tuple(map(Broker, new))))
+    found = solve(problem, balance_of(0, 0, 2)).assignment
+    assert 1 == np.count_nonzero((np.sort(found) != np.sort(problem.replicas)).any(axis=1))
