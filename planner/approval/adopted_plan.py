@@ -35,8 +35,9 @@ from planner.model.errors import (
 from planner.model.formats import counted, ranges
 from planner.model.problem import BoolArray, IntArray, Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_json, build, comparison_sections, plan_file
+from planner.plan import bound_json, build, plan_file
 from planner.plan.build import Planned
+from planner.plan.comparison_sections import Goal, comparison
 from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
@@ -248,8 +249,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     planned = build.of_choice([swept], chosen, proposal)
     plan, bound = planned.plan, planned.plan.bound
     enough = fewest if as_even(placed, solved[-1]) else None
-    this = plan.own_row
-    compared = comparison_sections.comparison(SAME_BALANCE, fewest, comparison_sections.Goal.of(swept))
+    this, compared = plan.own_row, comparison(SAME_BALANCE, fewest, Goal.of(swept))
     others = tuple(row for row in plan.compared if row is not this and row.label != DO_NOTHING)
     named = int(placed.named.sum())
     there = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
