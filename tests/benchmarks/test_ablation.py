@@ -1,4 +1,4 @@
-"""The ablation: every part can be switched off, is back afterwards, and its rows say what was measured."""
+"""The ablation: every part can be switched off and comes back, and the rows say what was measured."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from benchmarks.table import Figures
 
 
 def functions(part: str) -> list[Any]:
-    """What the planner calls for a part, as it stands now."""
+    """The functions of a part, as the planner would call them now."""
     return [resolve_name(f"planner.strategies.{name}") for name in PARTS[part]]
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_is_switched_off_and_comes_back(part: str) -> None:
-    """Each of its functions is another within the block, and the planner's own again after it."""
+    """Inside the block, each of the part's functions is replaced. Afterwards, it is the planner's own again."""
     before = functions(part)
     with switched_off(part):
         within = functions(part)
@@ -43,7 +43,7 @@ def test_a_part_is_switched_off_and_comes_back(part: str) -> None:
 
 @pytest.mark.slow
 def test_without_a_part_plans_move_no_less_and_break_no_rule() -> None:
-    """On even disks no part does harm, and whatever is left keeps the rules and stays above its bound."""
+    """On even disks, plans without a part copy no less, break no rule and stay above their bound."""
     whole, *others = measure("no-racks", "public", EVEN)
     assert (EVERY_PART, [*OF_BYTES]) == (whole.part, [each.part for each in others])
     assert {0} == {each.violations for each in (whole, *others)}
@@ -54,7 +54,7 @@ def test_without_a_part_plans_move_no_less_and_break_no_rule() -> None:
 
 
 def test_windows_of_counts_need_the_condensed_network_alone() -> None:
-    """Without it the full network finds as few bytes."""
+    """Without the condensed network, the full one finds the same bytes."""
     whole, condensed = measure("expand-small", "public", COUNTS)
     assert (EVERY_PART, *OF_COUNTS) == (whole.part, condensed.part)
     assert 189 * 10**9 == whole.bytes_moved == condensed.bytes_moved == condensed.least_bytes
@@ -62,7 +62,7 @@ def test_windows_of_counts_need_the_condensed_network_alone() -> None:
 
 @pytest.mark.slow
 def test_where_wide_windows_begin_is_worth_a_search() -> None:
-    """With sizes that differ much, topics within 3 save a tenth of the bytes over windows around their shares."""
+    """With very different sizes, starting with topics within 3 copies less than starting around their shares."""
     whole, *others = measure("skewed-sizes", "public", WIDE)
     assert (EVERY_PART, *OF_STARTS) == (whole.part, *(each.part for each in others))
     assert {0} == {each.violations for each in (whole, *others)}
@@ -71,7 +71,7 @@ def test_where_wide_windows_begin_is_worth_a_search() -> None:
 
 
 def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As numbers and as cells; the cluster with heavy tails is one more."""
+    """Each measurement is a row of numbers and a row of cells. The cluster with heavy tails is added."""
     asked: list[tuple[str, ...]] = []
 
     def measured(_: object, *of: str) -> tuple[Ablated, ...]:

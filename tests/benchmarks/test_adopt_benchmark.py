@@ -1,4 +1,4 @@
-"""The benchmark of adopt: plans made by other planners' rules, and what is said of them."""
+"""The benchmark of adopt: plans by the rules of other planners, and adopt's verdicts on them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def _problem(case: str) -> Problem:
 
 @pytest.mark.parametrize("make", [generate, rebuild, assigner])
 def test_the_plans_of_the_small_case_keep_every_rule(make):
-    """Racks, factors, brokers."""
+    """The plans keep racks and replication factors, and use the right brokers."""
     problem = _problem("expand-small")
 
     assert not any(rows.any() for rows in independent_check.broken_rules(problem, make(problem)).values())
 
 
 def test_a_rebuild_by_count_evens_replicas():
-    """Within one, whatever that moves."""
+    """A rebuild by count makes replicas differ by at most 1, whatever that moves."""
     problem = _problem("expand-small")
     counts = np.bincount(rebuild(problem).ravel(), minlength=len(problem.broker_ids))
 
@@ -34,7 +34,7 @@ def test_a_rebuild_by_count_evens_replicas():
 
 
 def test_topic_ceilings_hold_and_what_fits_stays():
-    """No topic has more on a broker than its replicas / brokers, rounded up."""
+    """No broker has more of a topic than the topic's replicas / brokers, rounded up. Some replicas stay."""
     problem = _problem("expand-small")
     placed = assigner(problem)
     for topic in range(len(problem.topic_names)):
@@ -45,7 +45,7 @@ def test_topic_ceilings_hold_and_what_fits_stays():
 
 
 def test_generate_keeps_replication_factors_and_is_refused_for_that():
-    """The case raises them."""
+    """The case raises the replication factors, so the plan breaks 560 rules and gets no figures."""
     found = verdict("raise-rf", "public", "Kafka --generate")
 
     assert (560, None, None) == (found.violations, found.balance, found.needed_bytes)
@@ -54,7 +54,7 @@ def test_generate_keeps_replication_factors_and_is_refused_for_that():
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_verdict_is_within_its_bounds(plan):
-    """Least, what our plan needs, what the plan moves."""
+    """The bound is at most our plan's bytes, and those are at most the adopted plan's bytes."""
     found = verdict("expand-small", "public", plan)
 
     assert 0 == found.violations
@@ -63,7 +63,7 @@ def test_a_verdict_is_within_its_bounds(plan):
 
 @pytest.mark.slow
 def test_the_section_prints_a_row_for_each_plan_of_each_case(monkeypatch):
-    """As Markdown."""
+    """The section is a Markdown table with a row for each plan of each case."""
     monkeypatch.setattr(adopt, "apart", lambda function, *arguments: function(*arguments))
     printed = list(lines(Scope(("expand-small",), ("adopt",))))
 

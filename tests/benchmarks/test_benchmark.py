@@ -1,4 +1,4 @@
-"""The benchmark: figures that hold on any machine, scored again from raw replica lists, and tables that can be read."""
+"""The benchmark: figures are the same on any machine and from raw replica lists, and tables can be read."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def problem_of(case: str, seed: str = "public") -> Problem:
 
 
 def cells(lines: list[str], heading: str) -> list[list[str]]:
-    """The rows of the table below a heading, as stripped cells, without its head."""
+    """The rows of the table below a heading, without its head, as stripped cells."""
     start = lines.index(next(line for line in lines if line.startswith(heading))) + 4
     end = next(at for at in range(start, len(lines) + 1) if at == len(lines) or not lines[at].startswith("|"))
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end]]
 
 
 def rescored(case: str, flat: Problem, assignment: IntArray) -> dict[str, float]:
-    """What an assignment costs, counted replica by replica from Kafka's ids, without the planner's score."""
+    """The cost of an assignment, counted replica by replica from Kafka's ids, without the planner's score."""
     made = cases.make(case)
     racks = {broker.id: broker.rack for broker in made.brokers_after}
     held = dict.fromkeys(racks, 0)
@@ -82,7 +82,7 @@ def rescored(case: str, flat: Problem, assignment: IntArray) -> dict[str, float]
 
 @pytest.mark.parametrize("case", OPTIMA)
 def test_the_optimum_moves_what_is_published_of_it(case):
-    """Gigabytes and replicas moved, and all three spreads, of the small and middle cases."""
+    """For the small and middle cases, gigabytes, replicas and all three spreads are as published."""
     flat = problem_of(case)
     solution = optimum.solve(flat, flat.balance)
 
@@ -97,7 +97,7 @@ def test_the_optimum_moves_what_is_published_of_it(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["raise-rf", "decommission", "no-racks", "skewed-sizes"])
 def test_scores_are_what_counting_raw_replicas_gives(case):
-    """Each figure of a plan equals the one counted from broker ids alone."""
+    """Each figure of a plan is the same when it is counted from broker ids."""
     flat = problem_of(case)
     assignment = optimum.solve(flat, flat.balance).assignment
 
@@ -108,7 +108,7 @@ def test_scores_are_what_counting_raw_replicas_gives(case):
 
 
 def test_an_uneven_assignment_is_counted_alike():
-    """Today's replicas without the new brokers: clumps above topics' ceilings and spreads are seen, not only zeros."""
+    """So are the figures of today's uneven replicas, with a spread of 96 and 165 replicas above topics' ceilings."""
     flat = problem_of("expand-small")
     today = build_problem.today(flat)
 
@@ -121,7 +121,7 @@ def test_an_uneven_assignment_is_counted_alike():
 
 @pytest.mark.slow
 def test_a_measured_case_holds_its_baselines():
-    """Doing nothing moves nothing, Kafka's best seed and round robin move more than the plan and break no rule."""
+    """Doing nothing copies nothing. Kafka's best seed and round robin copy more than the plan and break no rule."""
     measured = measure("no-racks", "public")
 
     nothing, seeds, round_robin = measured.baselines
@@ -142,16 +142,16 @@ def test_a_measured_case_holds_its_baselines():
 @pytest.mark.slow
 @pytest.mark.parametrize("case", OPTIMA)
 def test_batches_take_hardly_longer_than_the_busiest_broker_must(case):
-    """A tenth of the moves a batch, or of the bytes but for one case, is at most 10 % above what no order can beat.
+    """With a tenth of the moves or bytes a batch, time is at most 10 % above the busiest broker's, except for one case.
 
-    So are the default batches, of an hour, one replica of a partition, and 500 elections at most.
+    The same holds for default batches, of an hour, one replica of a partition, and at most 500 elections.
     """
     flat = problem_of(case)
     chosen = optimum.solve(flat, flat.balance).assignment
     by_bytes, by_moves = makespans_over_bound(flat, chosen)
 
     assert 1 <= by_moves <= 1.1
-    # Its largest partition alone is larger than such a batch, and keeps all other brokers waiting.
+    # Its largest partition alone is larger than such a batch, and all other brokers wait for it.
     assert 1 <= by_bytes <= (2 if case == "skewed-sizes" else 1.1)
 
     found = in_batches.measure(cases.to_spec(cases.make(case)), flat, chosen)
@@ -161,19 +161,19 @@ def test_batches_take_hardly_longer_than_the_busiest_broker_must(case):
 
 
 def test_nothing_to_copy_takes_no_longer_than_nothing():
-    """Today's assignment has no batch to measure."""
+    """Today's assignment has no batches, so the ratios are 1."""
     flat = problem_of("expand-small")
 
     assert (1.0, 1.0) == makespans_over_bound(flat, build_problem.today(flat))
 
 
 def test_fewer_seeds_are_tried_the_larger_the_cluster():
-    """The number of Kafka's seeds depends on the number of replicas alone."""
+    """The number of tried seeds depends only on the number of replicas."""
     assert [10_000, 1_234] == [seeds_tried(problem_of(case)) for case in ("expand-small", "expand-mid")]
 
 
 def test_as_many_seeds_are_tried_as_asked_for():
-    """The number is the option's, and the best of more of them is never worse."""
+    """The number comes from the option, and the best of more seeds is never worse."""
     few, more = (measure("no-racks", "public", seeds).baselines[1] for seeds in (3, 40))
 
     assert ["Kafka's seeds, best of 3", "Kafka's seeds, best of 40"] == [few.label, more.label]
@@ -182,7 +182,7 @@ def test_as_many_seeds_are_tried_as_asked_for():
 
 @pytest.mark.slow
 def test_the_lines_are_tables_with_ratios_that_agree():
-    """Every ratio is the row's bytes over the plan's, and published rows say that they weren't run."""
+    """Every ratio is the row's bytes over the plan's. Published rows say that they weren't run here."""
     lines = list(benchmark.lines(Scope(("expand-small",), ("plans",), seeds=50)))
 
     (plan,) = cells(lines, "## Plans")
@@ -199,7 +199,7 @@ def test_the_lines_are_tables_with_ratios_that_agree():
 
 
 def test_every_published_plan_is_shown_beside_ours():
-    """One row each, with its version, and the ratio is its bytes over ours."""
+    """Each published plan has one row with its version. The ratio is its bytes over ours."""
     lines = [entry for entry in peers.entries({"no-racks": 400 * 10**9}) if isinstance(entry, str)]
 
     rows = cells(lines, "## Published")
@@ -209,7 +209,7 @@ def test_every_published_plan_is_shown_beside_ours():
 
 @pytest.mark.slow
 def test_another_seed_has_no_published_rows():
-    """What was published is of the public clusters, so it stands beside no other."""
+    """The published figures are for the public clusters, so other clusters have no such rows."""
     lines = list(benchmark.lines(Scope(("expand-small",), ("plans",), "another", 50)))
 
     assert ["the plan", "do nothing"] == [line[1] for line in cells(lines, "## Beside")][:2]
@@ -218,7 +218,7 @@ def test_another_seed_has_no_published_rows():
 
 
 def test_an_unknown_case_is_refused_before_anything_runs():
-    """The message names the word seen and every allowed one."""
+    """The error names the unknown case and every allowed one."""
     with pytest.raises(SetupError) as refused:
         benchmark.lines(Scope(("expand-small", "expand-tiny")))
 
@@ -226,7 +226,7 @@ def test_an_unknown_case_is_refused_before_anything_runs():
 
 
 def test_sections_are_chosen_in_one_order():
-    """Those asked for; else those of cases where some are named; else all; always in the same order."""
+    """Named sections run; without any, those of named cases; without both, all. The order is always the same."""
     assert ("windows", "scale") == benchmark.sections_of(Scope(sections=("scale", "windows")))
     assert ("plans", "windows") == benchmark.sections_of(Scope(("no-racks",)))
     every = ("plans", "windows", "candidates", "sweep", "load", "sizes", "scale", "corners", "exact", "ablate", "adopt")
@@ -236,7 +236,7 @@ def test_sections_are_chosen_in_one_order():
 
 @pytest.mark.parametrize("case", cases.CASES)
 def test_a_published_peer_stands_beside_every_case(case):
-    """The one chosen is the cheapest of those that are even, and none of the published ones beats the optimum there."""
+    """The published peer beside a case is the one that copies least among the even ones."""
     peer = peers.best(case, replicas=10_000_000)
 
     assert peer is not None
@@ -245,7 +245,7 @@ def test_a_published_peer_stands_beside_every_case(case):
 
 
 def test_clumped_peers_do_not_count():
-    """Of 16,200 replicas, a plan with 162 above their topics' ceilings still counts, and an emptier list has none."""
+    """A plan with 162 of 16,200 replicas above topics' ceilings still counts. For 6,400 replicas, it doesn't."""
     allowed = peers.best("expand-mid", replicas=16_200)
     stricter = peers.best("expand-mid", replicas=6_400)
 
@@ -255,7 +255,7 @@ def test_clumped_peers_do_not_count():
 
 @pytest.mark.slow
 def test_a_process_of_its_own_passes_errors_on():
-    """An error keeps its type; a process that is killed is reported as such."""
+    """An error of the process keeps its type, and a killed process is reported as killed."""
     with pytest.raises(KeyError):
         apart(cases.make, "nothing")
     with pytest.raises(SetupError, match="was killed before it was done"):
@@ -264,7 +264,7 @@ def test_a_process_of_its_own_passes_errors_on():
 
 @pytest.mark.slow
 def test_the_peak_of_a_process_is_its_own():
-    """Memory that the parent holds isn't counted in the process that it starts."""
+    """The peak of a started process doesn't include its parent's memory."""
     held = np.ones(60_000_000)
 
     apart_bytes = apart(peak_bytes)
@@ -275,7 +275,7 @@ def test_the_peak_of_a_process_is_its_own():
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system can't keep a process on some cores")
 def test_a_worker_is_a_core():
-    """What is measured with one worker stays on one core; this process keeps all of its own."""
+    """With one worker, the started process stays on one core. This process keeps its cores."""
     before = os.sched_getaffinity(0)
 
     assert {min(before)} == apart(_on_one_core)
@@ -289,7 +289,7 @@ def _on_one_core():
 
 @pytest.mark.parametrize("case", cases.CASES)
 def test_published_bytes_say_how_they_were_rounded(case):
-    """Bytes are whole units of what they were rounded to."""
+    """Published bytes are multiples of the unit to which they were rounded."""
     assert [0] * len(peers.peers(case)) == [peer.bytes_moved % peer.rounding_bytes for peer in peers.peers(case)]
 
 
@@ -299,6 +299,6 @@ def test_a_bar_in_a_cell_does_not_end_it():
 
 
 def test_gaps_and_ratios_without_anything_to_divide_by():
-    """Nothing moved where nothing must be is no gap; a ratio to nothing is unknown."""
+    """If nothing moves and nothing must, the gap is 0. A ratio to zero is unknown."""
     assert ["0.0000 %", "–", "1.0000 %"] == [gap(0, 0), gap(1, 0), gap(101, 100)]
     assert ["–", "0.500"] == [ratio(1, 0), ratio(1, 2)]

@@ -1,4 +1,4 @@
-"""The benchmark's cases: the same bytes everywhere, and sound as input."""
+"""The benchmark's cases are the same bytes everywhere, and valid input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIGESTS = [
 
 
 def dump(case: BenchCase) -> dict[str, Any]:
-    """A case as plain JSON values, one object a partition."""
+    """A case as plain JSON values, with one object for each partition."""
     names = case.topic_names
     rows = zip(
         case.topic_of.tolist(),
@@ -49,20 +49,20 @@ def dump(case: BenchCase) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "seed", "digest"), DIGESTS)
 def test_a_case_is_the_same_everywhere(name: str, seed: str, digest: str) -> None:
-    """Brokers, replicas and sizes, byte for byte: figures of different versions can be compared."""
+    """Brokers, replicas and sizes never change, so that figures of different versions can be compared."""
     canonical = json.dumps(dump(make(name, seed)), sort_keys=True, separators=(",", ":"))
     assert digest == hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def test_names() -> None:
-    """The nine cases, and a KeyError for any other."""
+    """There are nine cases. Any other name raises KeyError."""
     assert 9 == len(set(CASES))
     with pytest.raises(KeyError):
         make("expand-tiny")
 
 
 def test_seeds_give_other_clusters() -> None:
-    """Another seed, another cluster by the same recipe."""
+    """Another seed gives another cluster by the same recipe."""
     public, other = make("no-racks"), make("no-racks", "other")
     assert public.brokers_before == other.brokers_before
     assert public.size_bytes.tolist() != other.size_bytes.tolist()
@@ -84,7 +84,7 @@ def test_spec_is_the_case(name: str) -> None:
 
 
 def test_spec_of_added_and_removed_brokers() -> None:
-    """Added brokers come with their racks, the new rack among them; removed ones by id."""
+    """Added brokers have racks, here a new one. Removed brokers are named by id."""
     add, remove = to_spec(make("add-rack")).changes, to_spec(make("decommission")).changes
     assert tuple(Broker(broker, "r2") for broker in (108, 109, 110, 111)) == add.add_brokers
     assert () == add.remove_brokers
@@ -92,6 +92,6 @@ def test_spec_of_added_and_removed_brokers() -> None:
 
 
 def test_spec_of_a_raised_replication_factor() -> None:
-    """Every topic's factor is raised, and only where the case says so."""
+    """Every topic's factor is raised, but only if the case says so."""
     assert (ReplicationFactorRow("*", 3),) == to_spec(make("raise-rf")).changes.set_replication_factor
     assert () == to_spec(make("expand-small")).changes.set_replication_factor

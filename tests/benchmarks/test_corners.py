@@ -1,4 +1,4 @@
-"""The benchmark of slow corners: the clusters are what its text says, and its rows are what was measured."""
+"""The benchmark of slow corners: clusters are as its text says, and rows have what was measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def of(kind: str, seed: int) -> Problem:
 
 @pytest.mark.parametrize("seed", SEEDS[SMALL])
 def test_small_clusters_are_small(seed: int) -> None:
-    """Fewer than a hundred partitions, some of which are as large as the mean broker's window is wide."""
+    """Small clusters have fewer than a hundred partitions. The largest is larger than a mean broker's window."""
     problem = of(SMALL, seed)
     assert problem.rows < 100
     mean = int(problem.size_bytes @ problem.replication_factors) / int(problem.targets.sum())
@@ -34,7 +34,7 @@ def test_small_clusters_are_small(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [WIDE, OVERFULL, HEAVY])
 def test_wide_clusters_are_wide(kind: str) -> None:
-    """Two hundred brokers, of disks of eight sizes; over-full ones' don't hold all bytes."""
+    """Wide clusters have 200 brokers with eight sizes of disks. Only the over-full ones lack room for all bytes."""
     problem = of(kind, 0)
     rows = 4_000 if kind == HEAVY else 12_000
     assert (200, rows, 8) == (problem.targets.sum(), problem.rows, len(np.unique(disk_weights(problem))))
@@ -44,7 +44,7 @@ def test_wide_clusters_are_wide(kind: str) -> None:
 
 @pytest.mark.slow
 def test_a_seed_is_a_cluster() -> None:
-    """The same one each time, and another for another seed or kind."""
+    """A seed always gives the same cluster. Another seed or kind gives another one."""
     assert make(SMALL, 3) == make(SMALL, 3)
     assert make(SMALL, 3) != make(SMALL, 4)
     assert make(WIDE, 0) != make(OVERFULL, 0)
@@ -52,7 +52,7 @@ def test_a_seed_is_a_cluster() -> None:
 
 @pytest.mark.slow
 def test_a_corner_is_planned_and_said() -> None:
-    """Bytes counted from the assignment; the sweep is only timed where it is asked for."""
+    """The corner has a plan with bytes and a bound. The sweep is only timed if asked for."""
     corner = measure(SMALL, 6, whole=False)
     assert 0 < corner.least_bytes <= corner.bytes_moved
     assert (None, True) == (corner.whatif_seconds, corner.plan_seconds > 0)
@@ -64,7 +64,7 @@ def test_a_corner_is_planned_and_said() -> None:
 
 @pytest.mark.slow
 def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As numbers and as cells."""
+    """Each corner has numbers and a row of cells."""
     monkeypatch.setattr(corners, "apart", lambda made, kind, seed, whole: measure(kind, seed, whole=not whole))
     found = list(corners.entries({SMALL: range(6, 7)}))
     (figures,) = (each for each in found if isinstance(each, Figures))
@@ -76,7 +76,7 @@ def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [4, 8])
 def test_little_work_keeps_every_rule(seed: int) -> None:
-    """Windows that can't all hold, and next to no work: a plan still, with a bound no higher than its bytes."""
+    """If windows can't all be met and work is limited, a plan breaks no rule, and its bound is at most its bytes."""
     problem = of(SMALL, seed)
     plan = optimum.solve(problem, problem.balance, certify=True, worth=Worth(1, 0))
     held = plan.assignment[:, :, None] == problem.replicas[:, None, :]

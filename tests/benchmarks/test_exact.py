@@ -1,4 +1,4 @@
-"""Plans and their bounds beside an exact solver, which knows the rules and nothing of how plans are made."""
+"""Compares plans and bounds with an exact solver, which knows the rules but not how plans are made."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from planner.model.spec import Changes
 from planner.strategies import lagrangian_bound
 from planner.strategies.optimum import solve
 
-# Clusters judged; `python -m benchmarks --exact` judges as many as asked.
+# The number of clusters that are judged here; `python -m benchmarks --exact` judges as many as asked.
 CLUSTERS = 14
 
 
 def assert_true(number: int) -> None:
-    """Nothing is said of the cluster's plan that isn't so."""
+    """Assert that every claim about the cluster's plan is true."""
     verdict = judged(number)
     assert verdict is None or () == verdict.faults, verdict
 
@@ -31,25 +31,25 @@ def assert_true(number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(CLUSTERS))
 def test_no_claim_is_above_the_truth(number: int) -> None:
-    """No least is above what a plan does that is no further outside of its windows, whichever brokers carry it."""
+    """No bound exceeds the bytes of a plan that is no further outside of its windows, on whichever brokers."""
     assert_true(number)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(PLACED, PLACED + CLUSTERS))
 def test_no_claim_is_above_the_truth_with_rules_of_placement(number: int) -> None:
-    """So where topics may use some brokers only."""
+    """The same holds if topics may use only some brokers."""
     assert_true(number)
 
 
 @pytest.mark.parametrize("number", [87, 98, 115])
 def test_no_claim_is_false_where_nothing_may_move(number: int) -> None:
-    """There is one plan, outside of its windows as it is: the judge once took the missing certificate for a claim."""
+    """Only today's plan is possible, outside of its windows. The judge once took a missing certificate for a claim."""
     assert_true(number)
 
 
 def overfull() -> Problem:
-    """A new broker and a few partitions of which the large ones are beyond any window of bytes."""
+    """A new broker and a few partitions, of which the large ones exceed any window of bytes."""
     sizes = {"t0": [657, 602, 779], "t1": [502, 1461], "t2": [10_000], "t3": [62_400, 73_900, 70_900]}
     rows = {
         "t0": [(4, 2, 3), (3, 4, 1), (2, 1, 3)],
@@ -68,7 +68,7 @@ def overfull() -> Problem:
 
 @pytest.mark.slow
 def test_another_broker_may_carry_what_is_outside() -> None:
-    """The least that is told is no more than that of any plan with as much outside; and the plan comes next to it."""
+    """The bound is at most the exact minimum for as much excess on any brokers, and the plan is within 0.1 % of it."""
     problem = overfull()
     solution, judge = solve(problem, problem.balance, certify=True), Judge(problem)
     outside = judge.outside(solution.assignment)
@@ -81,7 +81,7 @@ def test_another_broker_may_carry_what_is_outside() -> None:
 
 @pytest.mark.slow
 def test_the_excess_that_is_told_is_the_least_or_less() -> None:
-    """What the certificate says of how much any plan is outside is so."""
+    """The certificate's least excess is at most the plan's."""
     problem = overfull()
     certificate = solve(problem, problem.balance, certify=True).certificate
     assert certificate is not None
@@ -91,7 +91,7 @@ def test_the_excess_that_is_told_is_the_least_or_less() -> None:
 
 
 def test_the_solver_agrees_with_trying_every_plan() -> None:
-    """Excess and bytes of the judge are those of brute force."""
+    """The solver's least excess and least bytes are those of brute force."""
     problem = problem_of(
         no_racks(1, 2, 3),
         {"a": [(1,), (1,), (2,)], "b": [(2, 1)]},
@@ -121,7 +121,7 @@ def test_the_solver_agrees_with_trying_every_plan() -> None:
 
 
 def test_clusters_are_the_same_every_time() -> None:
-    """A number is a cluster, and many of them are unlike."""
+    """A number always gives the same cluster, and different numbers give different balances."""
     first, second = cluster(7), cluster(7)
     assert (first.replicas.tolist(), first.size_bytes.tolist(), first.balance) == (
         second.replicas.tolist(),

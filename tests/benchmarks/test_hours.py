@@ -1,4 +1,4 @@
-"""The benchmark of the busiest hours: what it draws, and what it says of plans."""
+"""The benchmark of the busiest hours: the drawn rates, and the figures of plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.scoring.growth_scenarios import scenarios
 
 
 def test_the_worst_hour_is_the_most_of_any_broker_in_any_hour() -> None:
-    """Never less than in the hours that are planned for, nor than on average; the same for the same seed."""
+    """The worst hour is the maximum over planned hours, and above the average. The same seed gives the same hours."""
     first, second = (build(hours.spec(1, 60)) for _ in range(2))
     assert np.array_equal(first.scenario_hours, second.scenario_hours)
     assert 0 < len(first.scenario_names) <= MOST_HOURS
@@ -22,22 +22,22 @@ def test_the_worst_hour_is_the_most_of_any_broker_in_any_hour() -> None:
     assert week is not None
     rate_in, rate_out, above = hours.worst(first, week, first.replicas)
     held = np.stack([loads(each.problem, first.replicas) for each in scenarios(first)])
-    # The worst hour of all brokers today is one of those planned for.
+    # Today, the worst hour of all brokers is one of the planned hours.
     assert (int(held[:, 1].max()), int(held[:, 2].max())) == (rate_in, rate_out)
     assert loads(first, first.replicas)[1].max() < rate_in
-    # Nobody of 12 can be within a fifteenth in the busiest hour, when 3 brokers hold nothing.
+    # None of 12 brokers can be within a fifteenth in the busiest hour, because 3 brokers hold nothing.
     assert above > 0
 
 
 def test_replicas_are_in_three_racks() -> None:
-    """A plan has no rack to mend."""
+    """Replicas are already in three racks, so a plan needn't repair racks."""
     problem = build(hours.spec(2, 60))
     assert [[0, 1, 2]] == np.unique(np.sort(problem.broker_racks[problem.replicas], axis=1), axis=0).tolist()
 
 
 @pytest.mark.slow
 def test_a_sweep_is_replayed_over_the_hours() -> None:
-    """Every candidate; the hours are for judging alone."""
+    """All candidates are replayed over the hours, which aren't in the problem."""
     asked = hours.with_week(to_spec(make("expand-small")), 1)
     assert len(build(asked).scenario_names) == 0
     count, *seconds = hours.replayed(asked, 30)

@@ -10,7 +10,7 @@ from planner.model.spec import Changes
 
 
 def test_the_table_has_hours_and_their_ratio() -> None:
-    """A row for each case; the ratio is that of the times."""
+    """Each case has a row with hours, and the ratio of both times."""
     measured = InBatches(9, 7_200.0, 7_920.0, 3_500.0, 36.0, 500, 0.25)
     lines = [line for line in entries([("a-case", measured)]) if isinstance(line, str)]
 
@@ -19,7 +19,7 @@ def test_the_table_has_hours_and_their_ratio() -> None:
 
 
 def test_a_plan_is_measured_in_default_batches_and_in_one() -> None:
-    """Three replicas of 100 GB go from one broker to another: 2,000 s each at 50 MB/s, so that no two fit an hour."""
+    """Three replicas of 100 GB go to one broker, at 2,000 s each with 50 MB/s, so no two fit into an hour."""
     spec = spec_of(no_racks(1, 2, 3), {"x": [(1,), (1,), (1,)]}, sizes=100 * 10**9, changes=Changes(rebalance="none"))
     problem = build(spec)
     assignment = problem.replicas.copy()
@@ -32,7 +32,7 @@ def test_a_plan_is_measured_in_default_batches_and_in_one() -> None:
 
 
 def test_a_plan_of_nothing_takes_no_time() -> None:
-    """No batch, no longest one."""
+    """A plan that moves nothing has no batch and takes no time."""
     spec = spec_of(no_racks(1, 2), {"x": [(1, 2)]}, changes=Changes(rebalance="none"))
     problem = build(spec)
 

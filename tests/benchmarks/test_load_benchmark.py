@@ -1,4 +1,4 @@
-"""The benchmark of load profiles: errors are shares of the truth, and a small history goes through as a whole."""
+"""The benchmark of load profiles: errors are shares of the truth, and a small history is profiled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.inputs import load_profile_file
 
 
 def truth() -> History:
-    """Two partitions: 100 bytes a second, twice as much in the first hour; one grows by a tenth, one by nothing."""
+    """Two partitions with 100 bytes/s, and 200 in the first hour. One grows by a tenth, the other doesn't grow."""
     hours = np.full((2, 168), 100.0)
     hours[:, 0] = 200
     both = np.array([0, 1], dtype=np.int32)
@@ -32,7 +32,7 @@ def truth() -> History:
 
 
 def test_errors_are_shares_of_the_truth() -> None:
-    """The mean 1 % off, the busiest hour 5 %, growth a fifth of its value; what doesn't grow has none to compare."""
+    """The mean is 1 % off, the busiest hour 5 %, growth a fifth of its value. Without growth, there is no error."""
     found = {"bytes_in_per_sec_mean": [101, 99], "growth_per_month": [0.12, 0.01]}
     rows = pa.table({**found, "hours_in": [[210.0] + [100.0] * 167, [190.0] + [None] * 167]})
 
@@ -40,14 +40,14 @@ def test_errors_are_shares_of_the_truth() -> None:
 
     assert [0.01, 0.01] == pytest.approx(errors["mean"].tolist())
     assert [0.05, 0.05] == pytest.approx(errors["busiest hour"].tolist())
-    # By rate, the topic grows by 0.0505; 0.06555 was found.
+    # The topic's true growth is 0.0505, by rate; 0.06555 was found.
     assert [0.06555 / 0.0505 - 1] == pytest.approx(errors["growth of topics, of its value"].tolist())
     assert [0.2] == pytest.approx(errors["growth, of its value"].tolist())
     assert [0.1] == pytest.approx(errors["growth, by one who knows the curves"].tolist())
 
 
 def test_an_interval_holds_the_truth_or_not() -> None:
-    """Of two partitions one; where there is none, there is nothing to hold."""
+    """One of two intervals has the true growth. An unknown interval doesn't count."""
     rows = pa.table({"growth_low": [0.09, 0.01], "growth_high": [0.12, 0.02]})
     assert (0.5, pytest.approx(0.02)) == load.interval(truth(), rows)
     assert 1 == load.interval(truth(), pa.table({"growth_low": [0.09, None], "growth_high": [0.12, 0.02]}))[0]
@@ -55,7 +55,7 @@ def test_an_interval_holds_the_truth_or_not() -> None:
 
 @pytest.mark.slow
 def test_one_who_knows_the_curves_is_close(tmp_path: Path) -> None:
-    """Without noise there is nothing to be wrong about; with it, four weeks say much more than a point."""
+    """With the curves known, growth is exact without noise, and within 0.5 points (median) with four weeks of noise."""
     exact = load_history.write(tmp_path / "exact", HistoryRecipe(20, 15, noise=0, flaws=NO_FLAWS))
     noisy = load_history.write(tmp_path / "noisy", HistoryRecipe(200, 28))
 
@@ -67,7 +67,7 @@ def test_one_who_knows_the_curves_is_close(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_small_history_is_profiled(tmp_path: Path) -> None:
-    """All samples are read, memory and seconds are measured, and the file is a profile of every partition."""
+    """All samples are read, memory and seconds are measured, and the file has a profile of every partition."""
     load_history.write(tmp_path, HistoryRecipe(20, 15, flaws=NO_FLAWS))
 
     run = load.apart(load.profiled, str(tmp_path), 1)

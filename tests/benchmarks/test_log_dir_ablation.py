@@ -1,4 +1,4 @@
-"""The ablation of log dirs: brokers that are the same everywhere, parts that are back afterwards, and a row each."""
+"""The ablation of log dirs: drawn brokers are reproducible, parts come back, and each measurement has a row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.execution import log_dir_packing
 
 
 def test_a_broker_is_the_same_everywhere() -> None:
-    """Whatever was drawn before it; a new dir is empty today."""
+    """A broker is the same whatever was drawn before it. A new dir is empty today."""
     first, again = (drawn(40, 3, 1.0, "a new dir") for _ in range(2))
     assert first.sizes.tolist() == again.sizes.tolist()
     assert first.homes.tolist() == again.homes.tolist()
@@ -22,7 +22,7 @@ def test_a_broker_is_the_same_everywhere() -> None:
 
 @pytest.mark.slow
 def test_all_parts_are_nearest_and_their_bound_is_kept() -> None:
-    """Without one nothing comes nearer to the windows or, as near, moves less; the parts are back afterwards."""
+    """Without a part, no result is nearer to the windows, or as near with fewer bytes. The parts come back."""
     exchanged, choices = log_dir_packing._exchanged, log_dir_packing._MOST_CHOICES
     found = measure(40, 3)
     assert (exchanged, choices) == (log_dir_packing._exchanged, log_dir_packing._MOST_CHOICES)
@@ -31,14 +31,14 @@ def test_all_parts_are_nearest_and_their_bound_is_kept() -> None:
         assert whole.least_bytes <= whole.bytes_moved
         for other in others:
             nearer = whole.outside_bytes < other.outside_bytes
-            # A gap of a millionth is as good as none.
+            # A gap of a millionth counts as none.
             assert nearer or (
                 whole.outside_bytes == other.outside_bytes and whole.bytes_moved <= other.bytes_moved * (1 + 1e-6)
             )
 
 
 def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where no case is named: brokers are of none."""
+    """The rows are there only if no case is named, because these brokers belong to no case."""
     made = PackedBroker(40, 3, 1.0, "anywhere", CP_SAT, 202 * 10**9, 200 * 10**9, 0, 0.5)
     monkeypatch.setattr(log_dir_ablation, "apart", lambda _, *of: (made,))
     monkeypatch.setattr("benchmarks.ablation.entries", lambda *_: iter(()))

@@ -1,4 +1,4 @@
-"""The benchmark of the rules: every rule does something, and plans keep it."""
+"""The benchmark of the rules: every rule has an effect, and plans keep it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPEC = cases.to_spec(cases.make("expand-small"))
 
 @pytest.mark.parametrize("name", [name for name in rules.RULES if name != "none"])
 def test_each_rule_is_in_the_problem(name: str) -> None:
-    """It is switched on, and without it nothing is."""
+    """Each rule is in its problem, and the plain problem has none."""
     without, problem = build(SPEC), build(rules.RULES[name](SPEC))
     assert (without.caps, without.allowed, without.leader_ranks, without.apart) == (None, None, None, None)
     assert (without.together, without.rebalance) == (None, "all")
@@ -23,7 +23,7 @@ def test_each_rule_is_in_the_problem(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_row_for_each_rule() -> None:
-    """No plan breaks one, and none is below the least that is proven."""
+    """Each rule has a row. No plan breaks it, and none copies less than the bound."""
     rows = [row for row in rules.entries(["expand-small"], "public") if row.startswith("| expand-small")]
     assert len(rules.RULES) + 1 == len(rows)
     assert rows.pop().startswith("| expand-small | 105 | 100 | 11,535 | 11,535 |")

@@ -1,4 +1,4 @@
-"""The benchmark's curves: clusters of one family, numbers that are kept, and plots with the same bytes each time."""
+"""The benchmark's curves: clusters of one family, stored numbers, and plots with the same bytes each time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TINY = Recipe(3, 3, 6, 3, 4, 5, 3, None, 1.0)
 
 
 def tiny_point(name: str = "tiny") -> dict[str, object]:
-    """A point of the curve as it is kept, made and measured here."""
+    """A point of the curve in its stored form, measured here."""
     point = scale.measure(name, TINY)
     return {**vars(point), "seconds": point.seconds}
 
 
 def test_a_point_is_a_checked_plan_with_its_times():
-    """Even within one, nothing broken, the least bytes, and each phase timed."""
+    """The plan is within one, breaks no rule, copies the least bytes, and has each phase's time."""
     point = scale.measure("tiny", TINY)
 
     assert (3, 6, 3, 4) == (point.brokers_before, point.brokers_after, point.replication_factor, point.topics)
@@ -36,7 +36,7 @@ def test_a_point_is_a_checked_plan_with_its_times():
 
 
 def test_the_curve_reaches_the_sizes_it_is_named_for():
-    """About a thousand replicas at first, millions on 215 brokers at last, and more at each step."""
+    """The curve begins at about a thousand replicas and ends at millions on 215 brokers. Each point has more."""
     recipes = list(scale.RECIPES.values())
     replicas = [recipe.topics * recipe.mean_partitions * recipe.replication_factor for recipe in recipes]
 
@@ -46,7 +46,7 @@ def test_the_curve_reaches_the_sizes_it_is_named_for():
 
 
 def test_the_curve_is_a_table_and_numbers(monkeypatch):
-    """A row and its figures for each point, then what users report of another planner."""
+    """Each point has a row and its figures. Last come the times that users report of another planner."""
     monkeypatch.setattr(scale, "RECIPES", {"tiny": TINY})
     monkeypatch.setattr(scale, "apart", lambda function, *given: function(*given))
 
@@ -61,7 +61,7 @@ def test_the_curve_is_a_table_and_numbers(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["scale", "sweep"])
 def test_a_plot_is_the_same_bytes_each_time(name):
-    """No time, no version, no random id; and every number's series is there."""
+    """A plot has no time, version or random id, and has every series."""
     rows = {
         "scale": [{**tiny_point(), "replicas": replicas} for replicas in (1000, 10_000)],
         "sweep": [
@@ -81,7 +81,7 @@ def test_a_plot_is_the_same_bytes_each_time(name):
 
 
 def test_plots_without_their_library_are_refused_at_once(monkeypatch, tmp_path):
-    """Before anything is measured, with what to install."""
+    """The error comes before anything is measured, and says what to install."""
     monkeypatch.setattr(files, "find_spec", lambda name: None)
 
     with pytest.raises(SetupError, match="install the kafka-planner wheel again"):
@@ -89,7 +89,7 @@ def test_plots_without_their_library_are_refused_at_once(monkeypatch, tmp_path):
 
 
 def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path):
-    """A file stands in its place."""
+    """If a file has the folder's path, the error comes at once."""
     (tmp_path / "taken").write_text("")
 
     with pytest.raises(SetupError, match=r"--out .*taken: the folder can't be made"):
@@ -98,7 +98,7 @@ def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path):
 
 @pytest.mark.slow
 def test_files_hold_what_was_said_and_measured(tmp_path):
-    """Markdown as printed, numbers by table, and a plot for each table that has one."""
+    """The folder has the printed Markdown, the numbers by table, and each table's plot, if it has one."""
     point = tiny_point()
 
     files.write(tmp_path, ["## Scale", ""], [Figures("scale", point), Figures("plans", {"case": "a"})])
@@ -111,7 +111,7 @@ def test_files_hold_what_was_said_and_measured(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_writes_its_files_at_the_end(tmp_path):
-    """The lines are those of the Markdown file."""
+    """The printed lines are those of the written Markdown file."""
     lines = list(benchmark.lines(Scope(("expand-small",), ("plans",), seeds=20, out=tmp_path / "new" / "folder")))
 
     assert lines == (tmp_path / "new" / "folder" / "bench.md").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The benchmark of clusters that could be bought: as many as it says, and the same rows with any number of workers."""
+"""The benchmark of possible clusters: their number is right, and any number of workers gives the same rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.whatif import sizing
 
 @pytest.mark.slow
 def test_there_are_two_thousand_clusters_of_five_thousand_partitions() -> None:
-    """Today's brokers are of no class, so that each class is there with them and without them."""
+    """Today's brokers have no class, so each class gives clusters with today's brokers and without them."""
     spec = sizes.spec()
     assert 2000 == len(sizing.combinations(spec))
     assert 5000 == sum(len(topic.partitions) for topic in spec.cluster.topics)
@@ -18,7 +18,7 @@ def test_there_are_two_thousand_clusters_of_five_thousand_partitions() -> None:
 
 @pytest.mark.spark
 def test_a_few_clusters_are_sized() -> None:
-    """Spark's rows are those of this process, and seconds and memory are measured."""
+    """Spark gives the same rows as this process, and seconds and memory are measured."""
     spec = sizes.spec(60)
     wanted = sizing.combinations(spec)[::251]
 

@@ -1,4 +1,4 @@
-"""The benchmark of the sweep and of single candidates: the same winner everywhere, and speeds that add up."""
+"""The benchmark of the sweep and of single candidates: the same winner everywhere, and consistent speeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def small() -> Problem:
 
 @pytest.mark.slow
 def test_the_sweep_names_the_best_candidate():
-    """The candidates are numbered, all drawn, and the sweep's best is the ranking's first."""
+    """All drawn candidates are evaluated, and the sweep's best is the first of the ranking."""
     flat = small()
     rows = sweep.rows(flat, DRAWN, 500)
 
@@ -34,7 +34,7 @@ def test_the_sweep_names_the_best_candidate():
 
 @pytest.mark.parametrize(("job", "most_solved"), [(WHATIF, 60), (SOLVED, 60)])
 def test_a_whatif_has_solved_plans(job: str, most_solved: int):
-    """The other jobs' candidates are those of the command, as many as asked for; in the third a fifth are solved."""
+    """Both jobs have the command's 300 candidates. In the second job, a fifth of them are solved."""
     strategies = sweep.rows(small(), job, 300).by_strategy
 
     assert 300 == sum(strategies.values())
@@ -43,7 +43,7 @@ def test_a_whatif_has_solved_plans(job: str, most_solved: int):
 
 
 def test_ratios_are_to_one_worker():
-    """Candidates a second and the speed-up, with the session's start and without."""
+    """The cells have candidates a second and the speed-up over one worker, with and without the session's start."""
     one = Timing(DRAWN, 1000, 1, 30.0, 10.0, 0, 7, 10**9, 0, 21.5, 21.5)
     two = Timing(DRAWN, 1000, 2, 20.0, 10.0, 10**8, 7, 10**9, 0, 22.0, 12.0)
 
@@ -67,7 +67,7 @@ def test_ratios_are_to_one_worker():
 
 @pytest.mark.spark
 def test_spark_names_the_same_best_candidate():
-    """One worker, two workers and no Spark agree on the winner, and say what each took."""
+    """One worker, two workers and a run without Spark find the same winner, and each has its time and memory."""
     entries = list(sweep.entries([(WHATIF, 60)]))
 
     timings = [entry.values for entry in entries if isinstance(entry, Figures)]
@@ -80,7 +80,7 @@ def test_spark_names_the_same_best_candidate():
 
 
 def test_candidates_are_timed_both_ways(monkeypatch):
-    """From tables where they are usable, and one by one; the sweep's own way is the one compared with the peer."""
+    """Candidates are timed from tables and one by one. The sweep's own way is compared with the peer."""
     monkeypatch.setattr(candidates, "_FROM_TABLES", 10_000_000)
     monkeypatch.setattr(candidates, "_PLACED", 20_000)
 

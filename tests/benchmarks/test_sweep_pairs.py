@@ -1,4 +1,4 @@
-"""The pairs of the sweep's benchmark: what is held beside what, and the ratio of both."""
+"""The pairs of the sweep's benchmark: the two sides of each pair, and their ratio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.table import Figures
 
 
 def test_pairs_are_held_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark beside none, two workers beside one, ten times the candidates beside each other, memory beside limits."""
+    """The pairs: Spark and none, two workers and one, ten times the candidates and one time, memory and limits."""
     typed: list[tuple[str, ...]] = []
 
     def apart(_: Callable[..., Any], job: str, count: int = 0, workers: int = 0) -> Timing | Speed:
@@ -52,6 +52,6 @@ def test_pairs_are_held_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_a_command_that_fails_ends_the_benchmark() -> None:
-    """With what it said."""
+    """If a command fails, its output is the benchmark's error."""
     with pytest.raises(sweep_pairs.SetupError, match=r"planner whatif nowhere\.yaml .* ended with 1: nowhere"):
         sweep_pairs._run({}, "whatif", "nowhere.yaml", "--engine", "local")

@@ -1,4 +1,4 @@
-"""Whole commands on large cases: the files are the case, and the command's plan is the case's."""
+"""Whole commands on large cases: the files describe the case, and the command plans that case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.model.errors import SetupError
 
 
 def test_the_files_say_what_the_case_is(tmp_path: Path) -> None:
-    """The same brokers, partitions, leaders and sizes as the case that the other benchmarks plan, and its changes."""
+    """The files have the case's brokers, partitions, leaders, sizes and changes."""
     case = cases.make("expand-small")
     read, made = reading.load(whole_commands.write(case, tmp_path, "5%")), cases.to_spec(case)
     assert made.cluster.brokers == read.cluster.brokers
@@ -30,7 +30,7 @@ def test_the_files_say_what_the_case_is(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_command_is_measured_from_its_files_to_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it took, and what its plan copies; one that fails ends the benchmark."""
+    """The figures are the command's time and memory, and its plan's bytes. A failing command ends the benchmark."""
     monkeypatch.setattr(whole_commands, "COMMANDS", {"expand-small": None})
     options = ("--engine", "local", "--candidates", "20")
     found = [each for each in whole_commands.entries(("expand-small",), options) if isinstance(each, Figures)]
@@ -44,7 +44,7 @@ def test_a_command_is_measured_from_its_files_to_its_plan(monkeypatch: pytest.Mo
 
 @pytest.mark.spark
 def test_a_fleet_is_measured_on_both_engines() -> None:
-    """The driver's memory on both; a worker's on Spark alone, unless the driver has planned all before one is ready."""
+    """The driver's memory is measured on both engines. Workers have memory on Spark only, if they work at all."""
     found = [each.values for each in whole_commands.fleet_entries(4) if isinstance(each, Figures)]
     assert [(4, "spark"), (4, "local")] == [(ran["specs"], ran["engine"]) for ran in found]
     assert found[1]["worker_peak_bytes"] < 20_000_000

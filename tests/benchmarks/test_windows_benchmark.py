@@ -1,4 +1,4 @@
-"""The benchmark at windows on bytes: what a published plan's balance becomes, and rows that say what was reached."""
+"""The benchmark of windows on bytes: published balances become windows, and rows show what was reached."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PEER = peers.peers("no-racks")[5]
 
 
 def test_a_published_balance_becomes_windows():
-    """The spread, and even topics where none is above its ceiling."""
+    """The spread becomes a window. Topics get a window of 1 if none is above its ceiling."""
     assert ("topicctl", 8, 0) == (PEER.name, PEER.replica_spread, PEER.topic_replicas_over_ceiling)
 
     assert Balance(replicas=Tolerance("spread", 8), topic_replicas=SPREAD_1) == balance_of(PEER, 1086)
 
 
 def test_what_was_not_published_is_not_asked_for():
-    """Clumped topics, or unknown ones, have no window; few replicas above give a window of two."""
+    """Clumped or unknown topics get no window. A few replicas above ceilings give a window of two."""
     clumped = balance_of(replace(PEER, topic_replicas_over_ceiling=11), 1000)
     few = balance_of(replace(PEER, topic_replicas_over_ceiling=10, replica_spread=0), 1000)
     unknown = balance_of(replace(PEER, topic_replicas_over_ceiling=None), 1000)
@@ -34,7 +34,7 @@ def test_what_was_not_published_is_not_asked_for():
 
 
 def test_only_ceilings_known_is_a_window_of_two():
-    """A planner that keeps topics below their ceilings says nothing of the fewest on a broker."""
+    """A planner that only keeps topics below their ceilings may leave brokers with less, so the window is two."""
     keeps_ceilings = replace(PEER, only_ceilings=True)
 
     assert Tolerance("spread", 2) == balance_of(keeps_ceilings, 1086).topic_replicas
@@ -42,13 +42,13 @@ def test_only_ceilings_known_is_a_window_of_two():
 
 @pytest.mark.parametrize("case", cases.CASES)
 def test_every_published_plan_has_a_balance(case):
-    """Never a narrower spread than what was published."""
+    """The window is never narrower than the published spread."""
     for peer in peers.peers(case):
         assert balance_of(peer, 1_000_000).replicas.value >= peer.replica_spread
 
 
 def test_no_broker_holds_more_than_the_fullest_of_a_peer():
-    """The published multiple of the mean is the room on every disk, half of its last digit included."""
+    """The published multiple of the mean, plus half of its last digit, becomes every disk's size."""
     open_, roomy, tight = (measure("no-racks", "public", Balance(), most) for most in (None, 1.5, 1.01))
 
     assert open_.bytes_moved == roomy.bytes_moved < tight.bytes_moved
@@ -57,7 +57,7 @@ def test_no_broker_holds_more_than_the_fullest_of_a_peer():
 
 
 def test_a_case_planned_at_a_balance_says_what_it_reached():
-    """The windows as they were asked for, no rule broken, and bytes a broker counted from the assignment."""
+    """The figures have the requested windows, no broken rule, and each broker's bytes over the mean."""
     at = measure("no-racks", "public", EVEN_DISKS)
 
     assert ("1", "1", "2%") == at.balance
@@ -68,7 +68,7 @@ def test_a_case_planned_at_a_balance_says_what_it_reached():
 
 
 def test_bytes_over_the_mean_are_those_of_the_brokers_that_stay():
-    """Counted by hand on a cluster that loses brokers."""
+    """The figures are the same when counted by hand on a cluster that loses brokers."""
     spec = cases.to_spec(cases.make("decommission"))
     solved = windows.solve(replace(spec, balance=Balance()))
     held = dict.fromkeys(np.flatnonzero(solved.problem.targets).tolist(), 0)
@@ -83,7 +83,7 @@ def test_bytes_over_the_mean_are_those_of_the_brokers_that_stay():
 
 @pytest.mark.slow
 def test_both_tables_have_a_row_each(monkeypatch):
-    """Even disks once a case, and each published plan's own balance, with the peer's bytes over ours."""
+    """Each case has one row with even disks, and one for each peer's balance with the peer's bytes over ours."""
     monkeypatch.setattr(peers, "peers", lambda case: (PEER,))
     found = list(windows.entries(("no-racks",), "public"))
 
@@ -101,7 +101,7 @@ def test_both_tables_have_a_row_each(monkeypatch):
 
 @pytest.mark.slow
 def test_other_seeds_have_no_published_plans():
-    """Then only the first table is there."""
+    """Another seed has only the first table."""
     found = [entry for entry in windows.entries(("no-racks",), "another") if isinstance(entry, str)]
 
     assert [] == [line for line in found if "published" in line]

@@ -1,4 +1,4 @@
-"""report.html as people have it before them: in a real browser, light and dark, by keyboard, on paper, and large."""
+"""report.html in a real browser: light and dark, by keyboard, on paper, and with a large plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A real, headless Chromium with a profile of its own."""
+    """A real, headless Chromium with its own profile."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
@@ -50,7 +50,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Writes a plan's files and gives the page's address."""
+    """Writes a plan's files and returns the page's address."""
 
     def write(name, plan) -> str:
         folder = tmp_path_factory.mktemp(name)
@@ -67,13 +67,13 @@ PLAN = large(6, 3, 12, 5, 4)
 
 @pytest.fixture(scope="module")
 def address(pages) -> str:
-    """The page of a plan of nine brokers and twelve topics."""
+    """The address of the page for a plan of nine brokers and twelve topics."""
     return pages("nine", PLAN)
 
 
 @pytest.fixture
 def opened(browser, address):
-    """The page, just opened, on a light screen."""
+    """The page, just opened on a light screen."""
     media(browser, "screen", "light")
     browser.set_window_size(1280, 900)
     browser.get(address)
@@ -81,24 +81,24 @@ def opened(browser, address):
 
 
 def media(browser, kind: str, scheme: str) -> None:
-    """What the page is told of where it is shown."""
+    """Set the media type and color scheme that the page sees."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind, "features": features})
 
 
 def said(browser) -> list[str]:
-    """What the console has, asked or not."""
+    """The messages in the browser's console since the last call."""
     return [entry["message"] for entry in browser.get_log("browser")]
 
 
 def test_it_opens_in_silence_and_asks_for_nothing(opened):
-    """No error, no warning, no request."""
+    """The page opens without an error, a warning or a request."""
     assert [] == said(opened)
     assert [] == opened.execute_script("return performance.getEntriesByType('resource').map(each => each.name)")
     assert "Kafka plan for orders-eu" == opened.title
 
 
-# Counted by hand of PLAN: what is copied goes from any of 6 brokers to each of 3, in each of 4 batches.
+# Counted by hand from PLAN: in each of 4 batches, any of 6 brokers sends and each of 3 brokers receives.
 MARKS = {
     "front": len(PLAN["pareto"]) + 1,
     "brokers": 9 * 3 * 2,
@@ -119,7 +119,7 @@ MARKS = {
 
 @pytest.mark.parametrize("name", MARKS)
 def test_every_plot_is_drawn_with_its_marks(opened, name):
-    """As many as the plan has; each is to be seen inside the plot, but for the bars of nothing."""
+    """Each plot has as many marks as the plan has. All are inside the plot, and visible unless their value is 0."""
     found = opened.execute_script(
         """const plot = document.getElementById('plot-' + arguments[0]), box = plot.getBoundingClientRect();
         return [...plot.querySelectorAll('.mark')].map(mark => {
@@ -137,7 +137,7 @@ def test_every_plot_is_drawn_with_its_marks(opened, name):
 
 
 def test_no_text_of_a_plot_is_cut_off_or_on_another(opened):
-    """Labels stay inside their plot, and no two of one plot overlap."""
+    """Labels stay inside their plot, and no two labels of a plot overlap."""
     found = opened.execute_script(
         """const wrong = [];
         for (const plot of document.querySelectorAll('figure svg')) {
@@ -159,14 +159,14 @@ def test_no_text_of_a_plot_is_cut_off_or_on_another(opened):
 
 
 def topics(browser) -> list[str]:
-    """The names shown, from above."""
+    """The shown names, from top to bottom."""
     return browser.execute_script(
         "return [...document.querySelectorAll('#topics-table tbody tr:not([hidden]) th')].map(each => each.textContent)"
     )
 
 
 def tab_to(browser, wanted: str) -> None:
-    """Press the tabulator until what a selector names has the focus; it must show that it has."""
+    """Press Tab until the selected element has the focus, and assert that the focus is visible."""
     for _ in range(60):
         browser.switch_to.active_element.send_keys(Keys.TAB)
         if browser.execute_script("return document.activeElement.matches(arguments[0])", wanted):
@@ -179,7 +179,7 @@ def tab_to(browser, wanted: str) -> None:
 
 
 def test_topics_are_searched_by_keyboard(opened):
-    """What is typed is found, counted, and told; emptied, all are back."""
+    """Typed text filters the topics, and the count is shown. After clearing it, all topics are back."""
     tab_to(opened, "#topics-query")
     opened.switch_to.active_element.send_keys("PIC-00007")
     assert ["topic-00007"] == topics(opened)
@@ -191,7 +191,7 @@ def test_topics_are_searched_by_keyboard(opened):
 
 
 def test_moves_are_found_by_broker(opened):
-    """A number is the id of a broker or of a partition, never a part of a larger one; a reason is found as well."""
+    """A number finds brokers and partitions with exactly this id. No id of the plan contains 99."""
     query = opened.find_element(By.ID, "moves-query")
     query.send_keys("9")
     at_nine = sum(9 in (*row["replicas_before"], *row["replicas"], row["partition"]) for row in PLAN["partitions"])
@@ -203,7 +203,7 @@ def test_moves_are_found_by_broker(opened):
 
 @pytest.mark.parametrize("key", [Keys.ENTER, Keys.SPACE], ids=["enter", "space"])
 def test_topics_are_sorted_by_keyboard(opened, key):
-    """By number, the largest first, then the smallest; the head says which."""
+    """The first key press sorts with the largest number first, the second reverses it. The head says which."""
     names = [f"topic-{number:05}" for number in range(12)]
     assert names[::-1] == topics(opened)
 
@@ -216,7 +216,7 @@ def test_topics_are_sorted_by_keyboard(opened, key):
 
 
 def test_another_column_takes_over(opened):
-    """One column at a time says that it sorts; a name sorts from a to z first."""
+    """Only one column is marked as sorted. Names sort from a to z first."""
     heads = opened.find_elements(By.CSS_SELECTOR, "#topics-table thead button")
     heads[-1].click()
     heads[0].click()
@@ -226,7 +226,7 @@ def test_another_column_takes_over(opened):
 
 
 def test_folded_numbers_open_by_keyboard(opened):
-    """Each plot's table is one key away."""
+    """Enter opens each plot's table."""
     tab_to(opened, "#movement summary")
     opened.switch_to.active_element.send_keys(Keys.ENTER)
 
@@ -235,7 +235,7 @@ def test_folded_numbers_open_by_keyboard(opened):
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_axe_finds_nothing_serious(opened, width):
-    """The accessibility rules of axe-core, at the widths of a phone, a tablet and a desk."""
+    """axe-core finds no serious accessibility fault at the widths of a phone, a tablet and a desktop."""
     opened.set_window_rect(width=width, height=900)
     found = Axe().run(opened)["violations"]
 
@@ -247,7 +247,7 @@ def test_axe_finds_nothing_serious(opened, width):
 
 
 def test_a_screen_reader_finds_names_on_everything(opened):
-    """The browser's tree for assistive technology: plots are named images; tables, fields and regions have names."""
+    """For assistive technology, plots are named images, and tables, fields and regions have names."""
     nodes = opened.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     seen = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
     images = [name for role, name in seen if role in ("image", "img")]
@@ -262,7 +262,7 @@ def test_a_screen_reader_finds_names_on_everything(opened):
     ] == images
     named = ("table", "region", "button", "searchbox", "link", "heading", "columnheader")
     nameless = [role for role, name in seen if role in named and not name]
-    # Two tables have a column whose cells speak for themselves.
+    # Two tables have a column whose cells need no header.
     assert nameless.count("columnheader") == len(nameless)
     assert {"main", "navigation", "banner", "contentinfo"} <= {role for role, _ in seen}
 
@@ -295,7 +295,7 @@ return {
 
 @pytest.mark.parametrize(("scheme", "page"), [("light", "255,255,255"), ("dark", "13,17,23")])
 def test_light_and_dark_are_readable(opened, scheme, page):
-    """Contrasts by the WCAG as the browser shows them: 4.5 for text, in plots and on cells too, 3 for bars."""
+    """WCAG contrasts in the browser: at least 4.5 for text, also in plots and on cells, and 3 for bars."""
     media(opened, "screen", scheme)
     found = opened.execute_script(CONTRASTS)
 
@@ -305,7 +305,7 @@ def test_light_and_dark_are_readable(opened, scheme, page):
 
 
 def test_paper_is_white_and_holds_everything(opened):
-    """Of a reader whose screen is dark: dark on white, nothing to type into, nothing wider than the sheet."""
+    """Printed from a dark screen, the page is dark on white, without search fields, and no plot is too wide."""
     media(opened, "print", "dark")
     opened.set_window_size(794, 1123)
     found = opened.execute_script(CONTRASTS)
@@ -322,7 +322,7 @@ def test_paper_is_white_and_holds_everything(opened):
 
 
 def test_a_telephone_scrolls_plots_and_not_the_page(opened):
-    """Wide things scroll by themselves, and the keyboard can scroll them."""
+    """On a phone, wide parts scroll instead of the page, also by keyboard."""
     opened.set_window_size(500, 800)
 
     assert opened.execute_script("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
@@ -332,7 +332,7 @@ def test_a_telephone_scrolls_plots_and_not_the_page(opened):
 
 
 def test_a_telephone_shows_plots_that_can_be_read(opened):
-    """Plots keep their size; first columns stay while the rest scrolls; a long table has its head."""
+    """On a phone, plots keep their size, first columns stay while the rest scrolls, and so do a long table's heads."""
     opened.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     )
@@ -359,7 +359,7 @@ def test_a_telephone_shows_plots_that_can_be_read(opened):
 
 
 def test_hostile_names_do_nothing(browser, pages):
-    """No script of a name runs, nothing is asked for, and names are shown as they are."""
+    """Scripts in names don't run, nothing is requested, and names are shown as they are."""
     media(browser, "screen", "light")
     browser.get(pages("hostile", hostile()))
 
@@ -369,9 +369,9 @@ def test_hostile_names_do_nothing(browser, pages):
 
 
 def test_a_million_replicas_open_in_five_seconds(browser, pages):
-    """336,000 partitions of three replicas on 150 brokers: summarized, and searched at once.
+    """The page of 336,000 partitions with three replicas on 150 brokers opens in five seconds and can be searched.
 
-    Seconds are those that the page keeps its thread busy, drawn and all: the clock would time whatever else runs here.
+    The time is that of the page's thread, with drawing, because the clock would include whatever else runs here.
     """
     media(browser, "screen", "light")
     large_page = pages("million", large(120, 30, 6_000, 56, 200))

@@ -1,4 +1,4 @@
-"""Commands for CI recipes to find on PATH: a forge that keeps comments in a file, tools that write down their use."""
+"""Commands that CI recipes find on PATH: a forge that keeps comments in a file, and tools that log their use."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ else:
     Path(after("--output")).write_text(json.dumps(comments[2 * page - 2 : 2 * page]))
 """
 
-# whatif writes what lies in $NEXT, or is refused; show prints $COMMENT; check ends as $CHECK says.
+# whatif writes the plan in $NEXT or refuses; show prints $COMMENT; check exits with $CHECK.
 _PLANNER = """
 import os, shutil, sys
 from pathlib import Path
@@ -101,7 +101,7 @@ _PYTHON = '#!/bin/sh\nif [ "$1 $2" = "-m pip" ]; then echo "$@" >>"$USED"; else 
 
 
 def install(folder: Path, next_plan: Path) -> dict[str, str]:
-    """The commands in a folder, and the environment that they need; what they did is in `comments` and `used`."""
+    """Write the commands into a folder. Return their environment. They log to the files `comments` and `used`."""
     tools = folder / "bin"
     tools.mkdir(parents=True)
     programs = {"gh": _FORGE + _GH, "curl": _FORGE + _CURL, "planner": _PLANNER, "ansible-playbook": _ANSIBLE}

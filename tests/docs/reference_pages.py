@@ -1,4 +1,4 @@
-"""The reference pages of docs/, made from the JSON Schemas: one table a mapping, in the order of the schema."""
+"""Makes the reference pages of docs/ from the JSON Schemas: one table for each mapping, in the schema's order."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Use this to read a plan with a program. All other files of a plan are generated 
 
 
 def spec_page() -> str:
-    """docs/yaml.md."""
+    """The content of docs/yaml.md."""
     example = (ROOT / "examples" / "annotated" / "every-section.yaml").read_text(encoding="utf-8")
     return _page("spec.schema.json", _YAML_INTRO.format(example=example))
 
 
 def plan_page() -> str:
-    """docs/plan-json.md."""
+    """The content of docs/plan-json.md."""
     return _page("plan.schema.json", _PLAN_INTRO)
 
 
@@ -56,7 +56,7 @@ def _page(name: str, intro: str) -> str:
 
 
 def _mapping(path: str, schema: Schema, whole: Schema, told: dict[str, str]) -> Iterator[str]:
-    """A mapping's table, then those of the mappings in it; `told` is where the same keys already stand."""
+    """A mapping's table, then the tables of the mappings inside it. `told` has the path of each table so far."""
     keys = json.dumps(schema["properties"])
     if keys in told:
         yield f"\n## {path}\n\n{schema['description']} Keys as in `{told[keys]}`.\n"
@@ -77,7 +77,7 @@ def _mapping(path: str, schema: Schema, whole: Schema, told: dict[str, str]) -> 
 
 
 def _mappings(path: str, value: Schema, whole: Schema) -> Iterator[tuple[str, Schema]]:
-    """The mappings with keys of ours that are in a value: itself, a list's items, or what keys of one's own hold."""
+    """The mappings with defined keys inside a value: the value, a list's items, or the values of free keys."""
     if "properties" in value:
         yield path, value
     if "items" in value:
@@ -87,7 +87,7 @@ def _mappings(path: str, value: Schema, whole: Schema) -> Iterator[tuple[str, Sc
 
 
 def _resolved(value: Schema, whole: Schema) -> Schema:
-    """A value with what it refers to; its own words count first."""
+    """The value with its reference resolved. The value's own keys win."""
     if "$ref" not in value:
         return value
     found = reduce(lambda part, key: part[key], value["$ref"].removeprefix("#/").split("/"), whole)
@@ -95,7 +95,7 @@ def _resolved(value: Schema, whole: Schema) -> Schema:
 
 
 def _value(value: Schema, whole: Schema) -> str:
-    """What a value may be, in the words that the program's own messages use."""
+    """The allowed values, in the words of the program's own messages."""
     if "items" in value and value.get("type") == "array":
         return f"a list: {_value(_resolved(value['items'], whole), whole)}"
     if value.get("type") == "object":

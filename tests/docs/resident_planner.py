@@ -1,6 +1,6 @@
-"""`planner` as a program that a shell finds, without its imports each time: a process that has them forks a call's own.
+"""A `planner` for shells that doesn't import everything on each call: a process with all imports forks each call.
 
-What runs is the program's own `main`, in a process of its own, with the caller's folder, environment and streams.
+The fork runs the program's own `main`, with the caller's folder, environment and streams.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import planner
 
-# What commands import where they need it, and most pages do.
+# Commands import these where they need them, and most pages need them.
 LIBRARIES = ("matplotlib.backends.backend_svg", "matplotlib.figure", "pyarrow.parquet", "scipy.optimize")
 LONGEST_REQUEST = 1 << 20
 
@@ -37,7 +37,7 @@ sys.exit(int(code or 1))
 
 @contextmanager
 def resident(folder: Path) -> Iterator[Path]:
-    """A folder below this one, to be put first on PATH, whose `planner` calls the process that stays."""
+    """A folder to put first on PATH. Its `planner` calls the resident process."""
     address, programs = folder / "s", folder / "bin"
     programs.mkdir()
     program = programs / "planner"
@@ -59,7 +59,7 @@ def _answer_calls(address: str) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
-        # Nobody waits for the forks.
+        # The kernel reaps ended forks, because nothing waits for them.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
@@ -73,7 +73,7 @@ def _answer_calls(address: str) -> None:
 
 
 def _run(call: socket.socket) -> None:
-    """In the fork: the command ends this process, and with it the call."""
+    """Run the command in the fork. Its end ends the fork and the call."""
     from planner.cli.main import main
 
     request, streams, _, _ = socket.recv_fds(call, LONGEST_REQUEST, 3)

@@ -1,4 +1,4 @@
-"""examples/ci: the forges' own schemas accept the files, shellcheck their shell, and every step runs on fake forges."""
+"""examples/ci: the forges' schemas accept the files, shellcheck the shell, and every step runs on fake forges."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MARKER = f"<!-- kafka-planner: {SPEC} -->"
 
 
 def loaded(path: Path) -> Any:
-    """A YAML file."""
+    """The content of a YAML file."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def shells() -> dict[str, str]:
-    """Every piece of shell in the recipes, by where it stands; GitLab runs all of a job's in one shell."""
+    """Every piece of shell in the recipes by its place. GitLab runs all of a job's script in one shell."""
     steps = {"action": loaded(ACTION)["runs"]["steps"]}
     steps |= {name: job["steps"] for name, job in loaded(WORKFLOW)["jobs"].items()}
     found = {f"{job}: {step['name']}": step["run"] for job, all_ in steps.items() for step in all_ if "run" in step}
@@ -42,7 +42,7 @@ def shells() -> dict[str, str]:
 
 
 def tool(*words: object) -> subprocess.CompletedProcess[str]:
-    """One of the tools of the test extra."""
+    """Run one of the tools of the test extra."""
     command = [str(Path(sys.executable).parent / str(words[0])), *map(str, words[1:])]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -58,7 +58,7 @@ def tool(*words: object) -> subprocess.CompletedProcess[str]:
     ids=["workflow", "action", "gitlab"],
 )
 def test_the_forges_schemas_accept_the_file(path: Path, options: list[str]) -> None:
-    """The published JSON Schemas, as check-jsonschema ships them."""
+    """The files fit the published JSON Schemas that check-jsonschema includes."""
     ran = tool("check-jsonschema", "--builtin-schema", *options, path)
 
     assert (0, "ok -- validation done") == (ran.returncode, ran.stdout.strip()), ran.stdout
@@ -66,7 +66,7 @@ def test_the_forges_schemas_accept_the_file(path: Path, options: list[str]) -> N
 
 @pytest.mark.parametrize("name", shells())
 def test_the_shell_is_sound(name: str, tmp_path: Path) -> None:
-    """For shellcheck, bash -n, and for injections: no expression of the forge is pasted into shell."""
+    """shellcheck and bash -n accept the shell, and no expression of the forge is pasted into it."""
     script = tmp_path / "step.sh"
     script.write_text(f"#!/usr/bin/env bash\nset -eo pipefail\n{shells()[name]}")
     ran = tool("shellcheck", "--severity", "style", script)
@@ -77,7 +77,7 @@ def test_the_shell_is_sound(name: str, tmp_path: Path) -> None:
 
 
 def test_permissions_are_the_least() -> None:
-    """A plan writes comments, an apply nothing; neither is canceled in the middle of a batch."""
+    """The plan job may write comments, the apply job nothing. An apply isn't canceled in the middle of a batch."""
     workflow, gitlab = loaded(WORKFLOW), loaded(GITLAB)
     jobs = workflow["jobs"]
 
@@ -91,14 +91,14 @@ def test_permissions_are_the_least() -> None:
 
 @dataclass(frozen=True)
 class Forge:
-    """A checkout with a committed plan, and commands that pretend to be a forge's."""
+    """A checkout with a committed plan, and fake commands of a forge."""
 
     folder: Path
     env: Mapping[str, str]
 
     @property
     def checkout(self) -> Path:
-        """The repository."""
+        """The repository's folder."""
         return self.folder / "checkout"
 
     @property
@@ -108,11 +108,11 @@ class Forge:
 
     @property
     def used(self) -> list[str]:
-        """What the tools were used for."""
+        """The log of the tools' use."""
         return (self.folder / "used").read_text().splitlines()
 
     def run(self, shell: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """A piece of shell, as a runner runs it."""
+        """Run a piece of shell as a runner does."""
         script = self.folder / "step.sh"
         script.write_text(shell)
         return subprocess.run(
@@ -125,7 +125,7 @@ class Forge:
         )
 
     def git(self, *words: str) -> str:
-        """Git in the checkout."""
+        """Run git in the checkout."""
         ran = subprocess.run(
             ["git", *words], cwd=self.checkout, env=self.env, capture_output=True, text=True, check=True
         )
@@ -134,7 +134,7 @@ class Forge:
 
 @pytest.fixture
 def forge(tmp_path: Path) -> Forge:
-    """The golden plan of examples/expand.yaml is committed, and is what planning gives."""
+    """A forge where the golden plan of examples/expand.yaml is committed, and planning gives the same plan."""
     shutil.copytree(CASE, tmp_path / "next")
     own = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)}
     names = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -153,17 +153,17 @@ def forge(tmp_path: Path) -> Forge:
 
 
 def another_plan(forge: Forge, file: str = "plan.json") -> None:
-    """From now on planning gives another plan than is committed, or another file of it."""
+    """Make planning give another plan than the committed one, or another file in it."""
     (forge.folder / "next" / file).write_text("{}")
 
 
 def refusal(forge: Forge, said: str = "limits.bytes_moved: the plan comes to 2 bytes, allowed: at most 1") -> None:
-    """From now on planning is refused."""
+    """Make planning refuse the plan."""
     (forge.folder / "next" / "refused.txt").write_text(said)
 
 
 def github(forge: Forge, before: str = "0" * 40) -> list[int]:
-    """Exit codes of the action's own steps, until one fails."""
+    """Run the action's own steps until one fails. Return their exit codes."""
     env = {
         "SPEC": SPEC, "PLAN": PLAN, "WHATIF_OPTIONS": "--engine local", "PACKAGE": "kafka-planner",
         "CONSTRAINTS": "c.txt",
@@ -180,7 +180,7 @@ def github(forge: Forge, before: str = "0" * 40) -> list[int]:
 
 
 def gitlab(forge: Forge) -> int:
-    """Exit code of GitLab's planning job."""
+    """Run GitLab's planning job. Return its exit code."""
     env = {
         **loaded(GITLAB)["variables"], "KAFKA_PLANNER_TOKEN": "secret", "CI_API_V4_URL": "https://gitlab.invalid/api/v4",
         "CI_PROJECT_ID": "3", "CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
@@ -189,7 +189,7 @@ def gitlab(forge: Forge) -> int:
 
 
 def planned_on(name: str, forge: Forge, **more: str) -> int:
-    """The last exit code of a forge's planning job."""
+    """Run a forge's planning job. Return its last exit code."""
     return github(forge, **more)[-1] if name == "github" else gitlab(forge)
 
 
@@ -199,7 +199,7 @@ both = pytest.mark.parametrize("name", ["github", "gitlab"])
 @pytest.mark.slow
 @both
 def test_a_plan_as_committed_is_commented_once(name: str, forge: Forge) -> None:
-    """A second push updates the comment; those of others stay."""
+    """A second push updates the comment. Other people's comments stay."""
     for _ in range(2):
         assert 0 == planned_on(name, forge)
         others, (ours,) = forge.comments[:2], forge.comments[2:]
@@ -214,7 +214,7 @@ def test_a_plan_as_committed_is_commented_once(name: str, forge: Forge) -> None:
 @both
 @pytest.mark.parametrize("file", ["plan.json", "ansible/roles/kafka_reassign/tasks/batch.yml"])
 def test_a_folder_that_is_not_the_plan_of_its_spec_fails(name: str, file: str, forge: Forge) -> None:
-    """What is approved is what will run, so it is committed; the comment is about what planning gives."""
+    """If planning gives another plan than the committed one, the job fails and comments on the new plan."""
     another_plan(forge, file)
 
     assert 1 == planned_on(name, forge)
@@ -223,7 +223,7 @@ def test_a_folder_that_is_not_the_plan_of_its_spec_fails(name: str, file: str, f
 
 @both
 def test_a_refusal_is_told_and_fails(name: str, forge: Forge) -> None:
-    """With the exit code, and the key to change in the comment."""
+    """The job ends with the refusal's exit code, and the comment has the limit's key."""
     refusal(forge)
 
     assert 3 == planned_on(name, forge)
@@ -233,7 +233,7 @@ def test_a_refusal_is_told_and_fails(name: str, forge: Forge) -> None:
 @pytest.mark.slow
 @both
 def test_a_refusal_cannot_end_its_block(name: str, forge: Forge) -> None:
-    """Whatever its lines begin with: all of it stays text, and only the last line ends the block."""
+    """Whatever the refusal's lines begin with, they stay text, and only the last line ends the block."""
     refusal(forge, "x\n~~~~~~~~\n  ~~~~~~~~~\r~~~~~~~~ \n@octocat")
 
     assert 3 == planned_on(name, forge)
@@ -244,7 +244,7 @@ def test_a_refusal_cannot_end_its_block(name: str, forge: Forge) -> None:
 
 @pytest.mark.slow
 def test_what_changed_since_the_last_push_is_folded_in(forge: Forge) -> None:
-    """Where the push before had a plan; a first push has none."""
+    """The comment has the differences from the last push's plan, if there was a last push."""
     assert 0 == github(forge)[-1]
     assert "Since the last push" not in forge.comments[2]
     assert 0 == github(forge, forge.git("rev-parse", "HEAD"))[-1]
@@ -253,7 +253,7 @@ def test_what_changed_since_the_last_push_is_folded_in(forge: Forge) -> None:
 
 @pytest.mark.slow
 def test_a_long_report_leaves_the_diff_out(forge: Forge) -> None:
-    """A comment of GitHub's has 65,536 characters."""
+    """A comment on GitHub has at most 65,536 characters, so a long report is kept without the differences."""
     (forge.folder / "comment.md").write_text("x" * 64_950)
     github(forge, forge.git("rev-parse", "HEAD"))
 
@@ -262,7 +262,7 @@ def test_a_long_report_leaves_the_diff_out(forge: Forge) -> None:
 
 @pytest.mark.slow
 def test_what_is_other_than_on_the_target_branch_is_folded_in(forge: Forge) -> None:
-    """GitLab's job fetches it."""
+    """GitLab's job fetches the target branch and adds the differences from its plan."""
     another_plan(forge)
     gitlab(forge)
 
@@ -270,7 +270,7 @@ def test_what_is_other_than_on_the_target_branch_is_folded_in(forge: Forge) -> N
 
 
 def applied(name: str, forge: Forge, check: str) -> tuple[int, list[str]]:
-    """Exit code of a forge's applying job, and what it used."""
+    """Run a forge's apply job. Return its exit code and the log of the tools' use."""
     steps: Sequence[str] = loaded(GITLAB)["kafka apply"]["script"]
     if name == "github":
         steps = [step["run"] for step in loaded(WORKFLOW)["jobs"]["apply"]["steps"] if "run" in step]
@@ -284,7 +284,7 @@ def applied(name: str, forge: Forge, check: str) -> tuple[int, list[str]]:
 
 @both
 def test_an_apply_checks_first_then_runs_the_committed_playbooks(name: str, forge: Forge) -> None:
-    """In the plan's own folder."""
+    """An apply checks the plan, and then runs apply.yml and verify.yml in the plan's own folder."""
     code, used = applied(name, forge, check="0")
 
     assert 0 == code
@@ -298,12 +298,12 @@ def test_an_apply_checks_first_then_runs_the_committed_playbooks(name: str, forg
 @pytest.mark.slow
 @both
 def test_a_plan_that_does_not_fit_any_more_is_not_applied(name: str, forge: Forge) -> None:
-    """The check's exit code ends the job."""
+    """If the check fails, the job ends with its exit code and no playbook runs."""
     assert (1, [f"planner check {PLAN} --strict --bootstrap-servers k:9092"]) == applied(name, forge, check="1")
 
 
 def test_the_commands_used_exist() -> None:
-    """Every planner command and option in the recipes is one of the program's."""
+    """Every command and option of the planner in the recipes exists."""
     from planner.cli.commands import command
 
     text = "\n".join(shells().values())
@@ -315,7 +315,7 @@ def test_the_commands_used_exist() -> None:
 
 
 def test_the_hook_is_one_of_pre_commits() -> None:
-    """By its own validator; it takes the files of a folder, all in one call."""
+    """pre-commit's own validator accepts the hook. It matches specs, but not files of a plan."""
     (hook,) = loaded(HOOKS)
     ran = tool("pre-commit", "validate-manifest", HOOKS)
 
@@ -327,7 +327,7 @@ def test_the_hook_is_one_of_pre_commits() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("add", "code", "said"), [("", 0, "Passed"), ("limit: {}\n", 1, "did you mean 'limits'?")])
 def test_the_hook_runs_under_pre_commit(add: str, code: int, said: str, forge: Forge) -> None:
-    """The real one, with the installed planner in the place of one that it would install itself."""
+    """The real pre-commit runs the hook with this checkout's planner instead of installing one."""
     (hook,) = loaded(HOOKS)
     entry = f"{sys.executable} -c 'from planner.cli.main import main; main()' {hook['entry'].removeprefix('planner ')}"
     config = {"repos": [{"repo": "local", "hooks": [{**hook, "language": "system", "entry": entry}]}]}

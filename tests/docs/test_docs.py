@@ -1,4 +1,4 @@
-"""docs/ tells what the program does: reference pages are made from the schemas, commands shown are run."""
+"""docs/ describes the real program: reference pages come from the schemas, and shown commands are run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from planner.cli.commands import command as planner_command
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-# What a block's comment may say: `on a cluster` is run by tests/kafka/test_docs_on_a_cluster.py.
+# The allowed comments of blocks. tests/kafka/test_docs_on_a_cluster.py runs those with `on a cluster`.
 RUN_BY = {"everywhere", "on a cluster", "by hand where there is conda", "by hand where there is a webhook"}
 REFERENCE = {"yaml.md": spec_page, "plan-json.md": plan_page}
 
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_reference_page_is_made_from_its_schema(name, request):
-    """No key without a line; `--update-goldens` writes the page anew."""
+    """The reference page has every key of its schema; `--update-goldens` writes it again."""
     made = REFERENCE[name]()
     if request.config.getoption("--update-goldens"):
         (DOCS / name).write_text(made, encoding="utf-8")
@@ -37,7 +37,7 @@ def test_reference_page_is_made_from_its_schema(name, request):
 
 
 def test_the_annotated_example_has_every_section_and_is_valid():
-    """Each key of the top level, but for the two that its last line explains."""
+    """The example has each top-level key except for two, which its last line explains."""
     path = ROOT / "examples" / "annotated" / "every-section.yaml"
     ran = CliRunner().invoke(planner_command("validate"), [str(path)])
     written = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -49,14 +49,14 @@ def test_the_annotated_example_has_every_section_and_is_valid():
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """The folder of the pages' `planner`."""
+    """The folder with the `planner` that the pages' commands call."""
     with resident(tmp_path_factory.mktemp("planner")) as folder:
         yield folder
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A copy of what the pages' commands touch."""
+    """A copy of the files that the pages' commands use."""
     for name in ("examples", "tests/data", "README.md"):
         source, copy = ROOT / name, tmp_path / "clone" / name
         if source.is_dir():
@@ -69,7 +69,7 @@ def checkout(tmp_path):
 @pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_each_command_of_a_page_does_what_the_page_shows(page, programs, checkout):
-    """Typed in a shell, in the page's order; every line shown stands in the output."""
+    """The page's commands succeed in a shell, in order, and their output has every line that the page shows."""
     for command in commands(page):
         if command.where == "everywhere":
             ran = _typed(command.script, checkout, programs)
@@ -78,19 +78,19 @@ def test_each_command_of_a_page_does_what_the_page_shows(page, programs, checkou
 
 
 def test_each_block_says_where_it_runs_in_words_that_tests_know():
-    """No command that no test runs."""
+    """Every block of commands has a known comment, so that a test runs it or it says why not."""
     assert {"everywhere"} <= {command.where for page in PAGES for command in commands(page)} <= RUN_BY
 
 
 def test_each_link_of_a_page_leads_somewhere():
-    """Links within the checkout."""
+    """Every link to a file inside the checkout leads to a file."""
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
 def test_the_first_page_names_every_page():
-    """No page that nobody finds."""
+    """docs/README.md links to every page."""
     index = (DOCS / "README.md").read_text(encoding="utf-8")
 
     assert [] == [

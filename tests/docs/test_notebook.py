@@ -1,4 +1,4 @@
-"""The example notebook runs on what a sweep has written: a plan's own table, and all rows of `sweep.scores`."""
+"""The example notebook runs on a plan's own table of candidates, and on all rows of `sweep.scores`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NOTEBOOK = ROOT / "examples" / "notebooks" / "scores.ipynb"
 
 
 def test_it_reads_both_and_draws(tmp_path: Path, planner: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each cell, in order, in one namespace; both plots have something on them, and both tables the same rows."""
-    # Here: it takes half a second in each process that only looks which tests there are.
+    """All cells run in order, both plots are drawn, and both tables give the same rows."""
+    # Imported here, because it takes half a second in each process that only collects tests.
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 

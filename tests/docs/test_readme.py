@@ -1,4 +1,4 @@
-"""The README is what a newcomer pastes and reads: its commands are CI's, its screen is the program's own."""
+"""The README is right for newcomers: CI runs its commands, and its shown output is the program's own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ README = (ROOT / "README.md").read_text()
 
 
 def commands() -> list[str]:
-    """The lines to paste: set up and plan, then set up and test."""
+    """The command lines to paste: those that plan, and those that test."""
     return re.findall(r"^(?:python3 -m venv|\.venv/bin/pip install).*$", README, re.MULTILINE)
 
 
 def test_ci_runs_the_readmes_own_commands():
-    """Nothing more clever than what a newcomer types."""
+    """CI runs exactly the README's commands."""
     ci = (ROOT / ".ci" / "run").read_text()
 
     assert 2 == len(commands())
@@ -30,7 +30,7 @@ def test_ci_runs_the_readmes_own_commands():
 
 
 def test_ci_installs_what_debian_has_of_the_tools_and_lets_nothing_be_missing():
-    """What a skipped test tells a person to type, as far as it is apt's."""
+    """CI installs all tools that skipped tests name with apt, and sets CI=1, so that none may be missing."""
     ci = (ROOT / ".ci" / "run").read_text()
     told = [tool.install.removeprefix(APT) for needed in NEEDED.values() for tool in needed if APT in tool.install]
     installed = re.search(r"^apt-get .* install -y -q (.*)$", ci, re.MULTILINE)[1]
@@ -40,7 +40,7 @@ def test_ci_installs_what_debian_has_of_the_tools_and_lets_nothing_be_missing():
 
 
 def test_the_yaml_shown_is_the_examples():
-    """Every line of the README's YAML but its comments stands in the example."""
+    """Every line of the README's YAML is in the example, except for comments."""
     shown = re.search(r"```yaml\n(.*?)```", README, re.DOTALL)[1]
     example = (ROOT / "examples" / "expand.yaml").read_text()
 
@@ -49,7 +49,7 @@ def test_the_yaml_shown_is_the_examples():
 
 @pytest.mark.spark
 def test_the_screen_shown_is_what_the_command_prints():
-    """The first screen's output and the picture, byte for byte, from the first command and its default engine."""
+    """The first command, with its default engine, gives the README's output and picture byte for byte."""
     command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", "examples/expand.yaml"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
@@ -59,12 +59,12 @@ def test_the_screen_shown_is_what_the_command_prints():
 
 
 def test_the_first_page_is_short():
-    """What to know before the first command, and links to the rest."""
+    """The README is at most 8 KiB long."""
     assert len((ROOT / "README.md").read_bytes()) <= 8_192
 
 
 def test_every_command_named_exists():
-    """No command is promised that isn't there."""
+    """Every command that the README names exists."""
     named = set(re.findall(r"`planner ([a-z]+)", README))
 
     assert named <= set(COMMANDS)
@@ -72,6 +72,6 @@ def test_every_command_named_exists():
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
 def test_every_link_leads_somewhere(page):
-    """Links into the checkout."""
+    """Every link into the checkout leads to a file."""
     for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
         assert (ROOT / link).exists(), link

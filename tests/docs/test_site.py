@@ -1,4 +1,4 @@
-"""The site that is built from docs/, and the messages that its troubleshooting page explains."""
+"""The site that is built from docs/, and the error messages that its troubleshooting page explains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from docs_pages import ROOT
 
 @pytest.mark.docs
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """Every page is in its contents, every link within the pages leads somewhere."""
+    """Sphinx builds the site without a warning: all pages are in the contents and all links are right."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", str(tmp_path)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
@@ -27,18 +27,18 @@ def _messages() -> list[str]:
 
 
 def test_twenty_messages_are_explained() -> None:
-    """At least."""
+    """The page explains at least twenty messages."""
     assert len(_messages()) >= 20
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("message", _messages())
 def test_an_explained_message_is_one_of_the_program_s(message: str) -> None:
-    """Each part of it stands in a source or a playbook, whatever is put between them."""
+    """Each part of an explained message is in the sources or in a playbook."""
     sources = [*ROOT.glob("planner/**/*.py"), *ROOT.glob("spark_jobs/*.py"), *ROOT.glob("templates/**/*.yml*")]
     sources += ROOT.glob("templates/**/*.py")
     text = " ".join(" ".join(each.read_text(encoding="utf-8").split()) for each in sources)
-    # Long messages go over lines of the source.
+    # In the sources, long messages span several lines.
     text = re.sub(r'" f?"', "", text)
 
     assert [] == [part for part in message.split("…") if part.strip() not in text]

@@ -1,4 +1,4 @@
-"""Work that fails on Spark's workers: one sentence, and no stack of Java's or Python's on stderr."""
+"""Work that fails on Spark's workers gives one sentence, without a stack of Java or Python on stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 
 def raising(error: BaseException) -> Callable[[Any, int], Any]:
-    """A task that fails with this error, sent to the workers by value."""
+    """A task that fails with this error. The function is sent to the workers by value."""
 
     def answer(_: Any, __: int) -> Any:
         raise error
@@ -25,7 +25,7 @@ def raising(error: BaseException) -> Callable[[Any, int], Any]:
 
 
 def dying() -> Callable[[Any, int], Any]:
-    """A task whose process is gone, as one that the kernel has killed."""
+    """A task whose process ends at once, as if the kernel had killed it."""
 
     def answer(_: Any, task: int) -> Any:
         if task:
@@ -55,7 +55,7 @@ LACKING = "a worker ended again and again, most often for lack of memory"
 def test_a_task_that_always_fails_is_one_sentence(
     answer: Callable[[Any, int], Any], said: str, spark: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing else is said, and the session goes on."""
+    """The error is one sentence, nothing else is printed, and the session still works."""
     with pytest.raises(SetupError, match=said):
         carrier.carried(spark, ["sent"], answer, 2)
     assert ("", "") == capfd.readouterr()
@@ -64,7 +64,7 @@ def test_a_task_that_always_fails_is_one_sentence(
 
 @pytest.mark.parametrize("letters", [3, 2_000_000], ids=["with each task", "as a broadcast"])
 def test_a_task_makes_its_answer_of_its_number_and_of_what_was_sent(letters: int, spark: Any) -> None:
-    """Every number once, whatever was sent, and however."""
+    """Each task number is answered once from the number and the sent data, sent with the task or as a broadcast."""
 
     def answer(received: Any, task: int) -> list[pa.Table]:
         return [pa.table({"task": [task * received[1]], "letters": [len(received[0])]})]

@@ -1,4 +1,4 @@
-"""A fleet on a cluster whose machines don't see its files: read here, planned there; the same bytes, or a sentence."""
+"""A fleet on a cluster that can't see its files: specs are read here and planned there, with the same bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with five specs; one of them names an assignor that lies beside it."""
+    """A folder with five specs. One of them names an assignor that is in the same folder."""
     folder = tmp_path_factory.mktemp("fleet") / "clusters"
     shutil.copytree(EXAMPLES / "state", folder / "state")
     shutil.copytree(EXAMPLES / "consumers", folder / "consumers")
@@ -42,21 +42,21 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master, and two workers of one core each."""
+    """A master and two workers with one core each."""
     with standalone(machine(tmp_path_factory.mktemp("standalone"))) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Spark Connect, with two cores."""
+    """A Spark Connect server with two cores."""
     with connect(machine(tmp_path_factory.mktemp("connect"))) as started:
         yield started
 
 
 @pytest.fixture(params=["standalone", "connect"])
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
-    """Starts `planner whatif` for a fleet on one of the two, with the plans in `plans`."""
+    """Starts `planner whatif` for a fleet on the cluster or the server. The plans are written to `plans`."""
 
     def started(clusters: Path, *options: object) -> subprocess.Popen[str]:
         typed = (f"{clusters}/*.yaml", "--out", tmp_path / "plans", *options)
@@ -69,14 +69,14 @@ def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
 
 
 def here(*typed: object, cwd: Path) -> subprocess.Popen[str]:
-    """`planner whatif` in a process of its own."""
+    """Start `planner whatif` in its own process."""
     command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, typed)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=cwd, text=True, **streams)  # type: ignore[call-overload,no-any-return]
 
 
 def made_here(clusters: Path, folder: Path, *options: object) -> tuple[int, str, dict[str, bytes]]:
-    """What `--engine local` ends with and says, and the files that it writes."""
+    """The exit code, the stderr and the files of `--engine local`."""
     ran = here(f"{clusters}/*.yaml", "--out", folder / "plans", "--engine", "local", *options, cwd=folder)
     _, said = ran.communicate(timeout=300)
     return ran.returncode, said, files(folder / "plans")
@@ -85,7 +85,7 @@ def made_here(clusters: Path, folder: Path, *options: object) -> tuple[int, str,
 def test_a_clusters_workers_plan_the_specs_that_were_read_here(
     start: Start, clusters: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Byte for byte what this process makes of them, whatever files they name."""
+    """The workers write the same bytes as this process, whatever files the specs name."""
     ran = start(clusters, "--candidates", 40)
     alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 40)
     _, said = ran.communicate(timeout=300)
@@ -98,7 +98,7 @@ def test_a_clusters_workers_plan_the_specs_that_were_read_here(
 def test_a_wrong_spec_among_good_ones(
     old: str, new: str, code: int, start: Start, clusters: Path, tmp_path: Path
 ) -> None:
-    """Reading refuses the one, planning the other: in the words of this process, and no plan is written."""
+    """A spec that reading or planning refuses gives the same error as in this process, and no plan is written."""
     wrong = tmp_path / "wrong"
     shutil.copytree(clusters, wrong)
     text = (wrong / "expand.yaml").read_text()
@@ -113,7 +113,7 @@ def test_a_wrong_spec_among_good_ones(
 
 
 def workers(cluster: Cluster) -> list[int]:
-    """The Python workers: what a Python of a worker's session has started; the session's first process is Java."""
+    """The Python workers' ids: Pythons whose parent is a Python in the session of a Spark worker."""
     known, sessions = processes(), {each.process.pid for each in cluster.workers}
     pythons = {pid for pid, (_, name) in known.items() if name.startswith("python")}
     with suppress(ProcessLookupError):
@@ -123,7 +123,7 @@ def workers(cluster: Cluster) -> list[int]:
 
 
 def kill_workers(cluster: Cluster, most: int, ran: subprocess.Popen[str]) -> int:
-    """Kill Python workers while the command runs, or the command after five minutes; how many were killed."""
+    """Kill up to `most` Python workers while the command runs. Return the number. Kill the command after 5 minutes."""
     killed, last = set[int](), time.monotonic() + 300
     while ran.poll() is None:
         if time.monotonic() > last:
@@ -140,7 +140,7 @@ def kill_workers(cluster: Cluster, most: int, ran: subprocess.Popen[str]) -> int
 def test_a_worker_that_is_killed_is_replaced(
     start: Start, cluster: Cluster, clusters: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Its spec is planned again; the bytes are the same."""
+    """Its spec is planned again, and the bytes are the same."""
     alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 100)
     ran = start(clusters, "--candidates", 100)
     killed = kill_workers(cluster, 1, ran)
@@ -154,7 +154,7 @@ def test_a_worker_that_is_killed_is_replaced(
 def test_workers_that_are_always_killed_are_one_sentence(
     start: Start, cluster: Cluster, clusters: Path, tmp_path: Path
 ) -> None:
-    """As by a kernel that is short of memory; nothing is written."""
+    """If workers are killed again and again, as without memory, the error is one sentence and nothing is written."""
     ran = start(clusters)
     kill_workers(cluster, 1000, ran)
     shown, said = ran.communicate()

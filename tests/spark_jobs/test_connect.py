@@ -1,4 +1,4 @@
-"""The sweep through Spark Connect: a server on loopback that knows nothing of the planner."""
+"""The sweep through Spark Connect: a server on loopback that doesn't have the planner."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ EXAMPLES = [ROOT / "examples" / f"{name}.yaml" for name in ("remove-brokers", "n
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Server]:
-    """Ended after the module's tests."""
+    """A Spark Connect server, which ends after the module's tests."""
     with connect(machine(tmp_path_factory.mktemp("connect"))) as started:
         yield started
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, by its path."""
+    """The path and content of every file in a folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def remote(server: Server, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """`planner whatif … --remote` with no Java to be found: the server's is the only one needed."""
+    """Run `planner whatif … --remote` where no Java can be found, because only the server needs one."""
     code = "from planner.cli.main import main; main()"
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
     return subprocess.run(
@@ -50,7 +50,7 @@ def remote(server: Server, *arguments: object) -> subprocess.CompletedProcess[st
 
 
 def test_a_fleet_through_connect_gets_the_bytes_of_each_planned_here_alone(server, tmp_path):
-    """Every folder, winner and candidates' table is what one process makes of one spec."""
+    """Each spec's folder, winner and candidates' table are the same as from one process without Spark."""
     ran = remote(server, *EXAMPLES, "--out", tmp_path / "fleet", "--candidates", 60)
 
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -61,7 +61,7 @@ def test_a_fleet_through_connect_gets_the_bytes_of_each_planned_here_alone(serve
 
 
 def test_a_second_command_on_the_same_server_gets_the_same_plan(server, tmp_path):
-    """Sessions of one server don't meet, and the number of partitions doesn't matter; the plan is on stdout."""
+    """Sessions on one server are independent, the number of partitions doesn't matter, and stdout has the plan."""
     options = ("--candidates", 40, "--format", "json")
     ran = remote(server, EXAMPLES[0], *options, "--out", tmp_path / "one", "--partitions", 3)
 
@@ -83,7 +83,7 @@ with session.open_session(remote=sys.argv[1]) as spark:
 
 
 def test_specs_and_plans_of_any_size_go_through_connect(server):
-    """Small ones within a message, larger ones as a file, and back in pieces: a message has 128 MB at most."""
+    """Small specs fit into a message, which has 128 MB at most. Large ones go as a file and return in pieces."""
     ran = subprocess.run(
         [sys.executable, "-c", LARGE, server.address], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""A fleet that workers plan as wholes, and that somebody ends, or kills a process of: the same bytes, or a sentence."""
+"""A fleet that workers plan, while a signal or a killed process interrupts: the same bytes, or one sentence."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made_here(clusters: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What is written where nothing happens, without Spark."""
+    """The files that an undisturbed run without Spark writes."""
     folder = tmp_path_factory.mktemp("here")
     assert 0 == fleet(folder, clusters, "--engine local", stdout=subprocess.DEVNULL).wait()
     return files(folder / "plans")
 
 
 def fleet(folder: Path, clusters: Path, options: str, **streams: object) -> subprocess.Popen[str]:
-    """Plans all specs, with their folders in `plans`."""
+    """Start planning all specs. Their folders are written to `plans`."""
     return start(folder, f"whatif {clusters}/*.yaml --out {{}}/plans --candidates 300 {options}", **streams)
 
 
 def piped(folder: Path, clusters: Path, options: str = WORKERS) -> subprocess.Popen[str]:
-    """As `fleet`; what it says is kept."""
+    """The same as `fleet`, with its output kept."""
     return fleet(folder, clusters, options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def read(folder: Path) -> int:
-    """How many specs have been read."""
+    """The number of specs that have been read."""
     return len(list(folder.glob("planner-fleet-*/*.read")))
 
 
 def workers(planner: int) -> list[int]:
-    """The Python workers: what the daemon that Java has started has started."""
+    """The Python workers' ids: children of the Python daemon that a process of Spark has started."""
     known = processes()
     below = descendants(planner)
     daemons = {pid for pid in below if known.get(pid, (0, ""))[0] in below and below[pid].startswith("python")}
@@ -72,7 +72,7 @@ def workers(planner: int) -> list[int]:
 
 
 def assert_whole(folder: Path, made: dict[str, bytes]) -> None:
-    """Every plan's folder that is there is all of it."""
+    """Assert that every plan's folder that exists is complete."""
     there = {path.name for path in (folder / "plans").iterdir()} if (folder / "plans").exists() else set()
     wanted = {name: data for name, data in made.items() if name.split("/")[0] in there}
     assert wanted == (files(folder / "plans") if there else {})
@@ -94,7 +94,7 @@ def assert_whole(folder: Path, made: dict[str, bytes]) -> None:
 def test_a_signal_ends_all(
     options: str, moment: str, number: signal.Signals, clusters: Path, made_here: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """Whoever reads and plans then, the driver or the workers: one line, and nothing is left."""
+    """A signal gives one line and leaves nothing, whether the driver or the workers read and plan."""
     phases: dict[str, Callable[[Tree], bool]] = {
         "java starts": a_jvm_starts,
         "some are read": lambda _: read(tmp_path) > 0,
@@ -110,7 +110,7 @@ def test_a_signal_ends_all(
 
 @pytest.mark.spark
 def test_a_worker_that_is_killed_is_replaced(clusters: Path, made_here: dict[str, bytes], tmp_path: Path) -> None:
-    """Its spec is planned again; the bytes are the same."""
+    """Its spec is planned again, and the bytes are the same."""
     planner, killed = piped(tmp_path, clusters), list[int]()
     seen: Tree = {}
     while planner.poll() is None:
@@ -128,7 +128,7 @@ def test_a_worker_that_is_killed_is_replaced(clusters: Path, made_here: dict[str
 
 @pytest.mark.spark
 def test_workers_that_are_always_killed_are_one_error(clusters: Path, tmp_path: Path) -> None:
-    """As by a kernel that is short of memory: it says so, and nothing is written."""
+    """If workers are killed again and again, as without memory, the error says so, and nothing is written."""
     planner, seen = piped(tmp_path, clusters), dict[int, str]()
     while planner.poll() is None:
         seen |= descendants(planner.pid)
@@ -145,7 +145,7 @@ def test_workers_that_are_always_killed_are_one_error(clusters: Path, tmp_path: 
 @pytest.mark.spark
 @pytest.mark.parametrize("count", [1, len(GOOD)])
 def test_a_jvm_that_is_killed_is_one_error(count: int, clusters: Path, tmp_path: Path) -> None:
-    """While specs are read, and while they are planned: no plan is written."""
+    """Killing Java while specs are read or planned gives one error, and no plan is written."""
     planner = piped(tmp_path, clusters)
 
     def kill(tree: Tree) -> None:
@@ -161,7 +161,7 @@ def test_a_jvm_that_is_killed_is_one_error(count: int, clusters: Path, tmp_path:
 
 @pytest.fixture
 def one_wrong(clusters: Path, tmp_path: Path) -> Iterator[Path]:
-    """The same specs, the second of which names a broker twice."""
+    """The same specs, but the second one has an unknown key."""
     folder = tmp_path / "wrong"
     shutil.copytree(clusters, folder)
     spec = sorted(folder.glob("*.yaml"))[1]
@@ -174,7 +174,7 @@ def one_wrong(clusters: Path, tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.spark
 @pytest.mark.parametrize("options", [WORKERS, ""])
 def test_a_wrong_spec_among_good_ones(options: str, one_wrong: Path, tmp_path: Path) -> None:
-    """Its faults with their places, and no plan of the others."""
+    """The wrong spec's faults are reported with their places, and no other spec's plan is written."""
     (tmp_path / "run").mkdir()
     planner, seen = piped(tmp_path / "run", one_wrong, options), dict[int, str]()
     while planner.poll() is None:
@@ -189,7 +189,7 @@ def test_a_wrong_spec_among_good_ones(options: str, one_wrong: Path, tmp_path: P
 
 @pytest.fixture(scope="module")
 def whole_seconds(clusters: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
-    """How long the fleet takes when nobody ends it."""
+    """The seconds that the fleet takes without interruption."""
     started = time.monotonic()
     assert 0 == fleet(tmp_path_factory.mktemp("whole"), clusters, "", stdout=subprocess.DEVNULL).wait()
     return time.monotonic() - started
@@ -200,9 +200,9 @@ def whole_seconds(clusters: Path, tmp_path_factory: pytest.TempPathFactory) -> f
 def test_ctrl_c_at_any_moment(
     moment: int, whole_seconds: float, clusters: Path, made_here: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """From the first to the last: one line and 130, or all plans where they were written; never half a folder."""
+    """Ctrl-C at any moment gives one line and exit code 130, or all plans. A folder is never incomplete."""
     planner = piped(tmp_path, clusters, "")
-    # Before the command's own first line, Python itself answers to Ctrl-C.
+    # Before the command's first line runs, Python itself handles Ctrl-C.
     end, seen = time.monotonic() + max(1.0, whole_seconds * moment / (MOMENTS - 1)), dict[int, str]()
     while planner.poll() is None and time.monotonic() < end:
         seen |= descendants(planner.pid)

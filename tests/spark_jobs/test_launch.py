@@ -1,4 +1,4 @@
-"""Spark's JVM when somebody presses Ctrl-C, or kills it: one line, an exit code, and no process left."""
+"""Ctrl-C, a signal or a killed JVM during a command on Spark gives one line, an exit code, and leaves no process."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Tree = dict[int, str]
 
 
 def processes() -> dict[int, tuple[int, str]]:
-    """Every process that runs: its parent and its name."""
+    """The parent and the name of every running process."""
     found = {}
-    # Looked at fifty times a second; with `Path` it takes twice as long.
+    # This runs fifty times a second. With `Path`, it takes twice as long.
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
@@ -41,7 +41,7 @@ def processes() -> dict[int, tuple[int, str]]:
 
 
 def descendants(root: int) -> Tree:
-    """All that a process has started, at any depth."""
+    """All processes that a process has started, directly or indirectly."""
     known, found = processes(), {root: ""}
     while more := {pid: name for pid, (parent, name) in known.items() if parent in found and pid not in found}:
         found |= more
@@ -49,17 +49,17 @@ def descendants(root: int) -> Tree:
 
 
 def a_jvm_starts(tree: Tree) -> bool:
-    """Spark's Java is there, and maybe nothing else yet."""
+    """Spark's Java has started. Nothing else need be there yet."""
     return "java" in tree.values()
 
 
 def a_worker_works(tree: Tree) -> bool:
-    """The sweep has begun: Java has started the daemon of the Python workers, and that a worker."""
+    """The sweep has begun: Java has started the daemon of the Python workers, and the daemon has started a worker."""
     return sum(name.startswith("python") for name in tree.values()) >= 2
 
 
 def act_when(planner: subprocess.Popen[str], phase: Callable[[Tree], bool], act: Callable[[Tree], None]) -> Tree:
-    """Act once the phase has come; all processes that were seen before the end, which has to come soon."""
+    """Act once the phase has come. Return all processes seen. The command must end soon, else it is killed."""
     seen: Tree = {}
     while planner.poll() is None:
         tree = descendants(planner.pid)
@@ -76,12 +76,12 @@ def act_when(planner: subprocess.Popen[str], phase: Callable[[Tree], bool], act:
 
 
 SWEEP = "whatif examples/expand.yaml --out {}/plan"
-# With tasks asked for, workers do the work: else this process may be done before they are ready, and end Spark.
+# With `--partitions`, workers do the work. Otherwise this process may finish first and end Spark.
 LONG_SWEEP = f"{SWEEP} --candidates 10000000 --partitions 8"
 
 
 def start(folder: Path, typed: str = SWEEP, **options: object) -> subprocess.Popen[str]:
-    """A sweep, or another command, on a local Spark, in a session of its own; its temporary files are in `folder`."""
+    """Start a command on a local Spark in its own session. Its temporary files are in `folder`."""
     code = "import os, sys; os.chdir(sys.argv.pop(1)); from planner.cli.main import main; main()"
     command = [sys.executable, "-c", code, str(ROOT), *typed.format(folder).split()]
     environment = os.environ | {"TMPDIR": str(folder)}
@@ -89,7 +89,7 @@ def start(folder: Path, typed: str = SWEEP, **options: object) -> subprocess.Pop
 
 
 def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
-    """No process of those seen, and no file."""
+    """Assert that none of the seen processes and no file is left."""
     deadline = time.monotonic() + SOON_SECONDS
     while (left := seen.keys() & processes().keys()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -109,7 +109,7 @@ def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
     ],
 )
 def test_a_signal_while_spark_starts(number: signal.Signals, typed: str, tmp_path: Path) -> None:
-    """The JVM is killed with all that it has started."""
+    """The JVM and all that it has started are killed."""
     planner = start(tmp_path, typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     seen = act_when(planner, a_jvm_starts, lambda _: planner.send_signal(number))
     out, said = planner.communicate(timeout=SOON_SECONDS)
@@ -119,7 +119,7 @@ def test_a_signal_while_spark_starts(number: signal.Signals, typed: str, tmp_pat
 
 @pytest.mark.spark
 def test_ctrl_c_on_a_terminal_while_workers_work(tmp_path: Path) -> None:
-    """It goes to the whole foreground group at once; the terminal shows a line, whatever Java and Python may say."""
+    """Ctrl-C goes to the whole foreground group. The terminal shows one line, whatever Java and Python print."""
     terminal, other = pty.openpty()
     log = (tmp_path / "said").open("w+", encoding="utf-8")
     (tmp_path / "run").mkdir()
@@ -134,7 +134,7 @@ def test_ctrl_c_on_a_terminal_while_workers_work(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_jvm_that_is_killed_is_one_error(tmp_path: Path) -> None:
-    """Python's and Java's tracebacks of broken connections aren't shown."""
+    """The tracebacks of Python and Java about broken connections aren't shown."""
     planner = start(tmp_path, LONG_SWEEP, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def kill(tree: Tree) -> None:
@@ -150,7 +150,7 @@ def test_a_jvm_that_is_killed_is_one_error(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_wrong_spec_ends_the_spark_that_starts_beside_it(tmp_path: Path) -> None:
-    """Every fault of the spec, and nothing of Spark's; no process of it is left."""
+    """Every fault of the spec is reported, nothing of Spark is shown, and no process is left."""
     (tmp_path / "run").mkdir()
     spec = tmp_path / "wrong.yaml"
     spec.write_text("version: 1\nclutser: {}\n", encoding="utf-8")
@@ -171,7 +171,7 @@ MOMENTS = 30
 
 @pytest.fixture(scope="module")
 def whole_seconds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    """How long the sweep takes when nobody ends it, by engine."""
+    """The seconds that the sweep takes without interruption, by engine."""
     taken = {}
     for engine in ("spark", "local"):
         started = time.monotonic()
@@ -185,9 +185,9 @@ def whole_seconds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 @pytest.mark.parametrize("engine", ["spark", "local"])
 @pytest.mark.parametrize("moment", range(MOMENTS))
 def test_ctrl_c_at_any_moment(moment: int, engine: str, whole_seconds: dict[str, float], tmp_path: Path) -> None:
-    """From the first to the last: one line and 130, or the whole plan where it was done; never half a folder."""
+    """Ctrl-C at any moment gives one line and exit code 130, or the whole plan. A folder is never incomplete."""
     planner = start(tmp_path, f"{SWEEP} --engine {engine}", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    # Before the command's own first line, Python itself answers to Ctrl-C.
+    # Before the command's first line runs, Python itself handles Ctrl-C.
     end, seen = time.monotonic() + max(1.0, whole_seconds[engine] * moment / (MOMENTS - 1)), dict[int, str]()
     while planner.poll() is None and time.monotonic() < end:
         seen |= descendants(planner.pid)

@@ -1,4 +1,4 @@
-"""Counters become rates: by hour, through restarts and gaps, and shared among a topic's partitions."""
+"""Counters become hourly rates, through restarts and gaps, and are shared among a topic's partitions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ START = 498_216 * HOUR
 
 
 def frame(spark: Any, measures: Iterable[Measurement]) -> Any:
-    """Measures as Spark has them."""
+    """The measures as a Spark data frame."""
     return spark.createDataFrame(pa.Table.from_pylist([each._asdict() for each in measures], MEASURE_SCHEMA))
 
 
 def rates(
     spark: Any, measures: Iterable[Measurement]
 ) -> dict[tuple[str, int, int], tuple[int | None, int | None, str]]:
-    """(topic, partition, hour of the history) to bytes in and out a second, and the source."""
+    """(topic, partition, hour of the history) to bytes/s in, bytes/s out, and the source."""
     rows = load_profile.samples_of_counters(frame(spark, measures)).collect()
     return {
         (row.topic, row.partition, row["at"] // HOUR - START // HOUR): (
@@ -39,12 +39,12 @@ def rates(
 
 
 def counter(kind: str, steps: Iterable[tuple[int, float]], partition: int = -1, broker: str = "1") -> list[Measurement]:
-    """A counter of topic `a`: (second of the history, value)."""
+    """The measures of a counter of topic `a`, from (second of the history, value)."""
     return [Measurement(kind, "a", partition, broker, START + at, value) for at, value in steps]  # type: ignore[arg-type]
 
 
 def test_a_topics_rate_is_shared_by_offsets(spark: Any) -> None:
-    """Partition 0 gets a quarter of the messages, whatever the sizes; both brokers' counters are added."""
+    """A topic's rate is shared by messages, whatever the sizes, after adding both brokers' counters."""
     measures = [
         *counter("bytes_in", [(0, 0), (HOUR, 36e6)]),
         *counter("bytes_in", [(0, 5e9), (HOUR, 5e9 + 36e6)], broker="2"),
@@ -65,7 +65,7 @@ def test_a_topics_rate_is_shared_by_offsets(spark: Any) -> None:
 
 
 def test_without_offsets_sizes_share(spark: Any) -> None:
-    """And where nobody counts bytes, a log's growth is the rate, except where it shrank."""
+    """Without offsets, sizes share the rate. Without byte counters, the log's growth is the rate, unless it shrinks."""
     sized = [*counter("size", [(0, 100), (HOUR - 1, 100)], 0), *counter("size", [(0, 300), (HOUR - 1, 300)], 1)]
     assert (1000, None, "size") == rates(spark, [*counter("bytes_in", [(0, 0), (HOUR, 14.4e6)]), *sized])["a", 0, 0]
     grown = counter("size", [(0, 0), (1800, 18e6), (2700, 1e6), (3600, 10e6)], 0)
@@ -73,7 +73,7 @@ def test_without_offsets_sizes_share(spark: Any) -> None:
 
 
 def test_a_topic_without_a_byte_has_no_shares(spark: Any) -> None:
-    """Its logs don't grow; what is read of it is unknown. Other topics are as they are."""
+    """If logs don't grow, written bytes are 0 and read bytes are unknown."""
     empty = [*counter("bytes_in", [(0, 0), (HOUR, 0)]), *counter("bytes_out", [(0, 0), (HOUR, 0)])]
     sized = [*counter("size", [(0, 0), (HOUR, 0)], 0), *counter("size", [(0, 0), (HOUR, 0)], 1)]
     offsets = [*counter("offset", [(0, 0), (HOUR, 0)], 0), *counter("offset", [(0, 0), (HOUR, 0)], 1)]
@@ -82,7 +82,7 @@ def test_a_topic_without_a_byte_has_no_shares(spark: Any) -> None:
 
 
 def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> None:
-    """Between the last value and the restart nobody knows; a reset is counted once."""
+    """Growth between the last value and the restart is unknown. The reset is counted once."""
     measures = [
         *counter("bytes_in", [(0, 9e9), (HOUR // 2, 36e6), (HOUR, 72e6)]),
         *counter("offset", [(0, 0), (HOUR, 10)], 0),
@@ -93,7 +93,7 @@ def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> No
 
 
 def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -> None:
-    """Two hours without a value are filled evenly, eight aren't."""
+    """Two hours without a value are filled evenly, but eight hours aren't."""
     measures = [
         *counter("bytes_in", [(0, 0), (2 * HOUR, 72e6), (10 * HOUR, 99e9), (11 * HOUR, 99e9 + 36e6)]),
         *counter("offset", [(0, 0), (2 * HOUR, 10), (10 * HOUR, 20), (11 * HOUR, 30)], 0),
@@ -106,7 +106,7 @@ def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -
 
 
 def test_partitions_that_moved_are_counted(spark: Any) -> None:
-    """Broker 2 took partition 0 over after three hours; partition 1 stayed."""
+    """Broker 2 took over partition 0 after three hours, and partition 1 stayed, so one moved."""
     times = [0, HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR]
     measures = [
         *counter("size", [(at, 5) for at in times[:3]], 0, "1"),

@@ -1,4 +1,4 @@
-"""A whole profile through Spark: what is true of a generated history is found, whatever the number of tasks."""
+"""A whole profile through Spark finds the truth of a generated history, with any number of tasks."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, History]:
 
 
 def profiled(spark: Any, folder: Path, partitions: int) -> tuple[pa.Table, About]:
-    """The rows and what they say of the history."""
+    """The profile's rows, and what it says about the history."""
     return load_profile.profile(spark, LoadRequest((str(folder),)), partitions, lambda _: None)
 
 
 @pytest.fixture(scope="module")
 def profile(spark: Any, history: tuple[Path, History]) -> tuple[pa.Table, About]:
-    """The profile of the history, by three tasks."""
+    """The profile of the history, computed by three tasks."""
     return profiled(spark, history[0], 3)
 
 
 def test_what_is_true_is_found(history: tuple[Path, History], profile: tuple[pa.Table, About]) -> None:
-    """Means within 1 %, each hour of the week's within 3 % where it was measured, most growth within a point."""
+    """Means are within 1 %, most weeks' busiest hours within 3 %, and median growth within one percentage point."""
     truth, rows = history[1], profile[0].sort_by([("topic", "ascending"), ("partition", "ascending")])
     hours = np.asarray(rows["hours_in"].combine_chunks().flatten()).reshape(-1, 168)
 
@@ -52,7 +52,7 @@ def test_what_is_true_is_found(history: tuple[Path, History], profile: tuple[pa.
 
 
 def test_every_flaw_that_was_put_in_is_counted(history: tuple[Path, History], profile: tuple[pa.Table, About]) -> None:
-    """A sample may have two flaws; of those with a wrong date nothing else is seen."""
+    """Every generated flaw is counted. A sample may have two, and a wrong date hides the other one."""
     counted, found = history[1].counted, profile[1].findings.counts
 
     assert counted["misdated"] == found["misdated_samples"]
@@ -65,12 +65,12 @@ def test_every_flaw_that_was_put_in_is_counted(history: tuple[Path, History], pr
 def test_the_number_of_tasks_does_not_show(
     spark: Any, history: tuple[Path, History], profile: tuple[pa.Table, About]
 ) -> None:
-    """The same bytes."""
+    """One task and three tasks give the same bytes."""
     assert load_profile_file.encoded(*profile) == load_profile_file.encoded(*profiled(spark, history[0], 1))
 
 
 def test_the_example_is_what_its_history_makes(spark: Any) -> None:
-    """The profile beside the history, which docs/load.md shows twice: once made, once with --show."""
+    """The example's profile, which docs/load.md makes and shows, is the one of its history."""
     folder = EXAMPLES / "load"
     made = load_profile_file.encoded(*profiled(spark, folder / "history.parquet", 3))
     rows, _ = load_profile_file.decoded((folder / "load.parquet").read_bytes(), "load.parquet")
@@ -79,7 +79,7 @@ def test_the_example_is_what_its_history_makes(spark: Any) -> None:
 
 
 def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
-    """Metrics of something else."""
+    """Metrics without a partition's sample are refused."""
     (tmp_path / "m.prom").write_text("# HELP x y\nx 1\n")
     (tmp_path / "20261120T100000Z.prom").write_text("# HELP x y\nx 1\n")
 
@@ -88,7 +88,7 @@ def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
 
 
 def broken(folder: Path, kind: str) -> None:
-    """A folder of two files, of which the second can't be read, as a task finds out."""
+    """A folder of files, of which the last can't be read. Only a task notices that."""
     rows = [{"time": START + at * HOUR, "topic": "a", "partition": 0, "size_bytes": at} for at in range(50)]
     pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet")
     match kind:
@@ -115,7 +115,7 @@ def broken(folder: Path, kind: str) -> None:
 def test_what_fails_in_a_task_is_one_sentence(
     spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], kind: str, why: str
 ) -> None:
-    """With the file's name; Spark itself says nothing."""
+    """The error is one sentence with the file's name, and Spark prints nothing."""
     broken(tmp_path, kind)
 
     with pytest.raises(PlannerError) as caught:
@@ -128,7 +128,7 @@ def test_what_fails_in_a_task_is_one_sentence(
 
 
 def test_rows_that_are_no_samples_are_counted(spark: Any, tmp_path: Path) -> None:
-    """Two hours of a topic, and a topic that can't be one; where there is nothing else, that is said."""
+    """A row with an invalid topic is counted. If there are only such rows, the error says so."""
     rows = [{"time": START, "topic": topic, "partition": 0, "bytes_in_per_sec": 5} for topic in ("a", "<b>")]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     assert 1 == profiled(spark, tmp_path, 1)[1].findings.counts["unreadable_rows"]
@@ -148,7 +148,7 @@ def test_rows_that_are_no_samples_are_counted(spark: Any, tmp_path: Path) -> Non
     ],
 )
 def test_where_no_row_is_a_sample_the_first_one_is_shown(spark: Any, tmp_path: Path, row: str, why: str) -> None:
-    """Which of its values can't be used, and what is allowed there."""
+    """The error has the first row's unusable value and what is allowed."""
     (tmp_path / "a.csv").write_text(f"time,topic,partition,size_bytes\n{row}\n")
 
     with pytest.raises(PlannerError) as caught:
@@ -165,7 +165,7 @@ def test_where_no_row_is_a_sample_the_first_one_is_shown(spark: Any, tmp_path: P
     ],
 )
 def test_a_row_of_other_length_than_its_header_is_refused(spark: Any, tmp_path: Path, row: str, why: str) -> None:
-    """As decimal commas make it: its values would be read as those of other columns."""
+    """Such a row, as decimal commas cause it, is refused, because its values would get into other columns."""
     (tmp_path / "a.csv").write_text(f"time,topic,partition,size_bytes\n2026-10-26T00:00:00Z,a,0,5\n{row}\n")
 
     with pytest.raises(PlannerError) as caught:
@@ -174,7 +174,7 @@ def test_a_row_of_other_length_than_its_header_is_refused(spark: Any, tmp_path: 
 
 
 def test_files_of_a_folder_have_the_same_header(spark: Any, tmp_path: Path) -> None:
-    """By the names of its columns."""
+    """Files whose headers have other column names are refused."""
     for name, columns in (("a", "time,topic,partition,size_bytes,x"), ("b", "time,topic,partition,size_bytes,y")):
         (tmp_path / f"{name}.csv").write_text(f"{columns}\n2026-10-26T00:00:00Z,a,0,5,7\n")
 

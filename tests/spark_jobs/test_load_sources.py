@@ -1,4 +1,4 @@
-"""Files of every kind become the same samples; what can't be read is one error that says what is allowed."""
+"""Files of every kind give the same samples. An unreadable file gives one error that says what is allowed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs import load_sources
 
 pytestmark = pytest.mark.spark
 
-# 20 November 2026, 10:00 UTC.
+# 2026-11-20T10:00:00Z
 AT = 1_795_168_800
 ROWS = [
     {"time": "2026-11-20T10:00:00Z", "topic": "a", "partition": 0, "bytes_in_per_sec": 12.4, "size_bytes": 7},
@@ -34,7 +34,7 @@ def samples(spark: Any, file: Path, **names: str) -> list[tuple[object, ...]]:
 
 
 def written(folder: Path, kind: str) -> Path:
-    """The rows as a file of a kind."""
+    """Write the rows as a file of this kind."""
     table, path = pa.Table.from_pylist(ROWS), folder / f"rows.{kind}"
     match kind:
         case "parquet":
@@ -48,7 +48,7 @@ def written(folder: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
 def test_a_table_of_any_format_has_the_same_samples(spark: Any, tmp_path: Path, kind: str) -> None:
-    """A rate below 0 is marked as unusable, what is left empty is unknown."""
+    """Parquet, CSV and JSON give the same samples. A rate below 0 is unusable, and an empty value is unknown."""
     assert EXPECTED == samples(spark, written(tmp_path, kind))
 
 
@@ -56,7 +56,7 @@ def test_a_table_of_any_format_has_the_same_samples(spark: Any, tmp_path: Path, 
     "time", [AT, AT * 1000, AT * 10**6, AT * 10**9, f"{AT}", "2026-11-20 10:00:00", "2026-11-20T15:30:00+05:30"]
 )
 def test_times_in_seconds_to_nanoseconds_and_text(spark: Any, tmp_path: Path, time: object) -> None:
-    """All of them are the same second."""
+    """Times in seconds to nanoseconds, and as text, give the same second."""
     file = tmp_path / "t.parquet"
     pq.write_table(pa.Table.from_pylist([{"ts": time, "topic": "a", "partition": 0, "size": 1}]), file)
 
@@ -76,7 +76,7 @@ def test_times_in_seconds_to_nanoseconds_and_text(spark: Any, tmp_path: Path, ti
     ],
 )
 def test_a_header_that_cannot_be_one_is_refused(spark: Any, tmp_path: Path, content: bytes, why: str) -> None:
-    """Before its columns are looked for."""
+    """The header is refused before any column is looked for."""
     (tmp_path / "t.csv").write_bytes(content)
 
     with pytest.raises(PlannerError) as caught:
@@ -85,14 +85,14 @@ def test_a_header_that_cannot_be_one_is_refused(spark: Any, tmp_path: Path, cont
 
 
 def test_a_column_without_a_name_is_left_out(spark: Any, tmp_path: Path) -> None:
-    """Such as the index that pandas writes."""
+    """A column without a name, such as the index that pandas writes, is ignored."""
     (tmp_path / "t.csv").write_text(",time,topic,partition,size_bytes\n0,2026-11-20T10:00:00Z,a,0,7\n")
 
     assert [("a", 0, AT, None, None, 7)] == samples(spark, tmp_path / "t.csv")
 
 
 def test_a_folder_of_parquet_files_is_a_table(spark: Any, tmp_path: Path) -> None:
-    """As Spark and others write them."""
+    """A folder of Parquet files, as Spark writes it, is read as one table."""
     (tmp_path / "history").mkdir()
     written(tmp_path / "history", "parquet")
 
@@ -114,7 +114,7 @@ def test_a_folder_of_parquet_files_is_a_table(spark: Any, tmp_path: Path) -> Non
 def test_a_column_that_lacks_is_named(
     spark: Any, tmp_path: Path, row: dict[str, object], names: dict[str, str], why: str
 ) -> None:
-    """With the columns that are there."""
+    """The error names the missing column and the existing ones."""
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "t.parquet")
 
     with pytest.raises(PlannerError) as caught:
@@ -126,7 +126,7 @@ HOSTILE = ["<script>", "../x", "a b", "x" * 250, "", ".", "..", "a\n", "é", Non
 
 
 def test_rows_that_are_no_samples_have_no_time(spark: Any, tmp_path: Path) -> None:
-    """No name that Kafka has, a partition below 0, a time that is none: whoever counts the hours counts these, too."""
+    """Rows with an invalid topic, partition or time stay without a time, so that they are counted, too."""
     rows = [{"time": AT, "topic": topic, "partition": 0, "size_bytes": 1} for topic in [*HOSTILE, "ok.A_1-x"]]
     rows += [{"time": AT, "topic": "a", "partition": -1, "size_bytes": 1}]
     rows += [{"time": -5, "topic": "a", "partition": 0, "size_bytes": 1}]
@@ -138,7 +138,7 @@ def test_rows_that_are_no_samples_have_no_time(spark: Any, tmp_path: Path) -> No
 
 
 def test_values_that_make_no_sense_are_marked(spark: Any, tmp_path: Path) -> None:
-    """No number, endless, negative, or more than a terabyte a second."""
+    """Values that are no number, infinite, negative, or more than 1 TiB/s are marked."""
     values = [float("nan"), float("inf"), float("-inf"), -1.0, 1e300, 2.0**40 + 1e6, 2.0**40]
     rows = [{"time": AT + at, "topic": "a", "partition": 0, "bytes_in_per_sec": v} for at, v in enumerate(values)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
@@ -157,7 +157,7 @@ def test_values_that_make_no_sense_are_marked(spark: Any, tmp_path: Path) -> Non
     ],
 )
 def test_a_column_of_a_wrong_type_is_named(spark: Any, tmp_path: Path, row: dict[str, object], why: str | None) -> None:
-    """Before anything is read; a topic may be called 1.5."""
+    """The type is checked before anything is read. A topic may be named 1.5."""
     whole = {"time": AT, "topic": "a", "partition": 0, "bytes_in_per_sec": 1, **row}
     pq.write_table(pa.Table.from_pylist([whole]), tmp_path / "t.parquet")
 
@@ -170,7 +170,7 @@ def test_a_column_of_a_wrong_type_is_named(spark: Any, tmp_path: Path, row: dict
 
 
 def test_a_folder_of_captures_is_read_file_by_file(spark: Any, tmp_path: Path) -> None:
-    """Captures of several tools may lie together, with colons in their names; an empty one has no values."""
+    """A folder may have captures of several tools, with colons in their names. An empty capture has no values."""
     replica = {"partition": "a-0", "size": 7, "offsetLag": 0, "isFuture": False}
     log_dir = {"logDir": "/d", "error": None, "partitions": [replica]}
     described = {"version": 1, "brokers": [{"broker": 1, "logDirs": [log_dir]}]}
@@ -185,7 +185,7 @@ def test_a_folder_of_captures_is_read_file_by_file(spark: Any, tmp_path: Path) -
 
 
 def test_a_folder_of_tables_and_other_files_is_refused(spark: Any, tmp_path: Path) -> None:
-    """Spark would read all of them as what the first one is."""
+    """Spark would read all files as the kind of the first one, so such a folder is refused."""
     written(tmp_path, "parquet")
     (tmp_path / "offsets.txt").write_text("a:0:100\n")
 
@@ -194,7 +194,7 @@ def test_a_folder_of_tables_and_other_files_is_refused(spark: Any, tmp_path: Pat
 
 
 def test_a_file_given_twice_is_refused(spark: Any, tmp_path: Path) -> None:
-    """By its name, or in its folder."""
+    """A file is refused if it is given twice by name, or by name and in its folder."""
     file = written(tmp_path, "parquet")
 
     with pytest.raises(PlannerError, match=r"rows.parquet: is given twice"):
@@ -215,7 +215,7 @@ def test_a_file_given_twice_is_refused(spark: Any, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused(spark: Any, tmp_path: Path, name: str, content: bytes | None) -> None:
-    """With the file and what is allowed."""
+    """The error names the file and what is allowed."""
     if content is not None:
         (tmp_path / name).write_bytes(content)
 

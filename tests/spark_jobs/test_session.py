@@ -1,4 +1,4 @@
-"""Sessions: what they take from the environment, what they put back, and which Java they run on."""
+"""What Spark sessions take from the environment and put back, and on which Java they run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_jobs import session
 
 
 def without_java(tmp_path: Path) -> dict[str, str]:
-    """An environment in which no Java can be found, with what else a shell script needs on PATH."""
+    """An environment without Java, but with the programs on PATH that a shell script needs."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("bash", "sh", "dirname", "basename", "ps", "cat", "uname", "readlink", "env", "sed", "grep", "expr"):
@@ -29,13 +29,13 @@ def without_java(tmp_path: Path) -> dict[str, str]:
 
 
 def python(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a piece of Python in a process of its own."""
+    """Run Python code in its own process."""
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.spark
 def test_a_machine_without_java_plans_with_the_wheels_own(tmp_path):
-    """`planner whatif` through Spark with no java on PATH and no JAVA_HOME; stderr stays empty."""
+    """Without Java on PATH and without JAVA_HOME, `planner whatif` runs on Spark with an empty stderr."""
     out = tmp_path / "plan"
     code = "from planner.cli.main import main; main()"
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(out), "--candidates", "50"]
@@ -50,13 +50,13 @@ def test_a_machine_without_java_plans_with_the_wheels_own(tmp_path):
 
 @pytest.mark.spark
 def test_a_session_leaves_the_environment_as_it_was(tmp_path):
-    """What Spark reads from the environment is set while the session is open, and put back afterwards."""
+    """A session sets environment variables for Spark while it is open, and restores them afterwards."""
     code = (
         "import os; from spark_jobs import session; before = dict(os.environ)\n"
         "with session.open_session(master='local[1]'): assert 'SPARK_HOME' in os.environ\n"
         "assert before == dict(os.environ)"
     )
-    # A choice of the shell's for another Spark must not reach a local session's workers.
+    # The shell may choose a Python for another Spark. A local session's workers must not use it.
     environment = {**os.environ, "PYSPARK_PYTHON": "no-such-python"}
 
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
@@ -66,7 +66,7 @@ def test_a_session_leaves_the_environment_as_it_was(tmp_path):
 
 @pytest.mark.spark
 def test_what_a_session_writes_goes_with_it(tmp_path):
-    """Java's temporary files and Spark's blocks are in one folder, which is gone at the end."""
+    """Java's temporary files and Spark's blocks are in one folder, which is deleted at the end."""
     code = (
         "from spark_jobs import session\n"
         "with session.open_session(master='local[1]') as context:\n"
@@ -82,7 +82,7 @@ def test_what_a_session_writes_goes_with_it(tmp_path):
 
 @pytest.mark.spark
 def test_a_session_within_another_shares_its_context_and_leaves_it_open(spark):
-    """A process has one context; who has opened it stops it."""
+    """A process has only one context. The session that opened it also stops it."""
     with session.open_session(master="local[1]") as inner:
         assert inner is spark.sparkContext
         assert [0, 1, 2] == inner.range(3).collect()
@@ -91,7 +91,7 @@ def test_a_session_within_another_shares_its_context_and_leaves_it_open(spark):
 
 @pytest.mark.spark
 def test_a_java_that_was_killed_while_its_session_stopped_is_not_taken_again(tmp_path):
-    """The next session of the process starts another one."""
+    """If Java was killed, the process's next session starts another Java."""
     code = (
         "from pyspark import SparkContext\n"
         "from spark_jobs import carrier, session\n"
@@ -107,7 +107,7 @@ def test_a_java_that_was_killed_while_its_session_stopped_is_not_taken_again(tmp
 
 @pytest.mark.spark
 def test_a_local_session_listens_on_loopback_alone(spark):
-    """Nothing of a laptop's session can be reached from outside."""
+    """A local session listens only on 127.0.0.1, without Spark's web page."""
     conf = spark.sparkContext.getConf()
 
     assert ["127.0.0.1", "127.0.0.1"] == [conf.get("spark.driver.host"), conf.get("spark.driver.bindAddress")]
@@ -116,7 +116,7 @@ def test_a_local_session_listens_on_loopback_alone(spark):
 
 @pytest.mark.spark
 def test_an_unreachable_master_is_one_clear_error(tmp_path):
-    """The option and Spark's own reason, no traceback, nothing written."""
+    """The error names the master, without a traceback, and nothing is written."""
     code = "from planner.cli.main import main; main()"
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(tmp_path / "plan")]
     ran = subprocess.run(
@@ -132,14 +132,14 @@ def test_an_unreachable_master_is_one_clear_error(tmp_path):
 @pytest.mark.spark
 @pytest.mark.parametrize("room", ["size=4k", "nr_inodes=1", "nr_inodes=4"])
 def test_a_scratch_disk_that_is_full_is_one_sentence(room, tmp_path):
-    """A real one, of a page or of a few files, seen by this command alone; nothing is written."""
+    """On a real full disk of one page or a few files, the error is one sentence, and nothing is written."""
     scratch, out = tmp_path / "scratch", tmp_path / "plan"
     scratch.mkdir()
     mounted = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
     alone = ["unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",)), "sh", "-c", mounted, "sh"]
     if not shutil.which("unshare") or subprocess.run([*alone, room, scratch, "true"], check=False).returncode:
         pytest.skip("no disk of its own for a command on this machine")
-    # As where the cluster is large: what the workers are sent is a file first.
+    # Data for workers goes through a file, as on a large cluster.
     code = "from spark_jobs import carrier; carrier._WITH_A_TASK = 0; from planner.cli.main import main; main()"
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(out), "--master", "local[2]"]
     ran = subprocess.run(
@@ -157,7 +157,7 @@ def test_a_scratch_disk_that_is_full_is_one_sentence(room, tmp_path):
 
 @pytest.mark.spark
 def test_warm_makes_an_archive_that_sessions_then_use(tmp_path):
-    """`planner spark warm`, with the wheel's Java, which brings no archive of its own; a session starts from it."""
+    """The wheel's Java has no class archive. `planner spark warm` makes one, and the next session uses it."""
     environment = without_java(tmp_path)
     warmed = python("from planner.cli.main import main; main(['spark', 'warm'])", environment)
 
@@ -177,7 +177,7 @@ def test_warm_makes_an_archive_that_sessions_then_use(tmp_path):
 @pytest.mark.spark
 @pytest.mark.parametrize("many_rows", [False, True])
 def test_java_has_both_compilers_for_many_rows_alone(many_rows):
-    """By the options that Java itself tells."""
+    """Java's own options show that it has only one compiler unless there are many rows."""
     asked = python(
         "from spark_jobs import session\n"
         f"with session.open_session(master='local[1]', many_rows={many_rows}) as spark:\n"
@@ -190,7 +190,7 @@ def test_java_has_both_compilers_for_many_rows_alone(many_rows):
 
 
 def test_a_connect_server_that_is_not_there_is_one_clear_error():
-    """--remote names what could not be reached, or the missing extra."""
+    """The error names --remote and the address."""
     with (
         pytest.raises(SetupError, match=r"--remote sc://127\.0\.0\.1:1"),
         session.open_session(remote="sc://127.0.0.1:1"),
@@ -199,7 +199,7 @@ def test_a_connect_server_that_is_not_there_is_one_clear_error():
 
 
 def test_code_is_zipped_the_same_each_time(tmp_path):
-    """What is shipped to a cluster's executors depends on the code alone."""
+    """The archives for a cluster's executors depend only on the code."""
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
@@ -212,7 +212,7 @@ def test_code_is_zipped_the_same_each_time(tmp_path):
 
 @pytest.mark.parametrize(("master", "local"), [("local", True), ("local[*]", True), ("local-cluster[1,1,512]", False)])
 def test_only_masters_in_this_process_count_as_local(master, local):
-    """A local cluster's executors are processes of their own, which need our code."""
+    """`local-cluster` doesn't count, because its executors are separate processes that need our code."""
     assert local == session.is_local(master)
 
 
@@ -229,7 +229,7 @@ def test_only_masters_in_this_process_count_as_local(master, local):
     ],
 )
 def test_the_driver_listens_on_loopback_alone_where_all_workers_are_here(master, on_loopback):
-    """Elsewhere executors call the driver back; a Kubernetes API on this machine says nothing of where its pods are."""
+    """Elsewhere, executors call the driver. A Kubernetes API on this machine may run its pods elsewhere."""
     assert on_loopback == session.is_on_loopback(master)
 
 
@@ -244,7 +244,7 @@ def test_the_driver_listens_on_loopback_alone_where_all_workers_are_here(master,
     ],
 )
 def test_a_local_master_starts_a_failed_task_again(master, opened):
-    """As clusters do; Spark's own default for local masters is to give up. What the user has chosen stays."""
+    """A local master gets 4 attempts a task, as clusters do, unless the user has set a number. Spark's default is 1."""
     assert opened == session._patient(master)
 
 
@@ -252,7 +252,7 @@ def test_a_local_master_starts_a_failed_task_again(master, opened):
     "master", ["spark://127.0.0.1:1", "spark://127.0.0.1:1,localhost:1", "spark://[x", "spark://h:y"]
 )
 def test_a_standalone_master_that_is_not_there_is_one_clear_error(master):
-    """At once: Spark itself would go on asking for a minute."""
+    """The error comes at once. Spark itself would retry for a minute."""
     with (
         pytest.raises(SetupError, match=re.escape(f"--master {master}: no Spark master answers there")),
         session.open_session(master=master),
@@ -262,7 +262,7 @@ def test_a_standalone_master_that_is_not_there_is_one_clear_error(master):
 
 @pytest.mark.parametrize("master", ["x", " ", "local[x]", "local[0]", "local-cluster[1]", "spark://", "mesos://h:5050"])
 def test_a_master_that_spark_does_not_know_is_one_clear_error(master):
-    """Java would print a stack of its own."""
+    """The error comes before Java would print a stack."""
     with (
         pytest.raises(SetupError, match=re.escape(f"--master {master}: no Spark master; allowed: spark://host:7077, ")),
         session.open_session(master=master),

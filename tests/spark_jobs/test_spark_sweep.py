@@ -1,4 +1,4 @@
-"""The sweep through Spark: the same rows, front and winner as in process, however the work is cut."""
+"""The sweep through Spark gives the same rows, front and winner as in one process, however the work is split."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def small():
-    """A problem and a table with every strategy in it."""
+    """A problem, and a table of candidates with every strategy."""
     built = build_problem.build(cases.to_spec(cases.make("no-racks")))
     return built, candidates(built, Sweep(candidates=400, seed=5))
 
 
 @pytest.fixture(scope="module")
 def fleet(small):
-    """Three problems of unlike sizes with their candidates."""
+    """Three problems of different sizes with their candidates."""
     others = [build_problem.build(cases.to_spec(cases.make(name))) for name in ("expand-small", "raise-rf")]
     every = [small, *((built, candidates(built, Sweep(candidates=60))) for built in others)]
     return [Search(*each) for each in every]
@@ -46,7 +46,7 @@ def fleet(small):
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, partitions):
-    """Scores, front and best rows are equal to the last value."""
+    """Scores, front and best rows are exactly equal with any number of partitions."""
     built, rows = small
 
     through_spark = sweep.run_fleet(spark, [Search(built, rows)], partitions=partitions)[0]
@@ -55,7 +55,7 @@ def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, par
 
 
 def test_a_large_sweep_keeps_the_same_rows(spark):
-    """More candidates than rows are kept, reduced by the workers: the same sample, front and best rows."""
+    """With more candidates than kept rows, the workers keep the same sample, front and best rows as one process."""
     built = build_problem.build(cases.to_spec(cases.make("no-racks")))
     rows = candidates(built, Sweep(candidates=130_000, solved=3))
 
@@ -66,7 +66,7 @@ def test_a_large_sweep_keeps_the_same_rows(spark):
 
 
 def test_workers_write_every_row(spark, small, tmp_path):
-    """Each task a file of its own, whole; together the rows that one process writes, of a fleet each in its folder."""
+    """Each task writes its own complete file. Together they have the rows that one process writes."""
     built, rows = small
     here, there = (candidates_file.folder(name, tmp_path, "c", "changes") for name in ("here", "there"))
     alone = evaluate.run(built, rows, scores=here)
@@ -81,7 +81,7 @@ def test_workers_write_every_row(spark, small, tmp_path):
 
 
 def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
-    """What a progress bar needs."""
+    """Progress starts at nothing, ends at all, and never goes back."""
     built, rows = small
     told: list[tuple[int, int]] = []
 
@@ -92,12 +92,12 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
 
 
 def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet):
-    """Many problems in one job: neither the others nor the number of partitions shows in a result."""
+    """Many problems in one job give the same results as each problem alone."""
     assert tuple(evaluate.run(*each[:2]) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=3)
 
 
 def test_aims_and_scenarios_go_with_the_problem(spark):
-    """Variants of a spec that names both, swept as a fleet: ranked, and looking ahead, as without Spark."""
+    """Variants with aims and scenarios give the same results as without Spark."""
     spec = cases.to_spec(cases.make("no-racks"))
     growth = (Growth("all twice", "*", 2.0),)
     variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
@@ -110,11 +110,11 @@ def test_aims_and_scenarios_go_with_the_problem(spark):
 
 
 def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
-    """In a local session, too: what a machine short of memory does to the largest process."""
+    """The results are the same, also in a local session, if a worker is killed, as for lack of memory."""
     built, rows = small
 
     def process_ids(batches):
-        time.sleep(0.2)  # so that neither of two workers does all of it
+        time.sleep(0.2)  # so that both workers get some of it
         for batch in batches:
             yield pa.RecordBatch.from_pydict({"id": pa.array([os.getpid()] * len(batch), pa.int64())})
 
@@ -144,19 +144,19 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
     ],
 )
 def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
-    """What goes wrong first on a new cluster: the error says what is missing, and whom to tell."""
+    """Errors that are likely on a new cluster give one sentence that says what is missing."""
     with pytest.raises(SetupError, match=re.escape(said)), carrier.python_faults_named():
         raise RuntimeError(f"Job aborted due to stage failure\n{text}")
 
 
 def test_any_other_error_keeps_its_traceback():
-    """It is a defect of ours."""
+    """It is a defect of the planner, so its traceback is needed."""
     with pytest.raises(RuntimeError, match="what is this"), carrier.python_faults_named():
         raise RuntimeError("what is this")
 
 
 def test_a_worker_unpickles_the_problem_once(small):
-    """The tables that are worked out from a problem are kept with it, so there must be one problem a process."""
+    """A process needs only one copy of the problem, because tables that are computed from it are kept with it."""
     pickled = pickle.dumps(small[0])
 
     assert carrier._unpickled(pickled) is carrier._unpickled(bytes(bytearray(pickled)))
@@ -164,7 +164,7 @@ def test_a_worker_unpickles_the_problem_once(small):
 
 @pytest.mark.parametrize(("master", "partitions"), [("local[1]", 3), ("local[2]", 1)])
 def test_whatif_writes_the_same_bytes_with_every_engine(master, partitions, tmp_path):
-    """The whole folder, the candidates' table included, is the same as without Spark, and the same again."""
+    """The whole folder, with the candidates' table, is the same with Spark, without it, and in a second run."""
     local = folder(tmp_path / "local", "--engine", "local")
 
     assert local == folder(tmp_path / "again", "--engine", "local")
@@ -172,7 +172,7 @@ def test_whatif_writes_the_same_bytes_with_every_engine(master, partitions, tmp_
 
 
 def folder(out: Path, *options: str) -> dict[str, bytes]:
-    """What `planner whatif` writes, run in a process of its own: one process has one Spark."""
+    """What `planner whatif` writes. It runs in its own process, because a process can have only one Spark."""
     spec = ROOT / "examples" / "remove-brokers.yaml"
     arguments = ["whatif", str(spec), "--out", str(out), "--candidates", "60", *options]
     command = [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments]

@@ -1,4 +1,4 @@
-"""Specs that are sent to a cluster one by one: each is answered once, so many at a time, and an error ends them all."""
+"""Specs are sent to a cluster one by one. Each is answered once, a limited number at a time, and an error ends all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNT = 9
 
 
 class Workers:
-    """Stand for Spark: what is at work, the most that was at once, and how many were begun."""
+    """Stands for Spark. Counts the specs at work, their maximum, and how many were begun."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tasks: int = 2) -> None:
         self.tasks, self.now, self.most, self.begun = tasks, 0, 0, 0
@@ -29,7 +29,7 @@ class Workers:
         monkeypatch.setattr(carrier, "cancel", lambda _: self.canceled.set())
 
     def carried(self, _: Any, values: Sequence[Any], answer: carrier.Answer, tasks: int) -> list[pa.Table]:
-        """What one worker answers, in this process."""
+        """What one worker would answer, computed in this process."""
         with self._lock:
             self.now, self.begun = self.now + 1, self.begun + 1
             self.most, begun = max(self.most, self.now), self.begun
@@ -38,7 +38,7 @@ class Workers:
         if value == self.wrong:
             raise SetupError("a worker ended again and again")
         if self.wrong >= 0 and begun > 1:
-            # The others are at work until they are canceled.
+            # All others stay at work until they are canceled.
             assert self.canceled.wait(20)
             raise RuntimeError("canceled")
         if begun in (2, 3):
@@ -49,12 +49,12 @@ class Workers:
 
 
 def sent(at_once: int | None = None) -> list[tuple[int, Any]]:
-    """The squares of some numbers, as pieces of strings."""
+    """The squares of some numbers, as strings that are sent in pieces."""
     return sorted(specs.sent("spark", square, range(1, COUNT), pickle.dumps, at_once))  # type: ignore[arg-type]
 
 
 def square(number: int) -> str:
-    """What a worker makes of a number."""
+    """The worker's answer for a number."""
     return str(number * number)
 
 
@@ -66,7 +66,7 @@ SQUARES = [(number, str(number * number)) for number in range(1, COUNT)]
 def test_each_is_answered_once_and_so_many_are_at_work(
     piece: int, at_once: int | None, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as a job has tasks by default; an answer is put together from its pieces."""
+    """By default, as many specs are at work as a job has tasks. An answer is joined from its pieces."""
     monkeypatch.setattr(specs, "_PIECE_BYTES", piece)
     workers = Workers(monkeypatch)
     assert SQUARES == sent(at_once)
@@ -75,7 +75,7 @@ def test_each_is_answered_once_and_so_many_are_at_work(
 
 
 def test_executors_that_join_get_specs_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are counted again as answers come."""
+    """Tasks are counted again as answers arrive, so executors that join get specs, too."""
     monkeypatch.setattr(specs, "_COUNTED_SECONDS", 0)
     workers = Workers(monkeypatch, tasks=1)
     answers = specs.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def test_executors_that_join_get_specs_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_error_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is raised as it is, the others are canceled, and none is begun any more."""
+    """The error is raised unchanged, the other specs are canceled, and no further one is begun."""
     workers = Workers(monkeypatch, tasks=3)
     workers.wrong = 3
     with pytest.raises(SetupError, match="again and again"):
@@ -98,7 +98,7 @@ def test_an_error_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_needs_no_more_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the disk is full that keeps the answers."""
+    """If the caller stops reading answers, as when its disk is full, the other specs are canceled."""
     workers = Workers(monkeypatch, tasks=1)
     workers.wrong = COUNT
     answers = specs.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A fleet whose specs are read and planned as wholes: by the driver until the workers are ready, then by them."""
+"""The driver reads and plans a fleet's whole specs until the workers are ready, and then the workers do."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def opening_session(ready: Callable[[], object]) -> Iterator[str]:
 
 
 def called(_: Any, step: Callable[[int], Any], numbers: Sequence[int], *__: Any) -> dict[int, Any]:
-    """What the workers would answer, in this process."""
+    """What the workers would answer, computed in this process."""
     return {number: step(number) for number in numbers}
 
 
 @pytest.mark.parametrize("ready_after", range(2 * COUNT + 1))
 def test_every_step_of_every_spec_is_taken_once(ready_after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever the workers are ready; nothing is planned before all has been read and checked."""
+    """Each spec is read and planned once, whenever the workers are ready. Planning starts after all were checked."""
     monkeypatch.setattr(specs, "called", called)
     monkeypatch.setattr(java, "find", lambda: None)
     may_open, begun, taken = threading.Event(), threading.Event(), list[tuple[str, int]]()
@@ -66,7 +66,7 @@ def test_every_step_of_every_spec_is_taken_once(ready_after: int, monkeypatch: p
 
 
 def test_nothing_is_planned_where_a_spec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal comes from whoever has checked what was read."""
+    """If a check refuses what was read, that error is raised and nothing is planned."""
     monkeypatch.setattr(specs, "called", called)
     planned = list[int]()
 
@@ -83,14 +83,14 @@ def test_nothing_is_planned_where_a_spec_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_cores_of_a_local_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many tasks run at once."""
+    """The number of tasks that run at the same time."""
     monkeypatch.setattr(session.os, "cpu_count", lambda: 7)
     assert [1, 3, 7, 7] == [session.local_cores(f"local{many}") for many in ("", "[3]", "[*]", "[*,2]")]
 
 
 @pytest.fixture
 def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with four good specs, from beside which the commands are run."""
+    """A folder with four good specs. Commands run in its parent folder."""
     folder = tmp_path / "clusters"
     shutil.copytree(EXAMPLES / "state", folder / "state")
     for name in GOOD:
@@ -100,12 +100,12 @@ def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, by its path."""
+    """The path and content of every file in a folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def whatif(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
-    """Plans the fleet: exit code, stdout, stderr."""
+    """Plan the fleet. Return exit code, stdout and stderr."""
     with pytest.raises(SystemExit) as ended:
         main(["whatif", "clusters/*.yaml", "--candidates", "40", *options])
     captured = capsys.readouterr()
@@ -116,7 +116,7 @@ def whatif(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str,
 def test_workers_read_plan_and_render_whole_specs(
     clusters: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Byte for byte what this process makes of them, and shows of them; here no spec is read."""
+    """Workers write and print the same as this process does, and the driver reads no spec."""
     here = whatif(capsys, "--out", "here", "--engine", "local", "--format", "json")
 
     def read_here(*_: object) -> None:
@@ -131,7 +131,7 @@ def test_workers_read_plan_and_render_whole_specs(
 
 @pytest.mark.spark
 def test_workers_refuse_specs_as_this_process_does(clusters: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All that is wrong with all of them, with its places, in the same words; and what only planning refuses."""
+    """Faults that reading finds, and a limit that planning finds, give the same output as in this process."""
     expand = clusters / "expand.yaml"
     good = expand.read_text()
     for old, new in (("id: 4", "id: 1"), ("bytes_moved: 300MB", "bytes_moved: 1MB")):

@@ -1,4 +1,4 @@
-"""A session that opens in another thread: what is handed over is done, errors come back, and nobody waits in vain."""
+"""A session opens in another thread: submitted work is done, errors are raised, and nobody waits in vain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVERY = candidates(PROBLEM, Sweep(40))
 
 @contextmanager
 def opening_session(log: list[str], ready: Callable[[], object] = lambda: None) -> Iterator[Any]:
-    """Stands for a session; `ready` is waited for."""
+    """Stands for a session that opens once `ready` returns."""
     log.append("opens")
     ready()
     try:
@@ -38,7 +38,7 @@ def opening_session(log: list[str], ready: Callable[[], object] = lambda: None) 
 
 
 def test_the_answer_comes_before_the_session_is_closed() -> None:
-    """The work gets the session; nobody waits for the session's end but the end of the block."""
+    """The result comes while the session is open. Only the end of the block waits for the session's end."""
     log: list[str] = []
     with launch.opened(opening_session(log)) as opens:
         opens.submit(lambda spark: [spark, *log])
@@ -47,7 +47,7 @@ def test_the_answer_comes_before_the_session_is_closed() -> None:
 
 
 def test_a_session_is_prepared_while_its_work_is_waited_for() -> None:
-    """Once, before the work."""
+    """The session is prepared once, before its work."""
     log: list[str] = []
     prepared = threading.Event()
     with launch.opened(opening_session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())) as opens:
@@ -58,13 +58,13 @@ def test_a_session_is_prepared_while_its_work_is_waited_for() -> None:
 
 
 def refuse() -> None:
-    """A Java that can't be started."""
+    """Stands for a Java that can't be started."""
     raise SetupError("no Java")
 
 
 @pytest.mark.parametrize("ready", [refuse, lambda: None])
 def test_an_error_of_the_session_or_the_work_is_raised_where_it_is_waited_for(ready: Callable[[], None]) -> None:
-    """As it is."""
+    """The error is raised unchanged in `result`."""
     with launch.opened(opening_session([], ready)) as opens:
         opens.submit(lambda _: refuse())
         with pytest.raises(SetupError, match="no Java"):
@@ -72,7 +72,7 @@ def test_an_error_of_the_session_or_the_work_is_raised_where_it_is_waited_for(re
 
 
 def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the spec is wrong: the processes that still start are killed, and the error is the spec's."""
+    """If the spec is wrong, starting processes are killed, and the spec's error is raised."""
     started, killed = threading.Event(), threading.Event()
     monkeypatch.setattr(interrupts, "end_all", killed.set)
 
@@ -93,7 +93,7 @@ def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.Monke
 
 
 def test_a_session_without_work_is_closed() -> None:
-    """It ends with the block."""
+    """The session ends with the block."""
     log: list[str] = []
     with launch.opened(opening_session(log)):
         pass
@@ -101,7 +101,7 @@ def test_a_session_without_work_is_closed() -> None:
 
 
 def parts(spark: Any, fleet: Any, done: sweep.Done, *_: Any) -> Any:
-    """What the tasks would keep of each sweep, in this process."""
+    """What the tasks would keep of each sweep, computed in this process."""
     numbers = [
         [each for each in range(first, len(search.candidates)) if number not in done.asked or each != ASKED]
         for number, (search, first) in enumerate(zip(fleet, done.first, strict=True))
@@ -110,7 +110,7 @@ def parts(spark: Any, fleet: Any, done: sweep.Done, *_: Any) -> Any:
 
 
 def test_the_plan_asked_for_is_solved_while_the_session_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here, and by no task; the result is that of one process."""
+    """The driver solves it, no task does, and the result is the same as from one process."""
     monkeypatch.setattr(sweep, "_parts", parts)
     may_open = threading.Event()
     asked_for = evaluate.asked_for
@@ -128,7 +128,7 @@ def test_the_plan_asked_for_is_solved_while_the_session_opens(monkeypatch: pytes
 
 @pytest.mark.slow
 def test_tasks_solve_what_the_driver_had_no_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a fleet the driver solves as many plans as it can until the session is there."""
+    """Of a fleet's plans, the driver solves as many as it can before the session opens. Tasks solve the rest."""
     monkeypatch.setattr(sweep, "_parts", parts)
     may_open, swept = threading.Event(), threading.Event()
     asked_for = evaluate.asked_for
@@ -155,7 +155,7 @@ def test_tasks_solve_what_the_driver_had_no_time_for(monkeypatch: pytest.MonkeyP
 def test_the_driver_evaluates_candidates_until_the_workers_are_ready(
     ready_after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The tasks evaluate those that it hasn't begun; no row is there twice, whenever that is."""
+    """Tasks evaluate the candidates that the driver hasn't begun. No row is evaluated twice, at any moment."""
     left = list[sweep.Done]()
     may_open, swept = threading.Event(), threading.Event()
 
@@ -177,13 +177,13 @@ def test_the_driver_evaluates_candidates_until_the_workers_are_ready(
     assert [evaluate.run(PROBLEM, EVERY)] * 2 == list(found)
     assert frozenset({0, 1}) == left[0].asked
     assert left[0].first[0] > ready_after or left[0].first[0] == 40
-    # The tasks' rows aren't there: these are the driver's.
+    # The tasks are replaced and write no rows, so these are the driver's.
     rows = [sorted(pq.read_table(tmp_path / name)["candidate"].to_pylist()) for name in "ab"]
     assert [sorted({*range(first), ASKED}) for first in left[0].first] == rows
 
 
 def test_a_session_that_came_too_late_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left for it; nobody waits for it, and it is killed at the end, with all that still starts."""
+    """If the driver does everything, nobody waits for the session. At the end, it is killed with its processes."""
     log, killed = list[str](), threading.Event()
     monkeypatch.setattr(interrupts, "end_all", killed.set)
     with launch.opened(opening_session(log, lambda: killed.wait(20))) as opens:
@@ -198,7 +198,7 @@ def test_a_session_that_came_too_late_is_released(monkeypatch: pytest.MonkeyPatc
 def test_a_session_that_would_come_too_late_is_ended_early(
     fleet: int, seconds: float, spare: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as the rest takes this thread no longer than the workers need to get ready, unless it can't be spared."""
+    """A session is ended early if the driver needs no longer than workers need to get ready, unless it must be kept."""
     killed, done = threading.Event(), list[bool]()
     monkeypatch.setattr(interrupts, "end_all", killed.set)
     monkeypatch.setattr(sweep, "_JUDGED_SECONDS", 0.0)
@@ -207,12 +207,12 @@ def test_a_session_that_would_come_too_late_is_ended_early(
         found = sweep.run_beside(opens, [Search(PROBLEM, EVERY)] * fleet, helps=lambda *_: done.append(opens.needless))
     assert [evaluate.run(PROBLEM, EVERY)] * fleet == list(found)
     assert opens.needless
-    # The first report comes before anything is judged, the last after all.
+    # The first report comes before the first evaluation, and the last one after all of them.
     assert [False, seconds > 0 and spare] == [done[0], done[-1]]
 
 
 def test_the_end_of_a_session_is_over_before_another_may_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ends the processes of one would end those of the next."""
+    """Otherwise, what kills the first session's processes would also kill the next session's."""
     killed = threading.Event()
 
     def end_all() -> None:
@@ -229,7 +229,7 @@ def test_the_end_of_a_session_is_over_before_another_may_open(monkeypatch: pytes
 
 
 def test_tasks_are_left_nothing_once_the_driver_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session may open at that very moment: nothing is evaluated twice, and its end is no error."""
+    """If the session opens at that very moment, nothing is evaluated twice, and its end is no error."""
     may_open, opened = threading.Event(), threading.Event()
     left = list[sweep.Done]()
     monkeypatch.setattr(interrupts, "end_all", lambda: None)
@@ -254,7 +254,7 @@ def test_tasks_are_left_nothing_once_the_driver_goes_on_alone(monkeypatch: pytes
 
 
 def test_a_small_sweep_needs_java_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether its lack is an error doesn't depend on who is faster."""
+    """A missing Java is always an error, whether the driver or the session is faster."""
     killed = threading.Event()
     monkeypatch.setattr(interrupts, "end_all", killed.set)
     monkeypatch.setattr(java, "find", refuse)
@@ -267,7 +267,7 @@ def test_a_small_sweep_needs_java_all_the_same(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_session_that_fails_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once: what the driver hasn't begun is nobody's any more."""
+    """The session's error is raised at once, and the driver evaluates no further candidate."""
     begun, done = threading.Event(), list[int]()
 
     def ready() -> None:
