@@ -1,4 +1,4 @@
-"""Plans of specs with topics that are apart, judged as they are made; any such spec."""
+"""Plans of specs with topics that are apart, checked as they are made; and any such spec."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ NAMES = ("orders", "payments")
 
 
 def solved(spec: Spec) -> tuple[Spec, Proposal]:
-    """The spec with its sides, and the plan at its balance."""
+    """The spec with the sides chosen for it, and the plan for its balance."""
     sided = with_sides(spec)
     problem = build(sided)
     solution = solve(problem, problem.balance)
     assert () == independent_check.check(problem, solution.assignment)
-    # The check knows the rule itself, not only the sides.
+    # The check also judges the rule itself, not only the sides.
     assert () == independent_check.check(replace(problem, allowed=None), solution.assignment)
     return sided, solution
 
 
 def copied(before: tuple[tuple[int, ...], ...], after: tuple[tuple[int, ...], ...], sizes: list[int]) -> int:
-    """Bytes of the replicas that are new."""
+    """Bytes of the new replicas."""
     return sum(len(set(b) - set(a)) * size for a, b, size in zip(before, after, sizes, strict=True))
 
 
 @st.composite
 def apart_specs(draw: st.DrawFn) -> Spec:
-    """Any spec with two topics or more, with rules of placement or without, of which the first two share no broker."""
+    """Any spec with two or more topics, with or without placement rules; the first shares no broker with the others."""
     spec = draw(st.one_of(specs(rebalance=("all", "none", "racks")), placed_specs(rebalance=("all", "none", "racks"))))
     assume(len(spec.cluster.topics) > 1)
     return replace(spec, apart=(Apart(("t0", "t[12]")),))

@@ -1,4 +1,4 @@
-"""Rows as Parquet: bound to plan.json, whoever's pyarrow wrote them; and all of a sweep, every candidate once."""
+"""Rows as Parquet: tied to plan.json for any pyarrow; and all rows of a sweep, each candidate once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = pa.table({"name": ["a", None, "c"], "bytes": pa.array([1, 2, 3], pa.int64
 
 
 def test_its_own_bytes_are_of_its_rows() -> None:
-    """However the rows lie in memory."""
+    """Equal rows give equal bytes, however they are in memory."""
     parts = pa.concat_tables([ROWS.slice(0, 1), ROWS.slice(1)])
 
     assert encoded(ROWS) == encoded(parts)
@@ -42,12 +42,12 @@ def test_its_own_bytes_are_of_its_rows() -> None:
     ids=["fewer", "another value", "another type", "another name", "another order"],
 )
 def test_other_rows_are_others(other: pa.Table) -> None:
-    """Values, types, names and order count."""
+    """Other values, types, names or another order of columns are other rows."""
     assert not is_of(encoded(other), len(other), digest(ROWS))
 
 
 def test_other_bytes_of_the_same_rows_pass_only_of_another_pyarrow() -> None:
-    """Ours would have written them otherwise."""
+    """Other bytes of the same rows are accepted only from another pyarrow, because ours would write the same bytes."""
     file = BytesIO()
     pq.write_table(ROWS, file, compression="none")
     theirs = file.getvalue().replace(b"parquet-cpp-arrow version ", b"parquet-cpp-arrow Version ")
@@ -58,7 +58,7 @@ def test_other_bytes_of_the_same_rows_pass_only_of_another_pyarrow() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 100, encoded(ROWS)[:-1], encoded(ROWS) + b"\n"])
 def test_what_is_no_such_file_is_not_of_it(content: bytes) -> None:
-    """No error: it isn't the file that was made."""
+    """Content that isn't the file is rejected without an exception."""
     assert not is_of(content, 3, digest(ROWS))
 
 
@@ -67,7 +67,7 @@ EVERY = candidates(PROBLEM, Sweep(200, solved=3))
 
 
 def test_every_row_is_written_though_few_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows are those of the sweep, with the cluster and the variant as columns; the result is the same."""
+    """All rows are written, with columns for cluster and variant, although few are kept; the result doesn't change."""
     everything = evaluate.evaluated(PROBLEM, EVERY)
     monkeypatch.setattr(sweep_result, "ALL_ROWS", 20)
     found = evaluate.run(PROBLEM, EVERY, scores=folder("scores", tmp_path, "eu/west 1", "changes"))
@@ -79,7 +79,7 @@ def test_every_row_is_written_though_few_are_kept(tmp_path: Path, monkeypatch: p
 
 
 def test_an_earlier_sweep_is_replaced_and_nothing_else(tmp_path: Path) -> None:
-    """Its files alone: what else lies in the folder stays."""
+    """An earlier sweep's files are replaced; other files in the folder stay."""
     where = folder(str(tmp_path), tmp_path, "c", "changes")
     place = Path(where.path)
     place.mkdir(parents=True)
@@ -91,7 +91,7 @@ def test_an_earlier_sweep_is_replaced_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_ends_early_leaves_no_file(tmp_path: Path) -> None:
-    """Files are renamed into place when they are whole."""
+    """A sweep that ends early leaves no file, because files are renamed when they are complete."""
     where = ScoresFolder(str(tmp_path), "c", "changes")
     where.clear()
     parts = where.copied(EVERY, [evaluate.scored(PROBLEM, EVERY, np.arange(5))] * 2, "00000")
@@ -102,7 +102,7 @@ def test_a_sweep_that_ends_early_leaves_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("root", ["file", "nowhere://bucket/scores"])
 def test_a_folder_that_cannot_be_is_one_sentence(root: str, tmp_path: Path) -> None:
-    """Which key, which path, and what the system says."""
+    """If the folder can't be written, the error is one sentence with the key, the path and the system's message."""
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SetupError, match=r"sweep\.scores: .*can't be written \("):
         evaluate.run(PROBLEM, EVERY, scores=folder(root, tmp_path, "c", "changes"))
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_is_one_sentence(root: str, tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux, which lists the threads of a process")
 def test_reading_starts_no_threads(tmp_path: Path) -> None:
-    """One of pyarrow's that still runs when the process ends may abort it, after all is done."""
+    """Reading starts no thread: a pyarrow thread that runs at exit could abort the process."""
     (tmp_path / "rows").write_bytes(encoded(ROWS))
     code = f"""
 import os

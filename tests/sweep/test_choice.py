@@ -1,4 +1,4 @@
-"""Which row is chosen, by each rule, of tables written by hand; and how a rule that nothing keeps is refused."""
+"""The row that each rule chooses from tables made by hand, and the error if no row keeps a rule."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def spec(rule: Choice | None = None, budget: Budget | None = None, aims: tuple[s
 
 
 def plan(moved: int = 0, imbalance: int = 0, **rest: int | str) -> Mapping[str, Any]:
-    """A proven row of the optimum that moves so many bytes and leaves the fullest broker so many ppm above."""
+    """A proven row of the optimum with these bytes moved, and this imbalance in ppm."""
     return {"strategy": "optimum", "bytes_moved": moved, "imbalance_ppm": imbalance, **rest}
 
 
 def swept(asked: Spec, *rows: Mapping[str, Any], name: str = BASE) -> Swept:
-    """An alternative with these rows, numbered as they come."""
+    """An alternative with these rows, numbered in order."""
     filled = [
         {**dict.fromkeys(SCORE_SCHEMA.names, -1), **NUMBERS, **WORDS, **row, "candidate": at}
         for at, row in enumerate(rows)
@@ -46,24 +46,24 @@ def swept(asked: Spec, *rows: Mapping[str, Any], name: str = BASE) -> Swept:
 
 
 def taken(asked: Spec, *rows: Mapping[str, Any]) -> int:
-    """The number of the row that is chosen of these."""
+    """The number of the row that is chosen."""
     return int(choose([swept(asked, *rows)]).row["candidate"])
 
 
 def test_as_asked() -> None:
-    """Valid first, proven first, least outside, then the fewest bytes; the most even does not matter before those."""
+    """Valid rows first, then proven ones, least excess, fewest bytes; a more even row doesn't win before those."""
     rows = [plan(9, 5), plan(8, 9), plan(1, 0, violations=1), plan(1, 0, excess=1), plan(1, 0, unproven=1)]
     assert 1 == taken(spec(), *rows)
 
 
 def test_aims_settle_what_is_left() -> None:
-    """The same bytes: the aims in their order."""
+    """With equal bytes, the aims decide in their order."""
     rows = [plan(8, leaders_changed=2, peak_disk_ppm=1), plan(8, leaders_changed=1, peak_disk_ppm=2)]
     assert [1, 0] == [taken(spec(aims=aims), *rows) for aims in (AIMS, ("peak_disk",))]
 
 
 def test_a_budget_is_what_asked_means_where_there_is_one() -> None:
-    """Any term, even of nothing; another rule stays what it is."""
+    """With any budget, even of nothing, `asked` becomes `within_budget`; other rules stay."""
     assert ["asked", "within_budget", "within_budget"] == [
         rule_of(spec(budget=each)).rule for each in (Budget(), Budget(bytes_moved=0), Budget(leaders_changed=3))
     ]
@@ -81,7 +81,7 @@ def test_a_budget_is_what_asked_means_where_there_is_one() -> None:
     ],
 )
 def test_the_most_even_within_the_budget(budget: Budget, expected: int) -> None:
-    """Least outside the balance asked for, then the most even, of those that spend no more than there is."""
+    """Of the rows within the budget, least excess, then the most even."""
     rows = [
         plan(100, 0, replicas_moved=3, leaders_changed=2),
         plan(50, 5, replicas_moved=2, leaders_changed=2, excess=3),
@@ -92,14 +92,14 @@ def test_the_most_even_within_the_budget(budget: Budget, expected: int) -> None:
 
 
 def test_rules_of_bytes_and_of_evenness() -> None:
-    """The most even within bytes, and the fewest bytes within an imbalance; to the last byte and millionth."""
+    """The most even row within some bytes, the fewest bytes within some imbalance, exact to a byte and a millionth."""
     rows = [plan(100, 0), plan(50, 5), plan(20, 7), plan(21, 7)]
     assert [1, 2] == [taken(spec(Choice("most_even_within_bytes", most)), *rows) for most in (50, 49)]
     assert [1, 2] == [taken(spec(Choice("fewest_bytes_within_imbalance", most)), *rows) for most in (6, 7)]
 
 
 def test_fewest_bytes_without_sizes_are_the_fewest_replicas() -> None:
-    """What a plan moves counts, however far it is from the balance asked for; the sentence says replicas."""
+    """Without sizes the fewest replicas are chosen, whatever the excess, and the sentence says replicas."""
     asked = spec(Choice("fewest_bytes_within_imbalance", 600_000))
     unsized = replace(asked, cluster=replace(asked.cluster, sizes_known=False))
     rows = [
@@ -114,7 +114,7 @@ def test_fewest_bytes_without_sizes_are_the_fewest_replicas() -> None:
 
 
 def test_what_has_no_proof_is_taken_from_the_front_alone() -> None:
-    """A placement of Kafka's without a proof is chosen where no proven plan beats it, not where one does."""
+    """A placement of Kafka's without a proof is chosen only if no proven plan beats it."""
     kafka = {"strategy": "kafka_classic", "least_bytes": UNKNOWN, "unproven": 1}
     rule = spec(Choice("most_even_within_bytes", 60))
     assert 1 == taken(rule, plan(50, 5), plan(60, 4, **kafka))
@@ -123,7 +123,7 @@ def test_what_has_no_proof_is_taken_from_the_front_alone() -> None:
 
 
 def test_changes_comes_first_and_variants_are_beside_it() -> None:
-    """As asked the plan is that of changes, however cheap a variant is; another rule looks at all of them."""
+    """`asked` takes the plan of changes, however cheap a variant is; other rules compare all alternatives."""
     dear, cheap = [plan(100, 9)], [plan(1, 0)]
     both = [swept(spec(), *dear), swept(spec(), *cheap, name="b")]
     of_all = spec(Choice("most_even_within_bytes", 1000))
@@ -135,12 +135,12 @@ def test_changes_comes_first_and_variants_are_beside_it() -> None:
 
 
 def test_equal_alternatives_are_told_apart_by_their_order() -> None:
-    """The first in the file."""
+    """If alternatives are equal, the first one in the file is chosen."""
     assert 0 == choose([swept(spec(), plan(5), name="a"), swept(spec(), plan(5), name="b")]).at
 
 
 def test_why_says_the_numbers() -> None:
-    """Bytes and how full the fullest broker is; replicas where no sizes are known."""
+    """The reason has the bytes, or replicas without sizes, and how full the fullest broker is."""
     row = plan(50, 20_000, replicas_moved=3)
     rules = (None, Choice("most_even_within_bytes", 60), Choice("fewest_bytes_within_imbalance", 30_000))
     assert [
@@ -161,7 +161,7 @@ def test_why_says_the_numbers() -> None:
 
 
 def test_rules_that_nothing_keeps() -> None:
-    """The key, what was asked, and the least that would do; exit code 3."""
+    """If no row keeps a rule, the error has the key, the value and the minimum: exit code 3."""
     with pytest.raises(UnsafePlanError, match=r"most_even_within_bytes: 5 B is below .*; allowed: at least 20 B"):
         choose([swept(spec(Choice("most_even_within_bytes", 5)), plan(50, 1), plan(20, 2))])
     with pytest.raises(UnsafePlanError, match=r"imbalance: 1 % is below .*; allowed: at least 2.0001%"):
@@ -169,7 +169,7 @@ def test_rules_that_nothing_keeps() -> None:
 
 
 def test_a_budget_holds_whatever_the_rule() -> None:
-    """Another rule chooses among the plans that the budget pays for; where there is none, that is what is said."""
+    """Other rules choose among the plans within the budget; if there are none, the error is about the budget."""
     rows = [plan(100, 0, replicas_moved=9), plan(50, 5, replicas_moved=4), plan(20, 70_000, replicas_moved=2)]
     budget = Budget(replicas_moved=4)
     assert 1 == taken(spec(Choice("most_even_within_bytes", 100), budget), *rows)
@@ -181,14 +181,14 @@ def test_a_budget_holds_whatever_the_rule() -> None:
 
 
 def test_what_is_allowed_is_not_rounded() -> None:
-    """Asked for as the refusal says, there is a plan."""
+    """The value in the error isn't rounded, so that a plan keeps it."""
     with pytest.raises(UnsafePlanError, match=r"allowed: at least 2000.1234%"):
         choose([swept(spec(Choice("fewest_bytes_within_imbalance", 1)), plan(50, 20_001_234))])
 
 
 @pytest.mark.parametrize("order", [("drain", "grow"), ("grow", "drain")])
 def test_a_variant_that_the_budget_cannot_pay_for_leaves_the_others(order: tuple[str, str]) -> None:
-    """With variants only, any of them may be the plan, wherever it stands in the file."""
+    """With variants only, one that the budget can't pay for loses, wherever it is in the file."""
     asked, rows = spec(budget=Budget(bytes_moved=5)), {"drain": [plan(10)], "grow": [plan(0, 9)]}
     chosen = choose([swept(asked, *rows[name], name=name) for name in order])
     assert ("grow", 0) == (order[chosen.at], chosen.row["bytes_moved"])
@@ -196,7 +196,7 @@ def test_a_variant_that_the_budget_cannot_pay_for_leaves_the_others(order: tuple
 
 
 def test_a_budget_that_no_alternative_keeps_within() -> None:
-    """The least of all of them that are weighed, and whose that is; a broken one says nothing of what it takes."""
+    """The error has the least that any valid alternative takes, with its name; invalid ones don't count."""
     asked = spec(budget=Budget(bytes_moved=5, leaders_changed=1))
     rows = {"a": plan(9, leaders_changed=3), "b": plan(7, leaders_changed=4), "c": plan(1, violations=1)}
     with pytest.raises(UnsafePlanError) as refused:
@@ -213,7 +213,7 @@ def test_a_budget_that_no_alternative_keeps_within() -> None:
 
 
 def test_another_rule_asks_all_alternatives_what_the_budget_takes() -> None:
-    """The first may have no valid plan; what the next ones take is said all the same."""
+    """Even if the first alternative has no valid plan, the error says what the others take."""
     asked = spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1))
     tried = [swept(asked, plan(violations=1)), swept(asked, plan(9, replicas_moved=3), name="b")]
     with pytest.raises(UnsafePlanError, match=r"the alternatives take at least 3 \(b\); the budget allows 1"):
@@ -221,7 +221,7 @@ def test_another_rule_asks_all_alternatives_what_the_budget_takes() -> None:
 
 
 def test_no_valid_plan_of_changes() -> None:
-    """Variants that have one are named; where there is none at all the judge of the plan has the last word."""
+    """If changes has no valid plan, the error names variants that have one; if none has one, the best row is kept."""
     broken, sound = [plan(violations=1)], [plan(1)]
     with pytest.raises(InfeasibleError, match="variants that have a valid plan: b;"):
         choose([swept(spec(), *broken), swept(spec(), *sound, name="b")])
@@ -232,7 +232,7 @@ def test_no_valid_plan_of_changes() -> None:
 
 
 def test_the_rule_in_words() -> None:
-    """Every aim is in it once, in the order of use."""
+    """The rule's words have every aim once, in the order of use."""
     text = rule_text(("makespan",))
     assert (
         "bytes moved, bytes of the busiest broker, leaders changed, partitions touched, unevenness of copying, cross-"
@@ -242,7 +242,7 @@ def test_the_rule_in_words() -> None:
 
 
 def test_doing_nothing_is_no_plan_where_caps_cant_be_kept() -> None:
-    """Topics of one replica that brokers may hold but not lead: that is said, and a cap on replicas is kept."""
+    """If brokers may hold single replicas but not lead them, there is an error; a cap on replicas can be kept."""
     racks, rows = no_racks(1, 2, 3), {"t": [(1,)] * 12}
     spec = spec_of(racks, rows)
     for caps, found in (({"max_leaders": 2}, False), ({"max_leaders": 2, "max_replicas": 2}, True)):

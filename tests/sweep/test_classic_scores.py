@@ -1,4 +1,4 @@
-"""Adding up table rows, or look-ups, gives the scores of placing every partition."""
+"""Scores from tables or sums equal the scores of placing every partition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def one(scores: Scores, at: int) -> dict[str, int]:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.lists(st.integers(0, 2**62), min_size=1, max_size=3))
 def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> None:
-    """Every term of every candidate whose topics draw their own start index and shift, the digest among them."""
+    """Every term and the digest, for candidates whose topics draw their own start index and shift."""
     basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), brokers)
@@ -44,7 +44,7 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
 
 
 def test_common_leaders_are_in_no_table() -> None:
-    """Who leads a partition of one topic and who leads that of another is judged on the whole placement."""
+    """Common leaders can't be scored from tables, because they depend on the whole placement."""
     lists = {"a": [(1, 2), (2, 1)], "b": [(2, 1), (1, 2)]}
     plain, together = (problem_of(no_racks(1, 2), lists, together=groups) for groups in ((), (("a", "b"),)))
     usable = [
@@ -72,7 +72,7 @@ def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -
 @examples(30)
 @given(loaded_problems(), st.integers(0, 2**62), st.lists(st.integers(0, 5_000_000), min_size=1, max_size=3))
 def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) -> None:
-    """The same where topics grow: each scenario's bytes and traffic are sums over topics too."""
+    """The same with growth: a scenario's bytes and traffic are sums over topics too."""
     grown = np.array([np.where(problem.topic_of == 0, factor, 1_000_000) for factor in factors])
     problem = replace(problem, scenario_names=tuple(map(str, range(len(factors)))), scenario_ppm=grown)
     basis = ScoringBasis.of(problem)
@@ -85,7 +85,7 @@ def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) 
 @examples(40)
 @given(problems(brokers=5), st.data())
 def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> None:
-    """The same with one start index and one shift for all topics; shifts beyond n - 1 wrap as Kafka's do."""
+    """The same with one start index and shift for all topics; shifts above n - 1 wrap as in Kafka."""
     basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     start, shift = data.draw(st.integers(0, brokers - 1)), data.draw(st.integers(0, 3 * brokers))
@@ -96,7 +96,7 @@ def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> 
 
 
 def test_more_candidates_than_a_block() -> None:
-    """Blocks are joined in order: 5,000 candidates of which each is one of six, scored as those six are."""
+    """Blocks are joined in order: 5,000 candidates repeat six, and have their scores."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 4, "y": [(3,)] * 2})
     basis = ScoringBasis.of(problem)
     pairs = np.arange(5000) % 6
@@ -119,14 +119,14 @@ def test_one_broker() -> None:
 
 
 def test_worthwhile() -> None:
-    """Tables are made for small clusters, not where they would be larger than the sweep itself."""
+    """Tables are made for small clusters, but not if they would be larger than the sweep itself."""
     few = problem_of(no_racks(*range(10)), {"x": [(0,)] * 10})
     many = problem_of(no_racks(*range(1000)), {"x": [(0,)] * 30})
     assert (True, False) == tuple(classic_scores.has_tables(ScoringBasis.of(each)) for each in (few, many))
 
 
 def assert_sums_alike(problem: Problem, seeds: list[int]) -> None:
-    """Every term of candidates with these seeds, the digest among them."""
+    """Asserts that every term and the digest are equal for these seeds."""
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), int(problem.targets.sum()))
     found = classic_scores.by_sums(basis, starts, shifts)
@@ -136,7 +136,7 @@ def assert_sums_alike(problem: Problem, seeds: list[int]) -> None:
 
 
 def answered(problem: Problem) -> Problem:
-    """The problem without what sums don't answer, where that is possible."""
+    """The problem without parts that sums can't score, if that is possible."""
     balance = replace(problem.balance, topic_leaders=NO_TOLERANCE)
     asked = replace(problem, balance=balance, out_of_sync=None)
     assume(classic_scores.has_sums(ScoringBasis.of(asked)))
@@ -149,7 +149,7 @@ seeds = st.lists(st.integers(0, 2**62), min_size=1, max_size=3)
 @examples(100)
 @given(problems(rebalance=("all",)), seeds)
 def test_sums_of_drawn_candidates(problem: Problem, drawn: list[int]) -> None:
-    """Brokers that join and leave, racks or none, mixed replication factors, leaders off the preferred one."""
+    """Brokers that join and leave, with and without racks, different factors, leaders that aren't preferred."""
     assert_sums_alike(answered(problem), drawn)
 
 
@@ -162,14 +162,14 @@ def test_sums_of_traffic_and_windows_of_bytes(problem: Problem, drawn: list[int]
 
 @pytest.mark.parametrize("name", ["expand-small", "no-racks", "raise-rf"])
 def test_sums_of_the_benchmarks_clusters(name: str) -> None:
-    """Clusters with racks and sizes, some larger than those that are drawn."""
+    """Clusters with racks and sizes, some of them larger than the random ones."""
     problem = build_problem.build(cases.to_spec(cases.make(name)))
     assert classic_scores.has_sums(ScoringBasis.of(problem))
     assert_sums_alike(problem, [1, 2, 3])
 
 
 def test_what_sums_do_not_answer_is_placed_one_by_one() -> None:
-    """Partitions that stay, scenarios, windows of topics' leaders, and a factor above the number of brokers."""
+    """No sums for partitions that stay, scenarios, windows of topics' leaders, too large factors, and huge sizes."""
     plain = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]})
     topic_leaders = replace(plain.balance, topic_leaders=Tolerance("spread", 1))
     others = (

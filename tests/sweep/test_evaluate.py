@@ -1,4 +1,4 @@
-"""Evaluation in any order and split, against plain definitions; candidates dealt to tasks, every one once."""
+"""Evaluation in any order and split, against plain definitions; every candidate goes to one task once."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from planner.sweep.sweep_result import SCORE_SCHEMA
 
 
 def scored(problem: Problem, every: Candidates, numbers: Sequence[int]) -> list[list[int]]:
-    """The scores of candidates, evaluated at once: a list each."""
+    """The scores of these candidates, evaluated together; one list for each."""
     return evaluate.scored(problem, every, np.array(numbers, dtype=np.int64)).T.tolist()
 
 
 @examples(15)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.randoms(use_true_random=False))
 def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
-    """Each row's scores are its own: batches cut and shuffled at will give the same rows."""
+    """Scores don't depend on the order and the split of the candidates."""
     every = candidates(problem, Sweep(60, 3))
     numbers = list(range(len(every)))
     together = scored(problem, every, numbers)
@@ -47,7 +47,7 @@ def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
 @examples(15)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")))
 def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
-    """A row's assignment made again has the row's digest, is valid where the row says so, and its bound holds."""
+    """A row's candidate gives its digest again, is valid if the row says so, and the row's bound holds."""
     every = candidates(problem, Sweep(60, 3))
     for at, row in enumerate(run(problem, every).scores.to_pylist()):
         proposal = propose(problem, every, at)
@@ -59,12 +59,12 @@ def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
 @examples(25)
 @given(problems(brokers=6, rebalance=("all", "leaders", "none")))
 def test_the_winner_is_valid(problem: Problem) -> None:
-    """Every spec that keeps the rules of the YAML has a valid plan, and the sweep finds one."""
+    """Every generated spec has a valid plan, and the sweep finds one."""
     assert 0 == run(problem, candidates(problem, Sweep(20))).top["violations"][0].as_py()
 
 
 def test_front_without_sizes_is_by_replicas() -> None:
-    """No row moves bytes there: the front still goes from doing nothing to the most even plan."""
+    """Without sizes no row moves bytes; the front goes by replicas from doing nothing to the most even plan."""
     problem = replace(problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3}, sizes=0), sizes_known=False)
     found = run(problem, candidates(problem, Sweep(40))).front.to_pylist()
     points = [(row["replicas_moved"], row["imbalance_ppm"]) for row in found]
@@ -73,7 +73,7 @@ def test_front_without_sizes_is_by_replicas() -> None:
 
 
 def test_the_balance_asked_for_is_proven_to_its_last_digit() -> None:
-    """The balance that a row's text is read as is the one asked for: its optimum is the plan, not doing nothing."""
+    """A balance read from a row's text equals the one asked for, so its optimum is the plan, not doing nothing."""
     wanted = balance_of(1, 1, 1, "none", "33.33333%")
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3}, balance=wanted)
     assert [("optimum", 0)] == [
@@ -83,7 +83,7 @@ def test_the_balance_asked_for_is_proven_to_its_last_digit() -> None:
 
 
 def test_rows_say_whether_they_look_at_scenarios() -> None:
-    """A row for no scenario is solved as if there were none; the others see the problem as it is."""
+    """A row without scenarios is solved as if there were none; other rows use the problem unchanged."""
     spec = spec_of(no_racks(1, 2), {"x": [(1, 2)] * 2}, sweep=Sweep(growth=(Growth("twice", "x", 2.0),)))
     problem = build(spec)
     assert problem is planned_for(problem, "all")
@@ -91,7 +91,7 @@ def test_rows_say_whether_they_look_at_scenarios() -> None:
 
 
 def test_result() -> None:
-    """All rows by candidate, the ten best, and progress up to the last row."""
+    """The result has all rows in order, the ten best, and progress up to the last row."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 6})
     seen: list[tuple[int, int]] = []
     result = run(problem, candidates(problem, Sweep(100)), lambda done, total: seen.append((done, total)))
@@ -102,7 +102,7 @@ def test_result() -> None:
 
 
 def test_strategies_without_an_answer_lose() -> None:
-    """With fewer brokers than replicas every placement fails: a violation a partition, and nothing crashes."""
+    """With fewer brokers than replicas every placement has one violation a partition, and none raises an error."""
     changes = Changes(remove_brokers=(3,))
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2, 3)] * 4}, changes=changes)
     rows = evaluate.evaluated(problem, candidates(problem, Sweep(30))).to_pylist()
@@ -111,7 +111,7 @@ def test_strategies_without_an_answer_lose() -> None:
 
 @pytest.mark.slow
 def test_batches_larger_than_one(monkeypatch: Any) -> None:
-    """Batches of a run are joined in order."""
+    """The blocks of a run are joined in order."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 6})
     rows = candidates(problem, Sweep(100))
     whole = run(problem, rows)
@@ -122,7 +122,7 @@ def test_batches_larger_than_one(monkeypatch: Any) -> None:
 
 
 def test_the_plan_asked_for_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the certificate of its bound, and kept, so that it is at hand when it wins."""
+    """The balance asked for is solved once, with its certificate, and its plan is kept in case it wins."""
     problem, solved = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3}), list[Any]()
     other = STRATEGIES["optimum"]
     monkeypatch.setattr(
@@ -142,7 +142,7 @@ DEALT = ("unchanged", "optimum", "kafka_striped", "kafka_classic")
 
 
 def sweep(*counts: int) -> Candidates:
-    """A sweep with so many candidates of each of DEALT."""
+    """A sweep with these numbers of candidates for the strategies in DEALT."""
     return Candidates(
         tuple(CandidateRun(name, count, Balance()) for name, count in zip(DEALT, counts, strict=True) if count)
     )
@@ -154,7 +154,7 @@ sweeps = st.lists(st.tuples(st.builds(sweep, *[st.integers(0, 40)] * 4), st.bool
 @examples(200)
 @given(sweeps, st.integers(1, 30))
 def test_every_candidate_is_dealt_once(fleet: list[tuple[Candidates, bool]], tasks: int) -> None:
-    """A task goes from one sweep to the next, and never back, with numbers that never are too many at once."""
+    """Every candidate goes to exactly one task, and a task takes the sweeps in order."""
     dealt = [list(evaluate.blocks(evaluate.pieces(fleet, task, tasks))) for task in range(tasks)]
     found = [(number, each) for blocks in dealt for number, numbers in blocks for each in numbers.tolist()]
     assert sorted(found) == [(number, each) for number, (one, _) in enumerate(fleet) for each in range(len(one))]
@@ -165,7 +165,7 @@ def test_every_candidate_is_dealt_once(fleet: list[tuple[Candidates, bool]], tas
 @examples(100)
 @given(sweeps, st.integers(1, 30))
 def test_what_is_made_one_by_one_is_dealt_evenly(fleet: list[tuple[Candidates, bool]], tasks: int) -> None:
-    """Each task has as many of each kind of each sweep as any other, but for one."""
+    """Candidates that are made one by one are shared evenly: tasks differ by at most one for each kind and sweep."""
     for number, (every, has_tables) in enumerate(fleet):
         for name in DEALT[: 3 if has_tables else 4]:
             counts = [
@@ -177,7 +177,7 @@ def test_what_is_made_one_by_one_is_dealt_evenly(fleet: list[tuple[Candidates, b
 
 @pytest.mark.parametrize("tasks", [1, 4, 7])
 def test_few_tasks_make_the_tables_of_a_sweep(tasks: int) -> None:
-    """What is scored from tables stays together."""
+    """Candidates scored from tables stay together, so that few tasks make a sweep's tables."""
     fleet = [(sweep(1, 20, 10, 300), True)] * 3
     users = [
         (task, each.sweep) for task in range(tasks) for each in evaluate.pieces(fleet, task, tasks) if each.from_tables
@@ -186,7 +186,7 @@ def test_few_tasks_make_the_tables_of_a_sweep(tasks: int) -> None:
 
 
 def test_a_billion_numbers_are_never_laid_out() -> None:
-    """Only as many as are evaluated at once."""
+    """Numbers are made only for one block, of at most 16,384 candidates."""
     every = Candidates(
         (CandidateRun("kafka_classic", 10**9, Balance()), CandidateRun("kafka_striped", 10**9, Balance()))
     )

@@ -1,4 +1,4 @@
-"""Topics that no broker, or rack, leads both of: what that copies, against every plan of tiny clusters."""
+"""Topics that no broker, or rack, leads both of: the bytes that this copies, against every plan of tiny clusters."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ DRAWN = [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks
 @pytest.mark.parametrize("cases", DRAWN)
 @pytest.mark.parametrize("by", ["broker_leaders", "rack_leaders"])
 def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:
-    """Where only what must move does: the bound is no more than the least of all plans that keep the rule, which the
-    plan keeps; and where leaders can be apart as replicas are, nothing is copied.
+    """If only forced moves are allowed, the bound is at most the least of all plans that keep the rule, and no plan
+    copies less than that; nearly all copy exactly that.
     """
     rng, found, least_copied = np.random.default_rng(23), 0, 0
     for _ in range(cases):
@@ -74,7 +74,7 @@ def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:
 
 @pytest.mark.parametrize("cases", [3, pytest.param(40, marks=pytest.mark.slow)])
 def test_who_leads_is_bounded_where_everything_may_move(cases: int) -> None:
-    """No plan within the windows in which no broker leads both copies less than the bound, or than a proven plan."""
+    """No plan within the windows that keeps the rule on leaders copies less than the bound, or than a proven plan."""
     rng, least_copied = np.random.default_rng(24), 0
     for _ in range(cases):
         before = [tuple(rng.choice((1, 2, 3, 4), 2, replace=False).tolist()) for _ in range(3)]
@@ -85,7 +85,7 @@ def test_who_leads_is_bounded_where_everything_may_move(cases: int) -> None:
         sided, solution = solved(spec)
         problem = build(spec)
         basis, least = ScoringBasis.of(problem), 10**9
-        # The one that copies least comes first: a plan is scored until one is valid.
+        # In order of bytes, so that the first valid plan within the windows copies least.
         for plan_of in sorted(product(permutations(range(4), 2), repeat=3), key=partial(moved, problem)):
             if plan_of[2][0] not in {plan_of[0][0], plan_of[1][0]}:
                 scored = score(basis, np.array(plan_of, dtype=np.int32))
@@ -101,7 +101,7 @@ def test_who_leads_is_bounded_where_everything_may_move(cases: int) -> None:
 
 
 def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
-    """With a replica in each rack, and all of a rack or more for each side, as little is copied as without the rule."""
+    """With a replica in each rack and large sides, keeping leaders apart copies no more than without the rule."""
     brokers: dict[int, str | None] = {broker: "abc"[broker % 3] for broker in range(18)}
     lists = {name: [[at, (at + 1) % 18, (at + 2) % 18] for at in range(12)] for name in NAMES}
     spec = spec_of(brokers, lists)
@@ -113,7 +113,7 @@ def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
 
 @pytest.mark.slow
 def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With windows of bytes too narrow to hold: the same sides, proven as often, as if each split were solved alone."""
+    """If windows of bytes can't hold, placing replicas once gives the same sides and proofs as solving each split."""
     rng, placements, of_splits = np.random.default_rng(25), list[int](), list[int]()
     placed, tried = optimum._cheapest, apart_sides._tried
     monkeypatch.setattr(optimum, "_cheapest", lambda *asked: placements.append(1) or placed(*asked))
@@ -139,8 +139,8 @@ def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch
 @examples(50)
 @given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]), st.booleans())
 def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy, down: bool) -> None:
-    """No broker, or rack, is preferred to lead both, though one of the brokers is down; sides found in the plan alone
-    let it be.
+    """No broker, or rack, is the preferred leader of both topics, also if a broker is down; the sides found from the
+    plan allow the plan.
     """
     racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
     assume(by == "broker_leaders" or None not in racks)
@@ -155,7 +155,7 @@ def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy, down: boo
 
 
 def without_broker(spec: Spec, down: int) -> Spec:
-    """The spec with a broker in no ISR: the next replica leads, or nobody does."""
+    """The spec with a broker in no ISR: another replica leads, or the partition has no leader."""
 
     def left(part: Partition) -> Partition:
         alive = tuple(broker for broker in part.replicas if broker != down)

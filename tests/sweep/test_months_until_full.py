@@ -1,4 +1,4 @@
-"""How long disks last under every candidate, as `planner growth` has it, and as a rule and a gate."""
+"""The months until a disk is full, for every candidate: as in `planner growth`, as a rule and as a limit."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from planner.whatif import growth_cases
 
 
 def asked(*rates: Rate, disk: int | None = 1000, **rest: object) -> Spec:
-    """Two brokers with four partitions each alone, of 50 bytes each: those of x double each month, those of y stay.
+    """Two brokers with four partitions of 50 bytes each; topic x doubles each month, topic y stays the same.
 
-    All of x is on broker 1, and all of y on broker 2: 200 × 2³ is above the disk of 1000, and with half of x on each
-    broker 100 × 2⁴ + 100 is.
+    All of x is on broker 1, and all of y on broker 2: 200 × 2³ exceeds the disk of 1000; with half of x on each broker,
+    100 × 2⁴ + 100 does.
     """
     rows = {"x": [(1,)] * 4, "y": [(2,)] * 4}
     sweep = Sweep(candidates=40, choice=rest.pop("choice", Choice()))
@@ -51,7 +51,7 @@ def plan_of(spec: Spec) -> Plan:
 
 
 def slowly(spec: Spec, problem: Problem, assignment: IntArray, months: int) -> int:
-    """The first month in which a broker is too full, counted one replica after the other."""
+    """The first month with a broker that is too full, counted replica by replica."""
     ahead = forecast(spec, problem, topics_after(spec))
     for month in range(months + 1):
         sizes, held = ahead.at(month).size_bytes.tolist(), [0] * len(problem.broker_ids)
@@ -67,7 +67,7 @@ def slowly(spec: Spec, problem: Problem, assignment: IntArray, months: int) -> i
 @pytest.mark.slow
 @pytest.mark.parametrize("months", [None, 2, 30])
 def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> None:
-    """Kafka's placements, solved plans and today's: as counted one by one, and as in `planner growth`."""
+    """Months are the same as counted one by one and as in `planner growth`, for every strategy."""
     spec = asked(report=ReportSections(growth_months=months))
     ahead = months or 12
     (alternative,) = alternatives(spec)
@@ -85,7 +85,7 @@ def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> Non
 
 
 def test_without_growth_sizes_or_disks_months_are_unknown() -> None:
-    """-1 in the table, and nothing in the plan."""
+    """Without growth, sizes or disks, months are -1 in the table and null in the plan."""
     spec = asked()
     unsized = replace(spec.cluster, sizes_known=False)
     for each in (replace(spec, growth=Monthly()), asked(disk=None), replace(spec, cluster=unsized)):
@@ -95,7 +95,7 @@ def test_without_growth_sizes_or_disks_months_are_unknown() -> None:
 
 
 def test_the_plan_tells_months_beside_what_it_is_compared_with() -> None:
-    """Doing nothing is full in the third month; what Kafka's tool makes, in the fourth."""
+    """Doing nothing fills a disk in the third month, the best placement in the fourth."""
     plan = plan_of(asked())
     months = {row.label: row.months_until_full for row in plan.compared}
     assert (3, 4) == (months["do nothing"], max(each or 0 for each in months.values()))
@@ -111,14 +111,14 @@ def test_the_plan_tells_months_beside_what_it_is_compared_with() -> None:
     ],
 )
 def test_the_months_choose(choice: Choice, moved: int, why: str) -> None:
-    """The most months for the bytes, or the fewest bytes for the months."""
+    """A choice by months: the most months within some bytes, or the fewest bytes that last some months."""
     plan = plan_of(asked(choice=choice))
     assert (choice.rule, choice.value, moved) == (plan.choice.rule, plan.choice.value, plan.bound.bytes_moved)
     assert why in plan.choice.why
 
 
 def test_disks_that_last_are_told_and_what_is_too_much_is_refused() -> None:
-    """A rule may look further ahead than the report does; no month is promised that no plan reaches."""
+    """A rule may look further ahead than the report; a number of months that no plan reaches is refused."""
     slow = asked(Rate("*", 0), choice=Choice("fewest_bytes_lasting_months", 20))
     assert "no disk is full within 20 months" in plan_of(slow).choice.why
     with pytest.raises(UnsafePlanError, match="plans tried have a full disk before month 20; allowed: at most 4"):
@@ -126,7 +126,7 @@ def test_disks_that_last_are_told_and_what_is_too_much_is_refused() -> None:
 
 
 def test_months_are_a_gate() -> None:
-    """What is asked for is the least; unlike other limits it is lowered."""
+    """The limit on months is a minimum: the error suggests a lower one, not a higher one."""
     plan = plan_of(asked(limits=SpecLimits(months_until_full=3)))
     kept = next(row for row in plan.limits if row.key == "limits.months_until_full")
     assert (3, 3, False) == (kept.limit, kept.value, kept.crossed)
@@ -144,7 +144,7 @@ def test_months_are_a_gate() -> None:
 
 @pytest.mark.slow
 def test_a_shrinking_topic_may_be_too_large_for_now_alone() -> None:
-    """Months are looked at one by one: what doesn't fit today is full in month 0, though it fits later."""
+    """Each month counts: a topic that shrinks, but is too large today, is full in month 0."""
     (swept,) = tried(asked(Rate("*", -500_000), disk=150))
     months = np.asarray(swept.result.scores["months_until_full"])
     assert {0} == set(months.tolist())

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def score_table(points: Sequence[tuple[int, ...]]) -> pa.Table:
-    """Rows of SCORE_SCHEMA with these terms in the order of RANKING, less the candidate's number."""
+    """Rows of SCORE_SCHEMA with these terms in the order of RANKING, without the candidate's number."""
     empty = {field.name: "" if field.type == pa.string() else 0 for field in SCORE_SCHEMA}
     rows = [empty | dict(zip(RANKING, (*point, number), strict=True)) for number, point in enumerate(points)]
     return pa.Table.from_pylist(rows, schema=SCORE_SCHEMA)
@@ -32,7 +32,7 @@ points = st.lists(st.tuples(*[st.integers(0, 3)] * (len(RANKING) - 1)), min_size
 @examples(150)
 @given(points, st.integers(1, 12))
 def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> None:
-    """The first rows by every term of the ranking, the candidate's number last."""
+    """The best rows are the first by every term of the ranking, with the candidate's number last."""
     expected = sorted((*row, number) for number, row in enumerate(rows))[:count]
     found = best(score_table(rows), count)
     assert expected == [tuple(row[name] for name in RANKING) for row in found.to_pylist()]
@@ -41,7 +41,7 @@ def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> Non
 @examples(50)
 @given(points, st.permutations(AIMS), st.integers(0, 4))
 def test_aims_come_after_bytes(rows: list[tuple[int, ...]], aims: list[str], named: int) -> None:
-    """In the order given, those that aren't named behind in their usual order; whatever the aims, bytes come first."""
+    """Bytes come first; then the aims in the order given, and then the other aims in their usual order."""
     order = ranking(aims[:named])
     every = [*aims[:named], *(aim for aim in AIMS if aim not in aims[:named])]
     columns = [column for aim in every for column in AIM_COLUMNS[aim]]
@@ -54,7 +54,7 @@ def test_aims_come_after_bytes(rows: list[tuple[int, ...]], aims: list[str], nam
 
 
 def test_the_problems_aims_rank_its_result() -> None:
-    """The top and the front of a sweep are by the aims of its spec: whatever else, the same rows in another order."""
+    """A sweep's best rows are ordered by its spec's aims."""
     names = ("bytes_moved", "leaders_changed", "busiest_bytes", "peak_disk_ppm")
     empty = {field.name: "" if field.type == pa.string() else 0 for field in SCORE_SCHEMA}
     points = [(1, 0, 9, 9), (1, 9, 0, 9), (1, 9, 9, 0), (0, 9, 9, 9)]

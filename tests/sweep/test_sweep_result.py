@@ -1,4 +1,4 @@
-"""What a sweep keeps: the same however it was cut, and all that the plan is made from."""
+"""What a sweep keeps: the same rows for any split, and all rows that the plan is made from."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ SCORED = evaluate.scored(PROBLEM, EVERY, NUMBERS)
 
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample of 40 of the 600 candidates, put together often."""
+    """A sample of 40 of the 600 candidates, merged often."""
     monkeypatch.setattr(sweep_result, "ALL_ROWS", 40)
     monkeypatch.setattr(sweep_result, "_MERGE_AT", 30)
 
 
 def numbers(part: LongArray) -> list[int]:
-    """The candidates of a part."""
+    """The candidates' numbers in a part."""
     return sorted(part[0].tolist())
 
 
 @examples(60)
 @given(st.randoms(use_true_random=False))
 def test_any_order_and_any_split_keeps_the_same(random: Any) -> None:
-    """Parts that were reduced, put together in any way, are what the whole is reduced to."""
+    """Parts that are reduced and then merged, in any way, equal the reduced whole."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sweep_result, "ALL_ROWS", 40)
         patched.setattr(sweep_result, "_MERGE_AT", 30)
@@ -52,7 +52,7 @@ def test_any_order_and_any_split_keeps_the_same(random: Any) -> None:
 
 @pytest.mark.usefixtures("few_rows")
 def test_what_is_chosen_from_is_kept() -> None:
-    """The best, the front, Kafka's best and every solved plan are those of all rows; the rest is a sample."""
+    """The best rows, the front, Kafka's best and every solved plan are kept from all rows; the rest is a sample."""
     every = sweep_result.rows(EVERY, SCORED)
     found = evaluate.run(PROBLEM, EVERY)
     order = ranking_of(PROBLEM)
@@ -69,13 +69,13 @@ def test_what_is_chosen_from_is_kept() -> None:
 
 
 def test_a_small_sweep_keeps_every_row() -> None:
-    """As many as candidates.parquet holds of any."""
+    """A sweep keeps all its rows if they fit into candidates.parquet."""
     assert keep(PROBLEM, EVERY, SCORED).shape == (len(COLUMNS), 600)
 
 
 @pytest.mark.parametrize("count", [1, 99_999, 100_000, 100_001, 250_000, 1_000_000])
 def test_the_sample_is_one_of_each_so_many_neighbors(count: int) -> None:
-    """Of few candidates all; never more than 100,000, and spread over all of them."""
+    """All of a few candidates; never more than 100,000, spread evenly over all of them."""
     every = np.flatnonzero(sampled(np.arange(count, dtype=np.int64), count))
     stride = -(-count // 100_000)
     assert count // stride <= len(every) <= min(100_000, -(-count // stride))
@@ -83,6 +83,6 @@ def test_the_sample_is_one_of_each_so_many_neighbors(count: int) -> None:
 
 
 def test_the_sample_has_no_period() -> None:
-    """Each place among ten neighbors is drawn about as often as any other."""
+    """The sample isn't periodic: each position among ten neighbors is drawn about equally often."""
     places = np.flatnonzero(sampled(np.arange(1_000_000), 1_000_000)) % 10
     assert np.abs(np.bincount(places) - 10_000).max() < 500

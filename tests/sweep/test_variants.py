@@ -1,4 +1,4 @@
-"""Alternatives side by side: what they are, and which plan is chosen of all of them."""
+"""Alternatives: which there are, and the plan that is chosen from all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DRAIN = Changes(remove_brokers=(3,))
 
 
 def spec(changes: Changes, *others: Changes, rule: Choice | None = None, count: int = 60) -> Spec:
-    """Three brokers; variants are called a, b, and so on."""
+    """Three brokers; variants are named a, b, and so on."""
     named = tuple(Variant(name, each) for name, each in zip("abc", others, strict=False))
     sweep = Sweep(count, choice=rule or Choice(), variants=named)
     return spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES, changes=changes, sweep=sweep)
@@ -49,7 +49,7 @@ def planned(asked: Spec) -> dict[str, Any]:
 
 
 def test_changes_is_one_of_the_alternatives() -> None:
-    """First, and called so; empty changes beside variants are none. Each has a problem of its own."""
+    """`changes` is the first alternative, unless it is empty and there are variants; each has its own problem."""
     names = [each.name for each in choice.alternatives(spec(ADD_4, ADD_5, DRAIN))]
     assert ["changes", "a", "b"] == names
     assert ["a"] == [each.name for each in choice.alternatives(spec(Changes(), ADD_4))]
@@ -59,7 +59,7 @@ def test_changes_is_one_of_the_alternatives() -> None:
 
 @pytest.mark.slow
 def test_the_table_names_the_alternatives() -> None:
-    """Every candidate of every alternative, in order; together no more than asked for."""
+    """The table has every candidate of every alternative in order, together no more than asked for."""
     table = choice.scores(swept(spec(ADD_4, ADD_5)))
     assert "variant" == table.column_names[0]
     assert ["changes"] * 30 + ["a"] * 30 == table["variant"].to_pylist()
@@ -68,7 +68,7 @@ def test_the_table_names_the_alternatives() -> None:
 
 @pytest.mark.slow
 def test_asked_takes_changes_and_compares() -> None:
-    """The plan is what changes alone would give; variants stand beside it with bytes, bound, brokers and evenness."""
+    """`asked` gives the same plan as changes alone; variants are compared with it."""
     beside, alone = planned(spec(ADD_4, ADD_5)), planned(spec(ADD_4, count=30))
     assert alone["partitions"] == beside["partitions"]
     assert [] == alone["variants"]
@@ -82,14 +82,14 @@ def test_asked_takes_changes_and_compares() -> None:
 
 @pytest.mark.slow
 def test_without_changes_the_cheapest_variant_is_taken() -> None:
-    """By the ranking over all of them; the plan is that variant's."""
+    """Without changes, the ranking over all variants decides; the plan is that variant's."""
     found = [planned(spec(Changes(), *order)) for order in ((ADD_5, ADD_4), (ADD_4, ADD_5))]
     cheapest = min((5, ADD_5), (4, ADD_4), key=lambda each: planned(spec(each[1], count=30))["bound"]["bytes_moved"])
     assert {cheapest[0]} == {max(broker["id"] for broker in each["changes"]["add_brokers"]) for each in found}
 
 
 def rows_of(asked: Spec) -> list[dict[str, Any]]:
-    """Every valid plan with a proof, of all alternatives."""
+    """Every valid plan with a proof, from all alternatives."""
     table = choice.scores(swept(asked)).to_pylist()
     return [
         row for row in table if not row["violations"] and (row["least_bytes"] >= 0 or row["strategy"] == "unchanged")
@@ -99,7 +99,7 @@ def rows_of(asked: Spec) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 20, 60, 1000])
 def test_the_most_even_within_bytes(most: int) -> None:
-    """Of all alternatives' proven plans that fit, none is more even; the sentence has the numbers."""
+    """Of all proven plans within the bytes, none is more even; the reason has the numbers."""
     asked = spec(ADD_4, ADD_5, rule=Choice("most_even_within_bytes", most))
     chosen = choice.choose(swept(asked))
     fitting = [row["imbalance_ppm"] for row in rows_of(asked) if row["bytes_moved"] <= most]
@@ -111,7 +111,7 @@ def test_the_most_even_within_bytes(most: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("percent", [40, 80])
 def test_the_fewest_bytes_within_an_imbalance(percent: int) -> None:
-    """Of all that are even enough, none moves less."""
+    """Of all proven plans that are even enough, none moves fewer bytes."""
     asked = spec(ADD_4, ADD_5, rule=Choice("fewest_bytes_within_imbalance", percent * 10_000))
     chosen = choice.choose(swept(asked))
     fitting = [row["bytes_moved"] for row in rows_of(asked) if row["imbalance_ppm"] <= percent * 10_000]
@@ -121,7 +121,7 @@ def test_the_fewest_bytes_within_an_imbalance(percent: int) -> None:
 
 @pytest.mark.slow
 def test_a_chosen_plan_is_held_against_its_own_windows() -> None:
-    """What the front offers beyond the balance asked for relaxes nothing that it was made for."""
+    """A plan chosen from the front states the windows that it was made for, not those asked for."""
     document = planned(spec(ADD_4, rule=Choice("most_even_within_bytes", 15)))
     assert document["balance"]["wanted"]["replicas"] == document["candidates"]["winner"]["replicas"]
     assert document["bound"]["bytes_moved"] <= 15
@@ -129,7 +129,7 @@ def test_a_chosen_plan_is_held_against_its_own_windows() -> None:
 
 
 def test_what_no_plan_keeps_is_refused() -> None:
-    """With the key, what was asked and the least that would do; exit code 3."""
+    """If no plan keeps the rule, the error has the key, the value and the minimum: exit code 3."""
     asked = spec(DRAIN, rule=Choice("most_even_within_bytes", 1))
     least = min(row["bytes_moved"] for row in rows_of(asked))
     with pytest.raises(UnsafePlanError, match=f"most_even_within_bytes: 1 B is below .* allowed: at least {least} B"):
@@ -138,7 +138,7 @@ def test_what_no_plan_keeps_is_refused() -> None:
 
 @pytest.mark.slow
 def test_a_variant_without_a_plan_says_so() -> None:
-    """It stands in the comparison with its reason; where changes itself has none, the variants that have are named."""
+    """A variant without a plan is compared with its reason; if changes has none, the error names variants with one."""
     broken = Changes(set_replication_factor=(ReplicationFactorRow("x", 1),))
     asked = spec(ADD_4, broken)
     topics = tuple(replace(each, config=(("min.insync.replicas", "2"),)) for each in asked.cluster.topics)
@@ -150,7 +150,7 @@ def test_a_variant_without_a_plan_says_so() -> None:
 
 
 def test_the_rule_says_the_aims_in_use() -> None:
-    """In the order of the ranking, those named first."""
+    """The rule's words have the aims in the order of the ranking, with the named ones first."""
     text = choice.rule_text(("peak_disk",))
     assert (
         "bytes moved, peak disk, leaders changed, partitions touched, unevenness of copying, cross-rack bytes, bytes of"
@@ -161,7 +161,7 @@ def test_the_rule_says_the_aims_in_use() -> None:
 
 @pytest.mark.slow
 def test_the_front_is_of_all_alternatives() -> None:
-    """No point beats another in both, each carries its alternative and its bound, and its gap fits."""
+    """No point but the chosen one is beaten by another; each has its alternative, and a gap if it has a bound."""
     asked = replace(spec(ADD_4, ADD_5), balance=balance_of(1, 1, 1, "none", "50%"))
     points = planned(asked)["pareto"]
     kept = [point for point in points if not point["chosen"]]
@@ -175,7 +175,7 @@ def test_the_front_is_of_all_alternatives() -> None:
 
 @pytest.mark.slow
 def test_one_command_plans_all_alternatives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`planner whatif` sweeps them together: the folder's table names them, the plan and the screen compare them."""
+    """`planner whatif` sweeps all alternatives together: the table, the plan and the screen have them."""
     file = tmp_path / "s.yaml"
     file.write_text(SPEC, encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
@@ -187,7 +187,7 @@ def test_one_command_plans_all_alternatives(tmp_path: Path, capsys: pytest.Captu
     assert ["four", "five"] == table["variant"].unique().to_pylist()
     assert ["four", "five"] == [each["name"] for each in document["variants"]]
     assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
-    # Twelve replicas of 100 bytes are 300 a broker of four, and 600 once they double: more than its disk.
+    # Twelve replicas of 100 bytes are 300 on each of four brokers, and 600 after doubling: more than the disk.
     assert [("all × 2", False)] == [(each["name"], each["feasible"]) for each in document["scenarios"]]
     assert {"disk_used"} == {each["window"] for each in document["scenarios"][0]["outside"]}
     assert "scenario: all × 2: disk used" in " ".join(capsys.readouterr().out.split())
