@@ -52,7 +52,7 @@ def _differing(one: dict, other: dict) -> set[str]:
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_our_own_plan_adopted_gives_our_own_files(name):
-    """Adopting our own plan gives the same Kafka JSON, batches and Terraform variables; in plan.json ADOPTED differs.
+    """Our own plan, adopted, gives the same Kafka JSON, batches and Terraform variables; plan.json differs in ADOPTED.
 
     The sweep may have found an optimum with another seed. Then the bound is the same and its proof another one.
     """
@@ -230,7 +230,7 @@ def test_topics_that_are_led_together(tmp_path):
 
 
 def test_topics_that_are_apart_by_rack(tmp_path):
-    """With `apart` by rack, the reassignment decides which racks are whose; one that mixes them is refused."""
+    """With `apart` by rack, the reassignment decides which racks each side has; one that mixes the sides is refused."""
     lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}
     by_rack = (Apart(("x", "y"), by="rack"),)
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, sizes=10, apart=by_rack, rack_aware=False)

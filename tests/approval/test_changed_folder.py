@@ -276,7 +276,7 @@ def test_what_cannot_be_read_is_not_approved(planner: Run, folder: Path, monkeyp
 
 
 def test_a_cluster_that_changed_outside_the_plan_is_told(planner: Run, folder: Path, tmp_path: Path) -> None:
-    """A change outside the plan is told with its meaning for the report; --strict-state refuses it, --strict not."""
+    """A change outside the plan is reported with its meaning; --strict-state refuses it, --strict doesn't."""
     described = (ROOT / "examples" / "state" / "six-brokers" / "topics-describe.txt").read_text()
     new = "Topic: new\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
     row = "\tTopic: new\tPartition: 0\tLeader: 4\tReplicas: 4\tIsr: 4\n"

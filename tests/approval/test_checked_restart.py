@@ -117,7 +117,7 @@ def test_a_restart_that_was_not_approved_is_refused(planner: Run, folder: Path) 
     ],
 )
 def test_options_that_are_for_plans(planner: Run, folder: Path, option: tuple[str, ...], why: str) -> None:
-    """Options that only plans have, such as --bound and --now, are refused with a reason."""
+    """Options that only plans have, for example --bound and --now, are refused with a reason."""
     assert why in said(planner("check", str(folder), *option))
 
 

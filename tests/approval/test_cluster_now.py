@@ -75,7 +75,7 @@ def test_changed_partitions_are_counted_by_what_changed() -> None:
 
 
 def test_sizes_are_compared_in_all() -> None:
-    """Sizes change all the time: their total is told, but isn't counted as a change."""
+    """Sizes change all the time: their total is reported, but isn't counted as a change."""
     found = since(typed(plan()), now(sizes=150))
 
     assert found is not None
@@ -98,7 +98,7 @@ def test_partitions_that_the_plan_makes_are_its_own() -> None:
 
 
 def test_what_checksums_miss_the_digest_tells() -> None:
-    """One replica list in 4,096 has the checksum of another. The digest of all still tells that something changed."""
+    """One replica list in 4,096 has the checksum of another; the digest of all lists still shows that they changed."""
     lists = [[at, at + 1, at + 2] for at in range(1, 9000)]
     seen: dict[str, list[int]] = {}
     twin = next(
@@ -172,7 +172,7 @@ def test_a_topic_without_configuration_is_known_to_have_none_beside_others() -> 
 
 
 def test_changed_configuration_is_a_change_outside_the_plan() -> None:
-    """A changed configuration is told after the partitions, and counts as a change for --strict-state."""
+    """A changed configuration is reported after the partitions, and counts as a change for --strict-state."""
     seen = since(configured(effective=ONE), found(effective=TWO))
 
     assert seen is not None

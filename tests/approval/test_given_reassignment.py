@@ -121,7 +121,7 @@ def test_a_plan_of_ours_wants_what_it_changes_and_creates():
 
 
 def test_what_the_cluster_does_not_have_is_refused_all_at_once(tmp_path):
-    """Unknown topics, partitions and brokers, duplicates and impossible lists are all told at once."""
+    """Unknown topics, partitions and brokers, duplicates and impossible lists are all reported at once."""
     said = _refused(tmp_path, [("z", 0, [1]), ("x", 7, [1, 2]), ("x", 0, [1, 9]), ("y", 0, [2]), ("y", 0, []),
                                ("x", 1, [1, 1])])  # fmt: skip
 

@@ -84,7 +84,7 @@ def resume(planner: Run, site: Path, *arguments: object) -> Ran:
 
 @pytest.mark.slow
 def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
-    """An unchanged plan passes; the files are counted, and the time at which it expires is told."""
+    """An unchanged plan passes; its files are counted, and the time of its expiry is shown."""
     files = sum(path.is_file() for path in (site / "expand.plan").rglob("*"))
     ran = check(planner, site)
 
@@ -178,7 +178,7 @@ def test_without_its_digests_a_folder_is_not_as_it_was_made(planner: Run, site: 
 
 
 def test_an_expired_plan_is_refused(planner: Run, site: Path) -> None:
-    """`--now` after the end refuses the plan and tells both times; a wrong time is a usage error."""
+    """`--now` after the end refuses the plan and shows both times; a wrong time is a usage error."""
     late = planner("check", site / "expand.plan", "--now", "2026-11-28T00:00:00+02:00")
 
     assert (1, "") == (late.code, late.out)

@@ -1,4 +1,4 @@
-"""What `diff` tells of two plans: figures, limits, inputs, what was asked for, brokers, partitions, warnings."""
+"""What `diff` shows of two plans: figures, limits, inputs, what was asked for, brokers, partitions, warnings."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def stale(found: Fit) -> list[str]:
 
 
 def told(found: Fit) -> list[str]:
-    """The changes that are only told."""
+    """The changes that are reported, but don't refuse the plan."""
     return [f"{each.kind}: {each}" for each in found.told]
 
 
@@ -108,7 +108,7 @@ def test_what_changed_otherwise_refuses_the_plan(changed: dict[str, Any], said: 
 
 
 def test_what_does_no_harm_is_only_told() -> None:
-    """Other leaders, new topics and new brokers are told, but don't refuse the plan."""
+    """Other leaders, new topics and new brokers are reported, but don't refuse the plan."""
     found = fitted(plan(), now(new=[[1]], leaders={"a-0": 9}, racks=dict.fromkeys((1, 2, 3, 4, 9, 12), "a")))
 
     assert [] == stale(found)
@@ -120,7 +120,7 @@ def test_what_does_no_harm_is_only_told() -> None:
 
 
 def test_replicas_of_what_the_plan_leaves_alone_are_counted() -> None:
-    """plan.json doesn't list the partitions that stay, so a change of theirs is told by the brokers' replica counts."""
+    """plan.json doesn't list the partitions that stay; the brokers' replica counts show if some of them moved."""
     made = plan()
     made["topics"].append(made["topics"][0] | {"name": "kept", "partitions": 1, "partitions_changed": 0})
     made["topics"][-1] |= {"replication_factor": 2, "replication_factor_before": [2]}

@@ -99,7 +99,7 @@ def test_a_large_group_is_looked_at_in_parts(answer):
 
 
 def test_unlike_subscriptions(answer):
-    """Different subscriptions are told, and also what would change if all members read all topics."""
+    """Different subscriptions are reported, with what would change if all members read all topics."""
     (group,) = answer("  - {group: g, members: [{id: a, topics: [orders, audit]}, {id: b, topics: [audit]}]}")["groups"]
 
     assert "1 member of 2 without some of the group's topics" == group["differing"]
@@ -194,7 +194,7 @@ def test_owners_as_the_cluster_tells_them(answer, tmp_path):
 
 
 def test_more_members_than_partitions(planner, answer, tmp_path):
-    """If there are more members than partitions, the output tells how many have none."""
+    """If there are more members than partitions, the output counts the members without partitions."""
     answer("  - {group: g, topics: [audit], members: 3}")
 
     assert "1 member without any partition" in planner("consumers", tmp_path / "spec.yaml")[1]

@@ -100,7 +100,7 @@ def test_a_spec_without_a_plan_says_what_fails_today(spec):
 
 
 def test_a_plan_that_moves_nothing_is_said_to(spec):
-    """A plan without moves is told as such, and has no batches."""
+    """A plan without moves is described as such, and has no batches."""
     path = spec.with_suffix(".plan") / "plan.json"
     made = document([], [], inputs=json.loads(path.read_text())["inputs"])
     path.write_text(json.dumps({**made, "plan_id": plan_id(made)}))

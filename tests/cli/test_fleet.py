@@ -153,7 +153,7 @@ def test_the_summary_as_markdown_escapes_names(clusters, whatif):
 
 
 def test_every_fault_of_every_spec_is_told_and_nothing_is_written(clusters, whatif):
-    """All faults of all specs are told before anything is planned, and nothing is written."""
+    """All faults of all specs are reported before anything is planned, and nothing is written."""
     (clusters / "one.yaml").write_text("version: 1\nclutser: {}\n")
     (clusters / "two.yaml").write_text("version: 1\ncluster: {name: x}\nlimits: {eta: soon}\n")
 
@@ -276,7 +276,7 @@ def test_validate_lists_the_valid_ones_beside_an_error(clusters, capsys):
     ],
 )
 def test_a_crossed_gate_is_the_exit_code_only_where_nothing_worse_happened(errors, kind, code):
-    """The exit code is 3 only if all errors are exceeded limits; each error is told in any case."""
+    """The exit code is 3 only if all errors are exceeded limits; each error is reported in any case."""
     specs = [Path("a.yaml"), Path("b.yaml"), Path("c.yaml")]
 
     def step(number: int) -> None:

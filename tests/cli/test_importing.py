@@ -204,7 +204,7 @@ def test_each_misuse_is_one_error(
 
 
 def test_every_fault_of_every_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The faults of all files are told at once, with their places."""
+    """The faults of all files are reported at once, with their places."""
     (tmp_path / "a").write_text("hello")
     (tmp_path / "b").write_text("Topic: x\n")
     assert 1 == command(tmp_path / "a", tmp_path / "b")

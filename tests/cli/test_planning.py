@@ -240,7 +240,7 @@ UNSAFE = "Refused: it can't be applied safely; "
 def test_the_command_exits_3_and_writes_nothing(
     text: str, said: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the YAML to the exit code: stdout shows the plan that is refused, stderr the key; no folder is made."""
+    """A refused plan exits with 3: stdout shows the plan, stderr the key to change, and no folder is made."""
     (tmp_path / "s.yaml").write_text(f"{SPEC}{text}\n", encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
         main(["whatif", str(tmp_path / "s.yaml"), "--engine", "local", "--candidates", "20"])

@@ -100,7 +100,7 @@ def copied_on_each_side(steps: Iterable[Step]) -> dict[tuple[str, int], list[int
 def test_partitions_without_a_leader_come_last_and_by_themselves(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """Partitions without a leader come in the last batches, apart from others; one batch waits for the same brokers."""
+    """Partitions without a leader come in the last batches; those in one batch wait for the same brokers."""
     brokers = {(c.topic, c.partition): frozenset(c.before) for c in changes if c.leader_before is None}
     batches = split(changes, given_rules)
     for batch in batches:

@@ -72,7 +72,7 @@ def test_leaders_that_are_off_are_elected_evenly_and_not_reassigned() -> None:
 
 
 def test_elections_alone_need_one_batch() -> None:
-    """A plan with elections only has one batch."""
+    """A plan that only elects leaders has one batch."""
     batches = split([change(p, (1, 2), (1, 2), leader=2) for p in range(3)], BatchRules(bytes=1))
 
     assert [((), (("t", 0), ("t", 1), ("t", 2)))] == [(batch.steps, batch.elect) for batch in batches]

@@ -259,7 +259,7 @@ def test_nothing_is_copied_to_what_is_cordoned(before: Pair, cordoned: tuple[str
 
 
 def test_all_crossed_gates_are_told_at_once() -> None:
-    """All exceeded limits are told at once."""
+    """All exceeded limits are reported at once."""
     limits = SpecLimits(bytes_moved=59, replicas_moved=1, leaders_changed=0, eta_seconds=1)
 
     assert ["limits.bytes_moved", "limits.replicas_moved", "limits.eta", "limits.disk_used"] == [
@@ -361,7 +361,7 @@ def test_without_disks_there_is_no_gate() -> None:
 
 
 def test_unlike_disks_and_unknown_sizes_are_warned_of() -> None:
-    """A warning tells if only some brokers state a disk, or sizes are unknown; disks of different sizes give none."""
+    """There is a warning if only some brokers state a disk, or if sizes are unknown, but not for different disks."""
     even, unlike = replacement(disks=dict.fromkeys((1, 2, 4), 100)), replacement(disks={1: 100, 2: 200, 4: 100})
     partly = replacement(disks={1: 100, 2: 200})
     blind = replace(even, cluster=replace(even.cluster, sizes_known=False))

@@ -93,7 +93,7 @@ def test_a_duration_in_seconds(text: int | str, seconds: int) -> None:
 
 @given(st.integers(0, 10**9))
 def test_a_duration_is_read_as_it_is_printed(seconds: int) -> None:
-    """A duration is read as it is printed, so that a printed one such as `3 h 17 min` can be put into the YAML."""
+    """A duration is read as it is printed, so that a printed one (`3 h 17 min`) can be put into the YAML."""
     text = duration(seconds)
     assert text == duration(parse_seconds(text))
 

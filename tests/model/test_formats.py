@@ -115,7 +115,7 @@ def test_control_characters_are_not_shown() -> None:
     ],
 )
 def test_a_limit_reads_as_it_was_written(size_bytes: int, written: str) -> None:
-    """A limit is shown in binary units if it is whole in them; it is rounded only if nobody can have written it so."""
+    """A limit is shown in binary units if it is whole in them; it is rounded only if no one can have written it so."""
     assert written == stated(size_bytes)
 
 

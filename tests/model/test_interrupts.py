@@ -167,7 +167,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_be_interrupted_at_any_moment(name: str, inputs: Path, tmp_path: Path) -> None:
-    """A command interrupted at any moment tells so in a line, and leaves no process and nothing half-written."""
+    """A command interrupted at any moment prints one line, and leaves no process and nothing half-written."""
     reads, typed, steps = COMMANDS[name]
     for path in reads:
         (shutil.copytree if (inputs / path).is_dir() else shutil.copy2)(inputs / path, tmp_path / path)

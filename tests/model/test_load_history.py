@@ -26,7 +26,7 @@ from planner.model.load_history import (
     ],
 )
 def test_a_short_history_has_named_doubts(hours: int, why: tuple[str, ...]) -> None:
-    """A history of a day lacks hours of the week, and one of ten days can't show growth; both are told."""
+    """A history of a day lacks hours of the week, and one of ten days can't show growth; both give a sentence."""
     assert why == doubts(Span(498_216, 498_216 + hours))
 
 

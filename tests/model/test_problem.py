@@ -9,7 +9,7 @@ from planner.model.spec import Changes, NewPartitions
 
 
 def test_racks_matter_only_where_all_have_one() -> None:
-    """Racks matter if each broker that stays has one and rack_aware is enforced."""
+    """Racks matter if each broker that stays has a rack, and rack_aware is enforced."""
     rows = {"x": [(1,)]}
     assert problem_of({1: "a", 2: "b"}, rows).racks_matter
     assert not problem_of({1: "a", 2: "b"}, rows, rack_aware=False).racks_matter

@@ -8,7 +8,7 @@ from planner.model.cluster import Partition, Topic, down, some, unions
 
 
 def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
-    """A broker that is in no ISR of a led partition seems to be down; without ISRs nothing is told."""
+    """A broker that is in no ISR of a led partition seems to be down; without ISRs nothing is reported."""
     rows = [Partition(0, (1, 2), 1, (1,)), Partition(1, (2, 3), None, (3,)), Partition(2, (1, 3), 1, (1,))]
     assert [
         "broker 2 is in no ISR of its 2 replicas: it seems to be down",
@@ -19,7 +19,7 @@ def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
 
 
 def test_more_replicas_than_usual_may_be_a_reassignment() -> None:
-    """More replicas than in the topic's other partitions are told if not all are in sync and there is a leader."""
+    """More replicas than in the topic's other partitions are reported if not all are in sync and there is a leader."""
     usual, wider = Partition(0, (1, 2), 1, (1, 2)), (1, 2, 3)
     told = list(unions([Topic("t", (usual, Partition(1, wider, 1, (1, 2))))]))
     assert 1 == len(told)

@@ -19,7 +19,7 @@ kafka-3:9092 (id: 3 rack: r0) -> (
 
 
 def test_brokers_have_racks_or_none() -> None:
-    """Racks are read with their spaces; `null` is none; a fenced broker gives a note, if the Kafka version tells it."""
+    """Racks are read with their spaces; `null` is none; a fenced broker gives a note, if the Kafka version shows it."""
     part = read_part(VERSIONS, "v.txt")
     assert [(1, "r 1", 1), (2, None, 4), (3, "r0", 6)] == [
         (each.id, each.rack, each.place.line) for each in part.brokers

@@ -171,7 +171,7 @@ def test_targets_are_what_has_to_change() -> None:
     ],
 )
 def test_a_spec_is_told_what_its_changes_leave_otherwise(changes: str, found: list[str], tmp_path: Path) -> None:
-    """Notes tell which declared values the spec's changes don't reach, or change although Terraform declares others."""
+    """Notes name the declared values that the spec's changes don't reach, and those that only the spec changes."""
     (tmp_path / "d.txt").write_text(DESCRIBE, encoding="utf-8")
     declared = [resource(topic(*each)) for each in (("a", 4, 3), ("b", 2, 1), ("c", 2, 2))]
     (tmp_path / "p.json").write_text(state(*declared), encoding="utf-8")
@@ -231,7 +231,7 @@ def test_brokers_of_msk_are_in_their_zones() -> None:
 
 
 def test_what_is_not_known_of_msk_is_said() -> None:
-    """A note tells what is unknown: ids, zones, another count, which of two clusters, brokers that a plan adds."""
+    """A note names what is unknown: ids, zones, another count, which of two clusters, brokers that a plan adds."""
     expected = (
         ([msk()], "aws_msk_cluster of 3 brokers, but not their ids and racks; the data source aws_msk_broker_nodes"),
         ([msk(), nodes_of(1, 2, 3)], "in which availability zone 3 of 3 MSK brokers are: they aren't read from it"),

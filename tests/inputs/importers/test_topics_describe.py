@@ -148,7 +148,7 @@ def test_usual_and_unusual_lines_read_alike() -> None:
 
 
 def test_a_long_output_stops_after_a_hundred_faults() -> None:
-    """After 100 findings the reader stops, and tells how many lines it didn't read."""
+    """After 100 findings the reader stops, and counts the lines that it didn't read."""
     for line in ("Topic: a", "Topic: a\tPartitionCount: 1"):
         with pytest.raises(ImportStateError) as caught:
             topics_describe.read_part("\n".join([line] * 100_000), "d.txt")

@@ -119,7 +119,7 @@ BALANCE_CASES: list[Case] = [
         "9:33 cluster.topics[0].partitions[0].bytes_out",
         "'3MB' isn't a rate",
     ),
-    # windows of bytes
+    # targets for bytes
     (
         "disk_spread",
         after("balance: {disk: 5}\n"),

@@ -11,7 +11,7 @@ CAPACITIES = (
 
 # As in bad_cluster_specs.
 CHANGE_CASES: list[Case] = [
-    # brokers that come and go
+    # brokers to add, remove and replace
     (
         "add_with_no_log_dir",
         after("changes: {add_brokers: [{id: 7, rack: a, log_dirs: []}]}\n"),
@@ -120,7 +120,7 @@ CHANGE_CASES: list[Case] = [
         "9:30 cluster.topics[0].partitions[0].bytes_in",
         "'3MB' isn't a rate",
     ),
-    # how long
+    # durations
     (
         "eta_rate",
         after("limits: {eta: 6MB/s}\nexecution: {throttle: 1MB/s}\n"),

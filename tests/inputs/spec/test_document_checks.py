@@ -36,7 +36,7 @@ CASES: list[Case] = [
         "5:3 cluster.state.assignment",
         "is missing",
     ),
-    # brokers that come and go
+    # brokers to add, remove and replace
     (
         "add_known",
         after("changes:\n  add_brokers:\n    - id: 3\n      rack: c\n"),
@@ -163,7 +163,7 @@ CASES: list[Case] = [
         "4:30 cluster.brokers[0].class",
         "both class and capacity say what the broker can hold; allowed: one of them",
     ),
-    # windows of bytes
+    # targets for bytes
     (
         "disk_without_sizes",
         NO_SIZES + "balance: {disk: 5%}\n",
@@ -259,7 +259,7 @@ CASES: list[Case] = [
         "11:21 sweep.scenarios.growth",
         "can't be judged without sizes or rates",
     ),
-    # how long
+    # durations
     (
         "eta_without_throttle",
         after("limits: {eta: 6h}\nexecution: {throttle: none}\n"),

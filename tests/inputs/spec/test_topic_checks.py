@@ -66,7 +66,7 @@ CASES: list[Case] = [
         "5:3 cluster.topics",
         "all replicas together have",
     ),
-    # brokers that come and go
+    # brokers to add, remove and replace
     (
         "remove_too_many",
         after("changes: {remove_brokers: [3]}\n"),

@@ -46,7 +46,7 @@ def test_what_terraform_declares_is_a_change() -> None:
 
 
 def test_a_file_that_somebody_has_worked_on_is_told_apart() -> None:
-    """The title's digest tells a file as it was written from an edited one; a later import replaces only the first."""
+    """The title's digest shows whether somebody edited the file; a later import replaces only an unedited one."""
     written = text(WRITTEN).encode()
     assert is_as_written(written, TITLE)
     for changed in (written.replace(b"size: 5", b"size: 6"), written + b"\n", b"version: 1\n", b"# Mine: " + written):

@@ -154,7 +154,7 @@ def test_running_reassignments_are_told_and_planned_from_where_asked() -> None:
 
 
 def test_old_brokers_tell_less() -> None:
-    """For sizes and reassignments that old brokers can't tell, notes say so."""
+    """Old brokers don't report sizes and running reassignments, and a note says so for each."""
     found = merged(Client(old=True))
     assert None is found.sizes
     assert ["the brokers are too old to tell sizes", "the brokers are too old to tell running reassignments"] == [
@@ -187,7 +187,7 @@ def test_a_certificate_that_is_not_there_is_one_error() -> None:
 
 @pytest.mark.parametrize("key", ["ssl_cafile", "ssl_certfile"])
 def test_a_file_without_a_certificate_is_one_error(tmp_path: Path, key: str) -> None:
-    """A file without a PEM certificate, such as a Java truststore, is one error."""
+    """A file without a PEM certificate, for example a Java truststore, is one error."""
     (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
     with pytest.raises(SetupError, match=r"store\.jks: can't be used: .*; allowed: certificates in PEM"):
         read_live("127.0.0.1:1", {"security_protocol": "SSL", key: str(tmp_path / "store.jks")})

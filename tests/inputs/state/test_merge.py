@@ -61,7 +61,7 @@ def test_brokers_answers_outrank_znodes_and_those_documents(order: tuple[int, ..
 
 
 def test_what_sources_disagree_about_is_told() -> None:
-    """A note tells each difference with the first partitions and the source that counts."""
+    """A note describes each difference, with the first partitions and the source that counts."""
     state = merged(DESCRIBE, ZNODE.replace(',"1":[2,3]', ""), reassignment(("b", 0, [1]), ("a", 5, [1])))
     assert (
         "f1 (a znode) disagrees with f0 about the replicas of partition a-0: f0 counts",
@@ -71,7 +71,7 @@ def test_what_sources_disagree_about_is_told() -> None:
 
 
 def test_captures_of_different_moments_are_told() -> None:
-    """A note tells if two descriptions differ in leaders or ISRs; the order within an ISR doesn't count."""
+    """A note says if two descriptions differ in leaders or ISRs; the order within an ISR doesn't count."""
     down = DESCRIBE.replace("Isr: 2,3", "Isr: 3")
     said = "f1 (kafka-topics --describe) disagrees with f0 about leaders or ISRs of partition a-1: f0 counts"
     assert (said,) == merged(DESCRIBE, down).notes
@@ -115,7 +115,7 @@ def test_a_partition_that_a_source_has_twice_is_refused() -> None:
 
 
 def test_sizes_of_several_files_are_the_largest() -> None:
-    """If several files have a partition's size, the largest counts; a note tells sizes of unknown partitions."""
+    """If several files have a partition's size, the largest counts; a note lists sizes of unknown partitions."""
     state = merged(DESCRIBE, sizes(a_0=5, x_1=1), sizes(a_0=7, a_1=2))
     assert {("a", 0): 7, ("a", 1): 2, ("x", 1): 1} == state.sizes
     assert ("sizes are given for partition x-1, which f0 doesn't have",) == state.notes
@@ -184,7 +184,7 @@ def test_topics_to_move_restrict() -> None:
 
 
 def test_nothing_about_replicas_is_refused() -> None:
-    """Sources without any replicas, such as sizes alone, are refused."""
+    """Sources without any replicas, for example only sizes, are refused."""
     with pytest.raises(ImportStateError, match=r"f0: no source says where replicas are, only f0 \(kafka-log-dirs"):
         merged(sizes(a_0=1))
 
@@ -290,7 +290,7 @@ def test_one_topic_that_is_known_leaves_the_other_unknown() -> None:
 
 
 def test_znodes_and_terraform_know_what_is_a_topics_own() -> None:
-    """Znodes and Terraform tell which keys are a topic's own; the value, or its absence, is that of the brokers."""
+    """Znodes and Terraform show which keys are a topic's own; the value, or its absence, is that of the brokers."""
     znode = json.dumps({"version": 1, "config": {"min.insync.replicas": "1", "flush.ms": "5"}})
     state = of_configs(describe(), znode)
     assert ({"min.insync.replicas": "2"}, {}) == configs(state)["a"]

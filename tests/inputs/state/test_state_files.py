@@ -182,7 +182,7 @@ def test_a_spec_takes_a_folder_of_znodes(tmp_path: Path) -> None:
 
 
 def test_brokers_that_join_may_be_live_already(tmp_path: Path) -> None:
-    """A broker that joins may be live already; a note tells if its rack differs from `changes`."""
+    """A broker that joins may be live already; a note says if its rack differs from `changes`."""
     racks = {1: "x", 2: "y", 3: "x", 4: "x"}
     live = "".join(f"h:{broker} (id: {broker} rack: {rack}) -> (\n)\n" for broker, rack in racks.items())
     changes = "changes: {add_brokers: [{id: 3, rack: x}, {id: 4, rack: y}, {id: 5, rack: y}]}\n"
