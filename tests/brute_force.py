@@ -30,7 +30,7 @@ def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
 
 
 def _worse(problem: Problem, row: int, brokers: tuple[int, ...], sets: list[tuple[int, ...]]) -> bool:
-    """True if `brokers` breaks `as_today`: uneven if today is even, else outside of today's to even counts."""
+    """True if `as_today` is broken. Even racks must stay even; uneven ones stay between today's and even counts."""
 
     def in_racks(of: tuple[int, ...]) -> LongArray:
         return np.bincount(problem.broker_racks[list(of)], minlength=len(problem.rack_names))

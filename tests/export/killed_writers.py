@@ -98,7 +98,7 @@ def killed_at(step: int, folder: Path) -> int:
 
 
 def kill(folder: Path, *, gap: bool) -> None:
-    """Kill at every step of replacing a folder. Each time it must be the old or new one, and the next run repairs."""
+    """Kill at every step of replacing a folder. It must always be the old or new one, and the next run repairs it."""
     said: set[str] = set()
     step, ended = 0, -signal.SIGKILL
     furnish(folder, 3)

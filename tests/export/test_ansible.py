@@ -232,7 +232,7 @@ def test_a_broker_that_lags_is_asked_again(site: Site) -> None:
 
 
 def test_a_broker_that_lags_for_long_fails_the_batch(site: Site) -> None:
-    """If it still shows them after six more questions, the batch counts as given up."""
+    """If a broker still shows the old replicas after six more questions, the batch counts as given up."""
     site.set_cluster(lag=7)
     run = site.play("apply")
     assert (2, 1) == (run.code, site.calls("--execute")), run.output
@@ -276,7 +276,7 @@ def offline(bin_dir: Path) -> Document:
 
 
 def test_a_batch_without_a_leader_holds_nothing_up(tmp_path: Path) -> None:
-    """That batch is left out, and the run says so and does all else. A later run finishes it."""
+    """A batch without a leader is left out, and the run says so and does all else. A later run finishes it."""
     site = staged(tmp_path, offline)
     partitions = site.cluster["partitions"]
     # One of its replicas is alive but out of sync. That alone stops nothing either.
@@ -313,7 +313,7 @@ def test_partitions_that_lost_their_leader_stop_before_anything(site: Site) -> N
 
 
 def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
-    """The run names them, sorted by number."""
+    """The run names the brokers that aren't live, sorted by number, and starts nothing."""
     site.set_cluster(brokers=[9])
     refused = site.play("apply", "--tags", "precheck")
     assert (2, 0) == (refused.code, site.calls("--execute"))
@@ -321,7 +321,7 @@ def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
 
 
 def test_a_rack_that_has_changed_stops_the_plan_but_not_the_way_back(site: Site) -> None:
-    """Rollback isn't refused, because the old lists existed before, whatever the racks are now."""
+    """A changed rack stops apply, but not rollback, because the old lists existed before it."""
     site.set_cluster(racks={"1": "elsewhere"})
     refused = site.play("apply", "--tags", "precheck")
     assert (2, True) == (refused.code, "broker 1 in elsewhere, planned for" in refused.text), refused.output
@@ -367,7 +367,7 @@ def test_batches_of_elections_count_too(tmp_path: Path) -> None:
 
 
 def test_tools_that_lack_an_option_are_called_without_it(site: Site, tmp_path: Path) -> None:
-    """Tools of Kafka 3.9: a run tries the option once, and uses the election tool's older option."""
+    """With tools of Kafka 3.9, a run tries the new option once, and uses the election tool's older option."""
     config = tmp_path / "client.properties"
     config.touch()
     refused = {"kafka-reassign-partitions": ["--disallow-replication-factor-change"]}

@@ -184,7 +184,7 @@ def test_a_value_with_a_blank_needs_quotes_of_its_own(site: Site, playbook: str)
 
 
 def test_settings_that_cannot_be_are_refused(site: Site) -> None:
-    """A misspelled name would run all batches, and Kafka takes a negative throttle for none."""
+    """A misspelled setting is refused, as it would run all batches, and so are impossible values."""
     for given, said_of_it in (
         ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
         ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),

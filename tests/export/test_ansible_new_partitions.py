@@ -103,7 +103,7 @@ def emptying(bin_dir: Path) -> Document:
 
 
 def test_a_broker_that_leaves_has_a_partition_that_the_plan_does_not_know(tmp_path: Path) -> None:
-    """If somebody created a partition there, apply does all else, and apply and verify say not to stop the broker."""
+    """If somebody created a partition on a leaving broker, apply does all else, and both runs say not to stop it."""
     site = staged(tmp_path, emptying)
     site.set_cluster(partitions=site.cluster["partitions"] | at({"c-0": [9, 1]}))
     run = site.play("apply")

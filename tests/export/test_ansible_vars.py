@@ -42,14 +42,14 @@ def test_elections_back_leave_out_what_no_election_brings_back() -> None:
 
 
 def test_partition_without_a_leader_is_left_to_kafka() -> None:
-    """It had no leader before, so rollback restores none."""
+    """A partition that had no leader before the plan gets none back from a rollback."""
     orphan = typed(document([change("a", 0, [1, 2], [3, 4], leader=None)]))
     assert [] == ansible_vars.unpreferred(orphan)
     assert {"apply": {"01": ["a 0 3"]}, "rollback": {}, "unpreferred": []} == ansible_vars.leaders(orphan)
 
 
 def test_a_batch_without_leaders_names_its_partitions() -> None:
-    """The entry has the partitions that the batch moves and those that it only elects. No other batch has an entry."""
+    """A batch without leaders lists the partitions that it moves or only elects. No other batch has an entry."""
     assert {} == ansible_vars.leaderless(PLAN)
     first, second = DOCUMENT["batches"]
     waiting = typed(DOCUMENT | {"batches": [first, second | {"leaderless": True}]})
@@ -58,7 +58,7 @@ def test_a_batch_without_leaders_names_its_partitions() -> None:
 
 
 def test_what_is_derived_is_a_variable() -> None:
-    """Each derived value is there with the YAML key that changes it. Without derived values there are none."""
+    """The variable has each derived value with the YAML key that changes it. It is empty without derived values."""
     rows = [{"key": "execution.throttle", "value": "50MB/s", "why": "a constant"}]
     told = typed(DOCUMENT | {"execution": DOCUMENT["execution"] | {"derived": rows}})
     assert ((DerivedRow(**rows[0]),), ()) == (
@@ -82,7 +82,7 @@ def test_bytes_of_a_batch_go_by_direction() -> None:
 
 
 def test_broker_that_changes_racks_is_not_checked() -> None:
-    """The new rack needs a restart, and the plan doesn't know when that happens."""
+    """A broker that changes racks isn't checked, because that needs a restart at a time that the plan doesn't know."""
     moved = typed(DOCUMENT | {"changes": DOCUMENT["changes"] | {"set_racks": {"2": "b"}}})
     assert {1, 3, 4, 9} == set(ansible_vars.values(moved)["racks_of_broker"])
 

@@ -60,7 +60,7 @@ def test_a_link_above_the_plans_files_is_never_the_operators() -> None:
 
 
 def test_a_folder_in_the_place_of_a_file_is_found() -> None:
-    """The folder's content is extra, and the file is missing."""
+    """If a folder has the path of a file, the folder's content is extra and the file is missing."""
     now = of({path: sha256 for path, sha256 in MADE.items() if path != "plan.json"} | {"plan.json/x": "1"})
 
     assert ["plan.json is missing", "plan.json/x isn't part of the plan"] == list(map(str, held(MADE, now).differences))
@@ -145,7 +145,7 @@ def test_files_links_and_pipes_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the path and the reason."""
+    """A file or folder that can't be read is an error with the path and the reason."""
     (tmp_path / "a").write_bytes(b"x")
 
     def refused(self: Path, *_: object) -> object:

@@ -38,7 +38,7 @@ def test_same_permissions_as_any_new_folder(tmp_path: Path) -> None:
 
 
 def test_a_mount_point_is_refused_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mount point, such as a container's volume, is refused, because no other folder can take its name."""
+    """A mount point, for example a container's volume, is refused, because no other folder can take its name."""
     monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path / "out")
     with pytest.raises(SetupError, match="out: is a mount point, which can't be replaced; name a folder inside it"):
         output_folder.check(tmp_path / "out")

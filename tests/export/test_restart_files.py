@@ -169,7 +169,7 @@ def test_a_majority_of_the_controllers_never_restarts_together(site: Site) -> No
 
 
 def test_a_broker_that_does_not_come_back_into_sync_stops_the_run(site: Site) -> None:
-    """No other broker restarts, and the run says how to go on."""
+    """If replicas don't come back into sync, no other broker restarts, and the run says how to go on."""
     site.set_cluster(spoilt={"a-0": {"replicas": [1, 2, 3], "leader": 2, "isr": [2, 3], "least": 2}})
     run = play(site, "-e", "kafka_reassign_hold_seconds=1")
     assert 2 == run.code

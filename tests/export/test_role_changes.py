@@ -83,7 +83,7 @@ def test_a_client_without_tls_is_told_so(tmp_path: Path) -> None:
 
 
 def test_a_batch_without_a_throttle_or_with_another_replication_factor(tmp_path: Path) -> None:
-    """Such a batch has no throttle option, and none that refuses other replication factors."""
+    """A batch without a throttle or with another replication factor gets neither of the two options."""
     cluster = Cluster(tmp_path, STARTED, throttle_bytes_per_sec=0, keeps_replication_factor=False)
     assert changes.start(cluster)["started"]
     assert [["reassign", "--execute", "--reassignment-json-file", "t.json"]] == cluster.calls
@@ -124,7 +124,7 @@ def test_what_kafka_says_of_a_batch_that_does_not_start_is_kept(tmp_path: Path) 
 
 
 def test_an_option_that_the_tool_does_not_know_is_left_out(tmp_path: Path) -> None:
-    """The option is tried once a run, and then left out."""
+    """An option that the tool doesn't know is tried once a run, and then left out."""
     cluster = Cluster(tmp_path, unknown(KEEPS[2:]), STARTED, STARTED)
     assert changes.start(cluster)["started"]
     assert changes.start(cluster)["started"]

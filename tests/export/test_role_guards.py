@@ -113,7 +113,7 @@ def test_a_window_may_pass_midnight_and_has_a_time_zone(window: str, now: str, o
 
 @pytest.mark.parametrize("window", ["22-05", "22:00", "25:00-05:00", "22:00-05:00 Mars/Olympus", "22:00-5:00"])
 def test_what_is_no_window_is_refused(window: str) -> None:
-    """The error has the given value and what is allowed."""
+    """A wrong window is refused with the given value and what is allowed."""
     assert f"'{window}' isn't a window; allowed: such as 22:00-05:00 Europe/Berlin" in wait.check_window(window)
 
 
@@ -220,7 +220,7 @@ def test_the_rate_is_that_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_broker_that_lags_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked up to `second_looks` times, every two seconds. A single look doesn't wait."""
+    """A broker that lags is asked up to `second_looks` times, every two seconds. A single look doesn't wait."""
     behind = {"moving": [], "elsewhere": ["a-0"]}
     _, _, seconds = waited(monkeypatch, [behind, behind, {"moving": []}], second_looks=5)
     assert 4 == seconds

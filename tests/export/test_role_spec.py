@@ -70,7 +70,7 @@ def test_the_page_has_every_guard_and_its_reaction() -> None:
 
 
 def test_what_runs_on_the_admin_host_is_python_3_8() -> None:
-    """Its files parse as Python 3.8, and import only the standard library, Ansible and the role's own modules."""
+    """The role's files there parse as Python 3.8, and import only the standard library, Ansible and each other."""
     files = [*(ROLE / "library").glob("*.py"), *(ROLE / "module_utils").glob("*.py")]
     assert 1 < len(files)
     for file in files:

@@ -30,7 +30,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, by its path."""
+    """The path and content of every file in a folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -85,7 +85,7 @@ def test_a_worker_killed_during_the_sweep_and_another_that_joins_change_nothing(
 
 
 def test_python_workers_over_their_memory_are_one_sentence(cluster, tmp_path):
-    """The cluster's settings limit their memory. The error is one sentence without a stack of Python or Java."""
+    """If Python workers exceed the cluster's memory limit, the error is one sentence, without a stack."""
     out = tmp_path / "plan"
     ran = cluster.start(
         EXAMPLES[0], "--out", out, settings=tmp_path / "conf", more="spark.executor.pyspark.memory 60m\n"

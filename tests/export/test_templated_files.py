@@ -121,7 +121,7 @@ EXACT = {
 
 
 def test_every_json_for_kafka_is_exact(files: Mapping[str, bytes]) -> None:
-    """Files have Kafka's formats, one row a line, and none is empty. A mere change of leader is only in elections."""
+    """Kafka's formats, one row a line, no empty file. A partition that only changes its leader is only in elections."""
     kafka = {
         path: content.decode() for path, content in files.items() if path.split("/")[0] not in ("ansible", "terraform")
     }
@@ -204,7 +204,7 @@ def test_leader_that_was_not_preferred_comes_back(files: Mapping[str, bytes]) ->
 
 
 def test_no_such_files_where_all_led_were_preferred() -> None:
-    """Kafka refuses empty lists, so these files don't exist."""
+    """If all leaders were preferred, these files don't exist, because Kafka refuses empty lists."""
     assert [] == [path for path in written(document([MOVE])) if "unpreferred-" in path]
 
 

@@ -1,4 +1,4 @@
-"""The change during which faults strike (broker 4 joins three brokers), and checks for after each fault."""
+"""The change during which faults strike (broker 4 joins three brokers), and the checks after each fault."""
 
 from __future__ import annotations
 

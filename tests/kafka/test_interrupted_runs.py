@@ -14,7 +14,7 @@ import pytest
 from faults import MEGABYTE, SLOWLY, expansion
 from operator_at_work import Lists, Operator, Plan
 
-# Each half of the run gets one number of tasks. Random moments with every signal take half an hour.
+# Numbers of tasks before the signal, one in each half of the run. Random moments and all signals take half an hour.
 ENDED = pytest.mark.parametrize(("tasks", "ended_by"), [(22, signal.SIGTERM), (37, signal.SIGKILL)])
 MOMENTS = 10
 # Batches of a megabyte or two, which take some seconds each.

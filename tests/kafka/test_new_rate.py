@@ -62,7 +62,7 @@ def followed(operator: Operator, copying: Copying, rate: int, since: float) -> t
 
 
 def test_a_new_rate_takes_effect_within_a_minute(operator: Operator) -> None:
-    """The file changes the rate up and down during a batch, at default settings. Then a new run's variable does."""
+    """Within a minute, a batch follows rates from the file, up and down, and one from a new run's variable."""
     operator.create_topic("orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2)
     operator.produce("orders", 6, 60 * MEGABYTE)
     execution = {"throttle": f"{SLOW}B/s", "batches": "none"}

@@ -140,7 +140,7 @@ def kill_workers(cluster: Cluster, most: int, ran: subprocess.Popen[str]) -> int
 def test_a_worker_that_is_killed_is_replaced(
     start: Start, cluster: Cluster, clusters: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Its spec is planned again, and the bytes are the same."""
+    """A killed worker's spec is planned again, and the bytes are the same."""
     alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 100)
     ran = start(clusters, "--candidates", 100)
     killed = kill_workers(cluster, 1, ran)

@@ -110,7 +110,7 @@ def test_a_signal_ends_all(
 
 @pytest.mark.spark
 def test_a_worker_that_is_killed_is_replaced(clusters: Path, made_here: dict[str, bytes], tmp_path: Path) -> None:
-    """Its spec is planned again, and the bytes are the same."""
+    """A killed worker's spec is planned again, and the bytes are the same."""
     planner, killed = piped(tmp_path, clusters), list[int]()
     seen: Tree = {}
     while planner.poll() is None:

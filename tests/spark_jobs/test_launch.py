@@ -109,7 +109,7 @@ def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
     ],
 )
 def test_a_signal_while_spark_starts(number: signal.Signals, typed: str, tmp_path: Path) -> None:
-    """The JVM and all that it has started are killed."""
+    """A signal while Spark starts kills the JVM and all that it has started."""
     planner = start(tmp_path, typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     seen = act_when(planner, a_jvm_starts, lambda _: planner.send_signal(number))
     out, said = planner.communicate(timeout=SOON_SECONDS)
@@ -134,7 +134,7 @@ def test_ctrl_c_on_a_terminal_while_workers_work(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_jvm_that_is_killed_is_one_error(tmp_path: Path) -> None:
-    """The tracebacks of Python and Java about broken connections aren't shown."""
+    """A killed JVM gives one error, without the tracebacks of Python and Java about broken connections."""
     planner = start(tmp_path, LONG_SWEEP, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def kill(tree: Tree) -> None:

@@ -85,7 +85,7 @@ def test_a_header_that_cannot_be_one_is_refused(spark: Any, tmp_path: Path, cont
 
 
 def test_a_column_without_a_name_is_left_out(spark: Any, tmp_path: Path) -> None:
-    """A column without a name, such as the index that pandas writes, is ignored."""
+    """A column without a name is ignored, for example the index that pandas writes."""
     (tmp_path / "t.csv").write_text(",time,topic,partition,size_bytes\n0,2026-11-20T10:00:00Z,a,0,7\n")
 
     assert [("a", 0, AT, None, None, 7)] == samples(spark, tmp_path / "t.csv")

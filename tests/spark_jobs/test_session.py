@@ -116,7 +116,7 @@ def test_a_local_session_listens_on_loopback_alone(spark):
 
 @pytest.mark.spark
 def test_an_unreachable_master_is_one_clear_error(tmp_path):
-    """The error names the master, without a traceback, and nothing is written."""
+    """If the master can't be reached, the error names it, without a traceback, and nothing is written."""
     code = "from planner.cli.main import main; main()"
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(tmp_path / "plan")]
     ran = subprocess.run(
@@ -190,7 +190,7 @@ def test_java_has_both_compilers_for_many_rows_alone(many_rows):
 
 
 def test_a_connect_server_that_is_not_there_is_one_clear_error():
-    """The error names --remote and the address."""
+    """If the Connect server can't be reached, the error names --remote and the address."""
     with (
         pytest.raises(SetupError, match=r"--remote sc://127\.0\.0\.1:1"),
         session.open_session(remote="sc://127.0.0.1:1"),
@@ -252,7 +252,7 @@ def test_a_local_master_starts_a_failed_task_again(master, opened):
     "master", ["spark://127.0.0.1:1", "spark://127.0.0.1:1,localhost:1", "spark://[x", "spark://h:y"]
 )
 def test_a_standalone_master_that_is_not_there_is_one_clear_error(master):
-    """The error comes at once. Spark itself would retry for a minute."""
+    """If no master answers, the error comes at once. Spark itself would retry for a minute."""
     with (
         pytest.raises(SetupError, match=re.escape(f"--master {master}: no Spark master answers there")),
         session.open_session(master=master),
@@ -262,7 +262,7 @@ def test_a_standalone_master_that_is_not_there_is_one_clear_error(master):
 
 @pytest.mark.parametrize("master", ["x", " ", "local[x]", "local[0]", "local-cluster[1]", "spark://", "mesos://h:5050"])
 def test_a_master_that_spark_does_not_know_is_one_clear_error(master):
-    """The error comes before Java would print a stack."""
+    """An unknown kind of master is refused before Java would print a stack."""
     with (
         pytest.raises(SetupError, match=re.escape(f"--master {master}: no Spark master; allowed: spark://host:7077, ")),
         session.open_session(master=master),

@@ -150,7 +150,7 @@ def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
 
 
 def test_any_other_error_keeps_its_traceback():
-    """It is a defect of the planner, so its traceback is needed."""
+    """Any other error keeps its traceback, because it is a defect of the planner."""
     with pytest.raises(RuntimeError, match="what is this"), carrier.python_faults_named():
         raise RuntimeError("what is this")
 
