@@ -45,7 +45,7 @@ def test_topic_ceilings_hold_and_what_fits_stays():
 
 
 def test_generate_keeps_replication_factors_and_is_refused_for_that():
-    """The case raises the replication factors, so the plan breaks 560 rules and gets no figures."""
+    """Kafka's --generate keeps the factors that the case raises: its plan breaks 560 rules and gets no figures."""
     found = verdict("raise-rf", "public", "Kafka --generate")
 
     assert (560, None, None) == (found.violations, found.balance, found.needed_bytes)

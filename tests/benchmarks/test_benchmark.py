@@ -108,7 +108,7 @@ def test_scores_are_what_counting_raw_replicas_gives(case):
 
 
 def test_an_uneven_assignment_is_counted_alike():
-    """So are the figures of today's uneven replicas, with a spread of 96 and 165 replicas above topics' ceilings."""
+    """Today's uneven replicas are counted alike, with a spread of 96, and 165 replicas above topics' ceilings."""
     flat = problem_of("expand-small")
     today = build_problem.today(flat)
 
@@ -245,7 +245,7 @@ def test_a_published_peer_stands_beside_every_case(case):
 
 
 def test_clumped_peers_do_not_count():
-    """A plan with 162 of 16,200 replicas above topics' ceilings still counts. For 6,400 replicas, it doesn't."""
+    """A plan with 162 of 16,200 replicas above topics' ceilings may stand beside a case. With 6,400, it may not."""
     allowed = peers.best("expand-mid", replicas=16_200)
     stricter = peers.best("expand-mid", replicas=6_400)
 

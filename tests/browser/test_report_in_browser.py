@@ -332,7 +332,7 @@ def test_a_telephone_scrolls_plots_and_not_the_page(opened):
 
 
 def test_a_telephone_shows_plots_that_can_be_read(opened):
-    """On a phone, plots keep their size, first columns stay while the rest scrolls, and so do a long table's heads."""
+    """On a phone, plots keep their size, and first columns and a long table's head stay while the rest scrolls."""
     opened.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     )
