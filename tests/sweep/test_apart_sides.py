@@ -1,4 +1,4 @@
-"""Topics that share no broker, or no rack: which brokers each has, against every plan of tiny clusters."""
+"""Topics that share no broker, or no rack: the brokers that each topic gets, against every plan of tiny clusters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BY_RACK = (Apart(("orders", "payments"), by="rack"),)
 
 
 def test_topics_that_are_apart_stay() -> None:
-    """Balanced over all brokers they would move; each on its own brokers, nothing is copied."""
+    """Topics that are already on different brokers stay there; balancing over all brokers would move them."""
     lists = {"orders": ([1, 2], [2, 1]), "payments": ([3, 4], [4, 3])}
     sided, solution = solved(spec_of(no_racks(1, 2, 3, 4), lists, sizes=10, apart=GROUP))
     assert (Apart(("orders", "payments"), ((1, 2), (3, 4)), proven=True),) == sided.apart
@@ -43,7 +43,7 @@ def test_topics_that_are_apart_stay() -> None:
 
 @pytest.mark.parametrize("cases", [30, pytest.param(300, marks=pytest.mark.slow)])
 def test_fewest_bytes_of_all_plans(cases: int) -> None:
-    """Where only what must move does, no plan that keeps the rule copies less, of all plans that there are."""
+    """If only forced moves are allowed, no plan that keeps the rule copies fewer bytes."""
     rng, agreed = np.random.default_rng(20), 0
     for _ in range(cases):
         brokers = list(range(1, int(rng.integers(3, 6))))
@@ -78,7 +78,7 @@ def test_fewest_bytes_of_all_plans(cases: int) -> None:
     "cases", [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks=pytest.mark.long)]
 )
 def test_fewest_bytes_of_all_plans_by_rack(cases: int) -> None:
-    """The same where no rack holds both: of all plans that there are, none that keeps the rule copies less."""
+    """The same if no rack may have both topics: no plan that keeps the rule copies fewer bytes."""
     rng, agreed = np.random.default_rng(22), 0
     for _ in range(cases):
         racks = {broker: "abc"[broker % 3] for broker in range(1, int(rng.integers(4, 6)))}
@@ -101,7 +101,7 @@ def test_fewest_bytes_of_all_plans_by_rack(cases: int) -> None:
             copied(before, plan, sizes)
             for plan in product(*(combinations(racks, factor) for _, factor in rows))
             if not (racks_of(plan, rows, racks, 0) & racks_of(plan, rows, racks, 1))
-            # Each side has as many racks as its replicas need, even of partitions that stay as they are.
+            # Each side has as many racks as its replicas need, even for partitions that stay.
             and (not enforced or sum(max(factors[s], len(racks_of(plan, rows, racks, s))) for s in (0, 1)) <= 3)
             and all(spread(now, then, racks, enforced) for then, now in zip(before, plan, strict=True))
         )
@@ -114,17 +114,17 @@ def test_fewest_bytes_of_all_plans_by_rack(cases: int) -> None:
 def racks_of(
     plan: tuple[tuple[int, ...], ...], rows: list[tuple[int, int]], racks: dict[int, str], side: int
 ) -> set[str]:
-    """The racks that hold a side."""
+    """The racks with replicas of a side."""
     return {racks[b] for brokers, (of, _) in zip(plan, rows, strict=True) if of == side for b in brokers}
 
 
 def spread(now: tuple[int, ...], then: list[int], racks: dict[int, str], enforced: bool) -> bool:
-    """True where a partition that moves is in as many racks as it has replicas, if the rack rule is enforced."""
+    """True if the partition stays, or the rack rule is off, or each of its replicas is in another rack."""
     return not enforced or set(now) == set(then) or len({racks[broker] for broker in now}) == len(now)
 
 
 def test_check_judges_the_rule() -> None:
-    """An assignment that breaks it is named, without sides."""
+    """An assignment that breaks the rule is a violation, without any sides."""
     lists = {"orders": ([1],), "payments": ([2],), "other": ([1],)}
     problem = build(spec_of(no_racks(1, 2), lists, apart=GROUP))
     assert () == independent_check.check(problem, today(problem))
@@ -133,7 +133,7 @@ def test_check_judges_the_rule() -> None:
 
 
 def test_topics_that_stay_keep_their_brokers() -> None:
-    """What may not move decides whose its brokers are."""
+    """A topic that may not move keeps its brokers, so the other topic gets the others."""
     lists = {"orders": ([1, 2],), "payments": ([1, 2], [2, 1])}
     spec = spec_of(no_racks(1, 2, 3, 4), lists, apart=GROUP, topics=TopicFilter(exclude=("payments",)))
     sided, solution = solved(spec)
@@ -142,7 +142,7 @@ def test_topics_that_stay_keep_their_brokers() -> None:
 
 
 def test_large_clusters_have_one_split() -> None:
-    """Beyond the splits that are compared there is one, in each rack; nobody says that it is the least."""
+    """A large cluster has only one split, with brokers of each rack on both sides, and it isn't called proven."""
     brokers = {broker: "abc"[broker % 3] for broker in range(18)}
     lists = {
         "orders": [[at, (at + 1) % 18, (at + 2) % 18] for at in range(18)],
@@ -154,7 +154,7 @@ def test_large_clusters_have_one_split() -> None:
 
 
 def test_no_brokers_for_a_side() -> None:
-    """Where racks leave no split, that is said before anything is planned."""
+    """If the racks allow no split, there is an error before anything is planned."""
     lists = {"orders": ([1, 2],), "payments": ([1, 2],)}
     with pytest.raises(InfeasibleError, match="apart"):
         with_sides(spec_of({1: "a", 2: "b", 3: "a"}, lists, apart=GROUP))
@@ -164,7 +164,7 @@ def test_no_brokers_for_a_side() -> None:
 @examples(60)
 @given(apart_specs())
 def test_every_plan_keeps_the_rule(spec: Spec) -> None:
-    """No broker has both; each target broker is on one side; nothing that may not move is in the way."""
+    """Every plan keeps the rule, and each target broker is on exactly one side."""
     try:
         sided, _ = solved(spec)
     except InfeasibleError:
@@ -178,7 +178,7 @@ def test_every_plan_keeps_the_rule(spec: Spec) -> None:
 @examples(40)
 @given(apart_specs(), st.booleans())
 def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
-    """Each rack is on one side, also where only the likely split is improved."""
+    """Each rack is on one side only, also if only one likely split is improved."""
     racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
     assume(None not in racks and len(racks) > 1)
     spec = replace(spec, apart=(Apart(("t0", "t[12]"), by="rack"),), rack_aware=False)
@@ -195,7 +195,7 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
     assert not one & other
     again = sides_of(spec, build(spec), solution.assignment)
     found = independent_check.check(build(again), solution.assignment)
-    # What has no leader moves only where its side forces it to; the sides of an assignment may be others.
+    # Partitions without a leader move only if their side forces them; the sides of an assignment may differ.
     unled = {(topic.name, row.id) for topic in spec.cluster.topics for row in topic.partitions if row.leader is None}
     assert set() == {(each.topic, each.partition) for each in found if each.rule != "excluded topic"}
     assert unled >= {(each.topic, each.partition) for each in found}
@@ -204,7 +204,7 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
 @examples(60)
 @given(apart_specs())
 def test_splits_are_ranked_by_fair_shares(spec: Spec) -> None:
-    """How uneven a split is follows from the fair shares of its own problem, by racks, sets and weights."""
+    """A split's unevenness follows from the fair shares of its own problem: racks, sets and weights."""
     spec = replace(spec, changes=replace(spec.changes, rebalance="all"))
     problem = build(spec)
     found = judged(problem, every_split(problem, [2]))
@@ -218,7 +218,7 @@ def test_splits_are_ranked_by_fair_shares(spec: Spec) -> None:
 
 @pytest.mark.slow
 def test_fewest_bytes_of_all_as_even() -> None:
-    """Where everything may move: no plan within the windows of any split at least as even copies less than proven."""
+    """If everything may move, no plan within the windows of an equally even split copies less than a proven plan."""
     rng, agreed = np.random.default_rng(21), 0
     brokers = (1, 2, 3, 4)
     for _ in range(12):
@@ -243,7 +243,7 @@ def test_fewest_bytes_of_all_as_even() -> None:
 
 @pytest.mark.parametrize(("largest", "asked"), [(10, 1), pytest.param(1000, 0, marks=pytest.mark.slow)])
 def test_bounds_are_worked_out_where_they_decide(monkeypatch: pytest.MonkeyPatch, largest: int, asked: int) -> None:
-    """Only of splits as even as the best, where that is within its windows: too large a partition leaves none."""
+    """Bounds are computed only for splits as even as the best one, and only if that keeps its windows."""
     bounded, proven = [], Assigned.proven
     monkeypatch.setattr(Assigned, "proven", lambda found: bounded.append(found) or proven(found))
     lists = {"orders": ([1], [2]), "payments": ([3], [4])}
@@ -254,7 +254,7 @@ def test_bounds_are_worked_out_where_they_decide(monkeypatch: pytest.MonkeyPatch
 
 
 def _least_within(spec: Spec) -> int:
-    """The fewest bytes of all plans within the windows of a spec whose sides are chosen."""
+    """The fewest bytes of all plans within the windows, for a spec with given sides."""
     problem = build(spec)
     basis, least = ScoringBasis.of(problem), 10**9
     assert problem.allowed is not None
@@ -267,7 +267,7 @@ def _least_within(spec: Spec) -> int:
 
 
 def test_a_side_that_cannot_spread_over_racks_loses() -> None:
-    """Two brokers in rack a and two in b: each side has one of both, though today both topics are in one rack."""
+    """With two brokers in each of two racks, each side gets one of both, although each topic is in one rack today."""
     lists = {"orders": ([1, 2], [2, 1]), "payments": ([3, 4], [4, 3])}
     sided, _ = solved(spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, apart=GROUP))
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
@@ -284,7 +284,7 @@ def planned(spec: Spec) -> plan.Plan:
 
 
 def test_a_first_step_does_not_claim_to_keep_the_rule() -> None:
-    """What waits for a later step still shares brokers; the plan says so, and claims no proof for other splits."""
+    """Partitions that wait for a later step still share brokers: the plan says so, and claims no proof."""
     lists = {"orders": [[1], [1], [2], [2]], "payments": [[1], [1], [2], [2]]}
     spec = spec_of(no_racks(1, 2), lists, sizes=10, apart=GROUP)
     whole = planned(spec)
@@ -298,7 +298,7 @@ def test_a_first_step_does_not_claim_to_keep_the_rule() -> None:
 
 
 def test_more_brokers_than_are_compared_are_improved() -> None:
-    """Three racks of unlike size and stray replicas: the one split that is tried leaves each side its racks."""
+    """Three racks of different sizes and scattered replicas: the only split tried has the racks that a side needs."""
     racks = {**dict.fromkeys(range(10), "a"), **dict.fromkeys(range(10, 14), "b"), 14: "c", 15: "c"}
     lists = {
         "orders": [[at % 10, 10 + at % 4, 14] for at in range(12)],
@@ -312,7 +312,7 @@ def test_more_brokers_than_are_compared_are_improved() -> None:
 
 
 def test_a_broker_that_joins_is_on_a_side_too() -> None:
-    """It takes over what one topic has where both were."""
+    """A broker that joins has a side too, and takes over one of two topics that share a broker."""
     lists = {"orders": ([1],), "payments": ([1],)}
     changes = Changes(add_brokers=(Broker(2),))
     sided, solution = solved(spec_of(no_racks(1), lists, apart=GROUP, changes=changes))
@@ -321,7 +321,7 @@ def test_a_broker_that_joins_is_on_a_side_too() -> None:
 
 
 def test_like_brokers_are_compared_once() -> None:
-    """Of four brokers that join a rack it doesn't matter which are on a side; what holds replicas is unlike."""
+    """Equal brokers that join a rack are interchangeable; brokers with replicas, or of different sizes, aren't."""
     added = tuple(Broker(broker, "b") for broker in (5, 6, 7, 8))
     lists = {"orders": [(1, 2)] * 4, "payments": [(3, 4)] * 4}
     racks: dict[int, str | None] = {1: "a", 2: "b", 3: "a", 4: "b"}
@@ -334,7 +334,7 @@ def test_like_brokers_are_compared_once() -> None:
 
 
 def test_sides_of_an_assignment_are_those_that_it_has() -> None:
-    """Brokers that join are unlike once it gives one of them to a topic; one that it leaves free has a side too."""
+    """A new broker that the assignment uses is on its topic's side; an unused new broker has a side too."""
     added = tuple(Broker(broker) for broker in (3, 4, 5))
     spec = spec_of(
         no_racks(1, 2), {"orders": [(1,)], "payments": [(2,)]}, apart=GROUP, changes=Changes(add_brokers=added)

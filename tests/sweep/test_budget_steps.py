@@ -1,4 +1,4 @@
-"""A budget: its ladder of balances, what keeps within it, and the steps of a change that it can't pay for at once."""
+"""A budget: its ladder of balances, the check of its limits, and the steps of a change that exceeds it."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from planner.sweep.evaluate import run
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
 DRAIN = Changes(remove_brokers=(1, 2))
-# Broker 1 holds 90 bytes, broker 2 holds 30.
+# Broker 1 has 90 bytes, broker 2 has 30.
 ROWS = {"a": [(1,), (1,), (1,), (2,), (2,), (3,), (4,)]}
 SIZES = {"a": [20, 50, 20, 10, 20, 9, 9]}
 SPENT = {"bytes_moved": 100, "replicas_moved": 3, "leaders_changed": 2}
 
 
 def test_a_budget_is_asked_for_by_any_of_its_terms() -> None:
-    """No term, no budget; zero is one."""
+    """A budget without terms is none; a term of zero is one."""
     assert (False, True) == (budget_steps.asked(Budget()), budget_steps.asked(Budget(replicas_moved=0)))
 
 
 def test_within_is_up_to_and_with_the_limit() -> None:
-    """Every term that is limited counts, to the last byte."""
+    """Every limited term counts, and a plan exactly at the limit is within the budget."""
     assert within(Budget(bytes_moved=100, leaders_changed=2), SPENT)
     assert not within(Budget(bytes_moved=99), SPENT)
     assert not within(Budget(bytes_moved=100, replicas_moved=2), SPENT)
 
 
 def test_ladder_begins_with_what_is_asked_for_and_ends_with_nothing() -> None:
-    """First the balance of the YAML, last no window at all."""
+    """The ladder begins with the balance of the YAML and ends without windows."""
     steps = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
     open_ended = Balance(*[NO_TOLERANCE] * 7)
     assert (Balance(disk=Tolerance("percent", 10)), open_ended) == (steps[0], steps[-1])
@@ -63,7 +63,7 @@ def test_ladder_begins_with_what_is_asked_for_and_ends_with_nothing() -> None:
 
 
 def test_ladder_never_tightens_and_asks_for_nothing_new() -> None:
-    """A percentage only grows; what wasn't asked for stays so."""
+    """The ladder only makes percentages larger, and adds no target that isn't asked for."""
     steps = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
     levels = {10, *LEVELS, *LEVELS_OF_COST}
     loosened = {str(step.disk) for step in steps if step.disk.kind != "part"}
@@ -73,7 +73,7 @@ def test_ladder_never_tightens_and_asks_for_nothing_new() -> None:
 
 
 def test_ladder_lets_go_of_topics_first() -> None:
-    """The windows of single topics cost most for what they even out: only what is asked for has them."""
+    """All steps but the first have no windows of topics, because those cost most for what they even out."""
     asked_for, *steps = ladder(Balance(), Budget(bytes_moved=1))
     assert Balance() == asked_for
     assert {NO_TOLERANCE} == {step.topic_replicas for step in steps}
@@ -89,7 +89,7 @@ def test_ladder_lets_go_of_topics_first() -> None:
     ],
 )
 def test_ladder_loosens_first_what_costs(budget, kept) -> None:
-    """Bytes buy even bytes, replicas even counts: what the budget doesn't limit stays as even as asked."""
+    """The ladder first loosens what the budget's terms pay for; other targets stay as asked for."""
     wanted = Balance(disk=Tolerance("percent", 10))
     first = ladder(wanted, budget)[2 : 2 + len(LEVELS_OF_COST)]
     loosened = [step for step in first if step != replace(wanted, topic_replicas=NO_TOLERANCE)]
@@ -99,7 +99,7 @@ def test_ladder_loosens_first_what_costs(budget, kept) -> None:
 
 
 def test_ladder_is_no_longer_than_a_small_clusters_sweep() -> None:
-    """Every step is looked at: a budget's ladder may take three tenths more than the twenty plans solved there."""
+    """A small cluster solves every step of its ladder, which has at most 26 balances."""
     problem = build(crowding(Budget(bytes_moved=8)))
     steps = ladder(problem.balance, problem.budget, affordable(problem))
     tried = candidates.candidates(problem, Sweep())
@@ -108,7 +108,7 @@ def test_ladder_is_no_longer_than_a_small_clusters_sweep() -> None:
 
 
 def crowding(budget: Budget) -> Spec:
-    """Broker 4 is new and empty; three others hold six partitions of 10 bytes each, and a small one."""
+    """Broker 4 is new and empty; three others have six partitions of 10 bytes and a small one each."""
     rows = {"a": [(1,)] * 6 + [(2,)] * 6 + [(3,)] * 6, "b": [(1,), (2,), (3,)]}
     sizes = {"a": [10] * 18, "b": [1, 2, 3]}
     balance = Balance(disk=Tolerance("percent", 10))
@@ -116,7 +116,7 @@ def crowding(budget: Budget) -> Spec:
 
 
 def test_a_part_of_the_way_lets_each_broker_stay_outside_by_the_rest() -> None:
-    """An empty broker's share is 46.5, at least 41.85 of it: a quarter of the way is 10.5; others keep the rest."""
+    """An empty broker needs 41.85 of its share of 46.5: a quarter of the way is 10.5; others may keep the rest."""
     problem = build(crowding(Budget(bytes_moved=8)))
     goal = windows(problem, problem.balance)
     part = windows(problem, replace(problem.balance, disk=Tolerance("part", 25, problem.balance.disk)))
@@ -127,31 +127,31 @@ def test_a_part_of_the_way_lets_each_broker_stay_outside_by_the_rest() -> None:
 
 @pytest.mark.parametrize("budget", [Budget(bytes_moved=8), Budget(bytes_moved=21)])
 def test_what_is_affordable_is_at_least_what_an_empty_broker_lacks(budget: Budget) -> None:
-    """It lacks 42 bytes of its window; where nothing is lacked of what is limited, all of the way is affordable."""
+    """The empty broker lacks 42 bytes; without windows nothing is lacking, so all of the way is affordable."""
     assert pytest.approx((budget.bytes_moved or 0) / 42) == affordable(build(crowding(budget)))
     assert 1 == affordable(build(replace(crowding(budget), balance=balance_of("none", "none", "none"))))
 
 
 @pytest.mark.parametrize(("most", "copied"), [(8, 6), pytest.param(16, 15, marks=pytest.mark.slow), (30, 30)])
 def test_a_small_budget_is_used_where_a_broker_is_empty(most: int, copied: int) -> None:
-    """Windows around the shares alone use 0, 12 and 26: of nothing, a tenth of a share, then a quarter."""
+    """The ladder's parts of the way use small budgets: windows around the shares alone would use 0, 12 and 26 bytes."""
     assert copied == planned(crowding(Budget(bytes_moved=most)))["budget"]["spent"]["bytes_moved"]
 
 
 def test_leaders_that_the_budget_does_not_limit_stay_even() -> None:
-    """They copy nothing: only with no window at all are they let go."""
+    """Leaders copy nothing, so they stay even in every step but the last, which has no windows."""
     *steps, last = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
     assert ({Balance().leaders}, NO_TOLERANCE) == ({step.leaders for step in steps}, last.leaders)
 
 
 def spec(budget: Budget, changes: Changes = DRAIN, rows: Any = None, **rest: Any) -> Spec:
-    """Two of four brokers leave."""
+    """A spec in which, by default, two of four brokers leave."""
     fields = {"sizes": SIZES, "balance": balance_of("none", "none", "none"), "sweep": Sweep(30), **rest}
     return spec_of(no_racks(1, 2, 3, 4), rows or ROWS, changes=changes, budget=budget, **fields)
 
 
 def waiting(budget: Budget, **rest: Any) -> list[int]:
-    """The partitions that wait."""
+    """The numbers of the partitions that wait."""
     step = first_step(build(spec(budget, **rest)))
     return [] if step.deferred is None else np.flatnonzero(step.deferred).tolist()
 
@@ -164,7 +164,7 @@ def planned(asked: Spec) -> dict[str, Any]:
 
 
 def test_enough_is_enough() -> None:
-    """Without a budget, or with one that pays for everything, or for nothing at all, the problem is as it is."""
+    """If there is no budget, or it pays for everything, or for nothing at all, the problem stays unchanged."""
     for budget in (Budget(), Budget(bytes_moved=120), Budget(replicas_moved=5), Budget(bytes_moved=9)):
         problem = build(spec(budget))
         assert problem is first_step(problem)
@@ -184,12 +184,12 @@ def test_enough_is_enough() -> None:
     ],
 )
 def test_brokers_are_emptied_one_by_one(budget: Budget, expected: list[int]) -> None:
-    """The cheapest broker first and whole; what is left takes the largest partitions that fit."""
+    """Brokers are emptied one after the other, the cheapest first; then the largest partitions that fit are moved."""
     assert expected == waiting(budget)
 
 
 def test_a_slot_of_which_a_partition_waits_is_led_together_later() -> None:
-    """Of two slots that no broker can lead yet, one is paid for."""
+    """Two slots of partitions have no common broker: the budget pays for one, and the other isn't led together yet."""
     lists = {"a": [(1, 2), (1, 2)], "b": [(3, 4), (3, 4)]}
     spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=10, together=(("a", "b"),), budget=Budget(bytes_moved=10))
     spec = replace(spec, changes=Changes(rebalance="none"))
@@ -201,12 +201,12 @@ def test_a_slot_of_which_a_partition_waits_is_led_together_later() -> None:
     assert 1 == len(set(step.together.tolist()) - {-1})
 
 
-# Each broker is the preferred leader of one.
+# Each broker is the preferred leader of one partition.
 LED = {"t": [(1, 2), (2, 3), (3, 1)]}
 
 
 def led_by(budget: Budget, *leaders: int) -> Spec:
-    """Three brokers, where some partitions aren't led by their preferred leaders."""
+    """Three brokers, and partitions with these leaders, not all of them preferred."""
     return spec_of(no_racks(1, 2, 3), LED, leaders={"t": leaders}, sizes=10, budget=budget, sweep=Sweep(30))
 
 
@@ -217,7 +217,7 @@ def led_by(budget: Budget, *leaders: int) -> Spec:
 def test_a_leader_that_the_budget_does_not_pay_for_stays(
     most: int, leaders: tuple[int, ...], frozen: list[int]
 ) -> None:
-    """Nothing has to change, so nothing waits, whatever leaders aren't the preferred ones; no more are elected."""
+    """Leaders that the budget doesn't pay for stay; nothing has to change, so nothing waits."""
     asked = led_by(Budget(leaders_changed=most), *leaders)
     step, document = first_step(build(asked)), planned(asked)
 
@@ -229,7 +229,7 @@ def test_a_leader_that_the_budget_does_not_pay_for_stays(
 
 
 def test_what_must_change_is_paid_for_before_other_leaders() -> None:
-    """The raised topic has the only election, though the other one is cheaper: that one may stay, and doesn't wait."""
+    """The only election goes to the topic with a new factor, although the other one is cheaper, and doesn't wait."""
     rows, leaders = {"a": [(1, 2)], "b": [(2, 3)]}, {"a": [2], "b": [3]}
     raised = Changes(set_replication_factor=(ReplicationFactorRow("b", 3),))
     rest = {"leaders": leaders, "sizes": 10, "changes": raised}
@@ -241,7 +241,7 @@ def test_what_must_change_is_paid_for_before_other_leaders() -> None:
 
 
 def test_what_the_rack_rule_moves_must_change_too() -> None:
-    """Nothing forces it but `rebalance: all`; where the budget pays for one of two, the other waits."""
+    """With `rebalance: all`, partitions that break the rack rule must change too: one of two waits for the budget."""
     racks, rows = {1: "a", 2: "a", 3: "b"}, {"t": [(1, 2), (1, 2)]}
     step = first_step(build(spec_of(racks, rows, sizes=10, budget=Budget(bytes_moved=10))))
 
@@ -249,7 +249,7 @@ def test_what_the_rack_rule_moves_must_change_too() -> None:
 
 
 def test_what_waits_stays_as_it_is() -> None:
-    """Replicas, leader and replication factor; the checker lets it stay on a broker that leaves, and nowhere else."""
+    """A partition that waits keeps replicas, leader and factor; the check lets it stay on a leaving broker."""
     raised = Changes(remove_brokers=(1,), set_replication_factor=(ReplicationFactorRow("a", 2),))
     problem = first_step(build(spec(Budget(bytes_moved=25), raised)))
     assert problem.deferred is not None
@@ -263,7 +263,7 @@ def test_what_waits_stays_as_it_is() -> None:
 
 
 def test_windows_that_a_step_leaves_open_are_named() -> None:
-    """Two and two replicas where all seven would be three and four; with the budget as the reason, not a filter."""
+    """Windows that a step misses are named, with the budget as the reason, not a filter."""
     step = first_step(build(spec(Budget(bytes_moved=30), balance=balance_of("1%", "none", "none"))))
     placed = STRATEGIES["optimum"](step, Candidate("optimum", balance=step.balance)).assignment
     assert [("replicas", "partitions that the budget leaves for a later step keep their replicas")] == [
@@ -273,7 +273,7 @@ def test_windows_that_a_step_leaves_open_are_named() -> None:
 
 
 def test_a_topic_of_unlike_factors_has_none() -> None:
-    """Raised in part by a first step, or of unlike factors today: the plan says null, and Terraform isn't told."""
+    """A topic with different factors, today or after a first step, has null in the plan, and no Terraform variable."""
     rows = {"stays": [(1,), (1, 2)], "steps": [(1,), (2,), (3,), (1,)], "whole": [(2,), (3,)]}
     raised = Changes(set_replication_factor=tuple(ReplicationFactorRow(name, 2) for name in ("steps", "whole")))
     budget = Budget(replicas_moved=4)
@@ -288,7 +288,7 @@ def test_a_topic_of_unlike_factors_has_none() -> None:
 
 
 def test_topics_follow_brokers() -> None:
-    """Where nobody leaves, topics are done one by one, the cheapest first, then the largest partitions that fit."""
+    """If no broker leaves, topics are done one by one, the cheapest first; then the largest partitions that fit."""
     rows = {"a": [(1,), (2,)], "b": [(3,), (4,), (1,)]}
     sizes = {"a": [30, 40], "b": [20, 10, 15]}
     raised = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),))
@@ -299,7 +299,7 @@ def test_topics_follow_brokers() -> None:
 
 
 def test_the_plan_says_what_waits_and_what_it_costs() -> None:
-    """49 bytes are left after broker 2: both small partitions of broker 1 go, the large one waits, and is told of."""
+    """49 bytes are left after broker 2: both small partitions of broker 1 move; the large one waits and is named."""
     document = planned(spec(Budget(bytes_moved=79)))
     undone = {"windows": [], "partitions": 1, "brokers": [1], "bytes_moved": 50, "replicas_moved": 1}
     assert {**undone, "leaders_changed": 1} == document["budget"]["undone"]
@@ -314,13 +314,13 @@ def test_the_plan_says_what_waits_and_what_it_costs() -> None:
 
 
 def test_a_budget_that_pays_for_no_partition_is_refused() -> None:
-    """There is no first step then; exit code 3, with what the changes take."""
+    """A budget too small for any partition is refused with exit code 3 and the bytes that the changes take."""
     with pytest.raises(UnsafePlanError, match="the changes take at least 120 B; the budget allows 9 B"):
         planned(spec(Budget(bytes_moved=9)))
 
 
 def test_steps_reach_the_end() -> None:
-    """Planned again and again from the state after each step, all is done, within the budget each time."""
+    """Planning again after each step finishes the change in 2 or 3 steps, each within the budget."""
     asked, spent = spec(Budget(bytes_moved=60)), list[int]()
     while True:
         document = planned(asked)
@@ -334,7 +334,7 @@ def test_steps_reach_the_end() -> None:
 
 
 def carried_out(asked: Spec, document: dict[str, Any]) -> Spec:
-    """The spec with the cluster as it is once a plan is done."""
+    """The spec with the cluster as it is after the plan."""
     lists = {(each["topic"], each["partition"]): tuple(each["replicas"]) for each in document["partitions"]}
     topics = tuple(
         replace(topic, partitions=tuple(_moved(each, lists.get((topic.name, each.id))) for each in topic.partitions))
@@ -348,14 +348,14 @@ def _moved(partition: Partition, replicas: tuple[int, ...] | None) -> Partition:
 
 
 def test_on_the_largest_clusters_too_something_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few solved plans a cluster is worth, the one that is as uneven as may be is among them."""
+    """Even if a cluster is worth no solved plans, the ladder's last balance is tried, and its plan fits the budget."""
     monkeypatch.setattr(candidates, "_SOLVED_PLACEMENTS", 0)
     asked = replace(spec(Budget(bytes_moved=30)), balance=balance_of(1, 1, 1))
     assert 30 >= planned(asked)["budget"]["spent"]["bytes_moved"] > 0
 
 
 def budgets() -> st.SearchStrategy[Budget]:
-    """Budgets of one term, or two, of what tiny clusters move."""
+    """Budgets of one or two terms, in sizes that tiny clusters move."""
     amount = st.sampled_from((None, None, 1, 3, 7, 12))
     return st.builds(Budget, amount, amount, st.none())
 
@@ -363,7 +363,7 @@ def budgets() -> st.SearchStrategy[Budget]:
 @examples(30)
 @given(specs(rebalance=("all", "all", "leaders", "none")), budgets())
 def test_a_step_fits_its_budget(whole: Spec, budget: Budget) -> None:
-    """As uneven as may be, what doesn't wait is done within the budget; what waits stays, whatever the strategy."""
+    """Without windows, what doesn't wait fits the budget; what waits stays in place with every strategy."""
     asked = build(replace(whole, budget=budget))
     step = first_step(asked)
     assume(step.deferred is not None)
@@ -380,7 +380,7 @@ def test_a_step_fits_its_budget(whole: Spec, budget: Budget) -> None:
 @examples(12)
 @given(specs(rebalance=("all", "leaders", "none")), budgets())
 def test_every_step_does_something(whole: Spec, budget: Budget) -> None:
-    """What waits is less than what must change, and everything that costs nothing is done."""
+    """Every first step changes something, and only partitions that may move wait."""
     asked = build(replace(whole, budget=budget))
     step = first_step(asked)
     assume(step.deferred is not None)
@@ -392,9 +392,9 @@ def test_every_step_does_something(whole: Spec, budget: Budget) -> None:
 
 
 def test_one_broker_may_take_part_in_two_groups() -> None:
-    """A partition on both of two brokers that leave is paid for once, and done with the first of them."""
+    """A partition on two brokers that leave is paid for once, with the first of them."""
     rows, sizes = {"a": [(1, 2), (1, 3), (2, 3), (2, 3)]}, {"a": [10, 5, 7, 8]}
     changes = Changes(remove_brokers=(1, 2), add_brokers=(Broker(5),))
-    # Broker 1 takes 10 twice and 5; then broker 2 only 7 and 8.
+    # Broker 1 needs 10 twice and 5; then broker 2 needs only 7 and 8.
     assert [2] == waiting(Budget(bytes_moved=39), changes=changes, rows=rows, sizes=sizes)
     assert [2, 3] == waiting(Budget(bytes_moved=25), changes=changes, rows=rows, sizes=sizes)

@@ -1,4 +1,4 @@
-"""The candidate space and its budget."""
+"""The space of candidates, and its budget."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> pa.Table:
 
 
 def strategies(table: pa.Table) -> dict[str, int]:
-    """How many rows each strategy has."""
+    """The number of rows by strategy."""
     return dict(Counter(table["strategy"].to_pylist()))
 
 
 @examples(80)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 400), st.integers(0, 2**31 - 1))
 def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
-    """Rows are numbered from 0, no more than asked (at least two): do nothing first, the balance asked for second."""
+    """Rows are numbered from 0, at most as many as asked (at least two): doing nothing, then the balance asked for."""
     table = candidates(problem, Sweep(asked, seed))
     assert len(table) <= max(asked, 2)
     assert list(range(len(table))) == table["candidate"].to_pylist()
@@ -69,7 +69,7 @@ def test_no_row_twice() -> None:
 
 
 def test_seeds_of_two_sweeps_are_disjoint() -> None:
-    """Another sweep seed looks at other draws and other tie-breaks altogether."""
+    """Another sweep seed gives completely different draws and tie-breaks."""
     problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
     seeds = [set(candidates(problem, Sweep(2000, seed))["seed"].to_pylist()) - {0} for seed in (0, 1, 2**31 - 1)]
     assert not seeds[0] & seeds[1]
@@ -79,7 +79,7 @@ def test_seeds_of_two_sweeps_are_disjoint() -> None:
 
 @pytest.mark.parametrize(("asked", "exhaustive"), [(19, False), (200, True)])
 def test_exhaustive_where_it_fits(asked: int, exhaustive: bool) -> None:
-    """All n² pairs of start index and shift, once each, where the budget holds them; else none of them."""
+    """If the budget allows, all n² pairs of start index and shift are tried once; else none of them is."""
     problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
     table = candidates(problem, Sweep(asked))
     fixed = [
@@ -92,7 +92,7 @@ def test_exhaustive_where_it_fits(asked: int, exhaustive: bool) -> None:
 
 
 def test_budget_by_size() -> None:
-    """What is asked for; else 5,000, fewer the larger the cluster, never fewer than 20."""
+    """As many candidates as asked; by default 5,000, fewer for larger clusters, at least 20."""
     small = problem_of(no_racks(0, 1), ROWS)
     large, huge = (replace(small, replication_factors=np.full(rows, 2)) for rows in (50_000, 1_500_000))
     assert (5000, 500, 20) == tuple(candidate_budget(each, None) for each in (small, large, huge))
@@ -100,7 +100,7 @@ def test_budget_by_size() -> None:
 
 
 def test_the_grid_of_the_yaml() -> None:
-    """Every combination of the knobs given with the balance asked for, that one first, each once."""
+    """All combinations of the given targets with the balance asked for, which is first; each once."""
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1))
     grid = {"replicas": (Tolerance.parse("5%"), Tolerance.parse(1)), "topic_replicas": (Tolerance.parse("none"),)}
     table = candidates(problem, Sweep(1000, grid=grid)).to_pylist()
@@ -113,7 +113,7 @@ def test_the_grid_of_the_yaml() -> None:
 
 @pytest.mark.parametrize(("solved", "expected"), [(1, 1), (3, 3), (150, 150), (199, 199), (500, 199)])
 def test_as_many_solved_plans_as_asked_for(solved: int, expected: int) -> None:
-    """The grid first, tie-breaks at the balance asked for after it; today's assignment stays a candidate."""
+    """The grid is first, then tie-breaks for the balance asked for; doing nothing stays a candidate."""
     problem = problem_of(no_racks(0, 1, 2), ROWS)
     table = candidates(problem, Sweep(200, solved=solved))
     assert 200 == len(table)
@@ -121,13 +121,13 @@ def test_as_many_solved_plans_as_asked_for(solved: int, expected: int) -> None:
 
 
 def test_a_fleet_shares_the_solved_plans() -> None:
-    """As it shares the candidates."""
+    """The clusters of a fleet share solved plans like candidates."""
     problem = problem_of(no_racks(0, 1, 2), ROWS)
     assert 25 == len(optima(problem, Sweep(200, solved=100), among=4))
 
 
 def test_forced_only_has_no_grid() -> None:
-    """Where only what must move may, windows hardly matter: one balance, and tie-breaks."""
+    """If only forced moves are allowed, windows hardly matter: one balance, with tie-breaks."""
     changes = Changes(remove_brokers=(1,), rebalance="none")
     table = candidates(problem_of(no_racks(0, 1, 2), ROWS, changes=changes), Sweep(100))
     optima = [each for each in table.to_pylist() if each["strategy"] == "optimum"]
@@ -135,13 +135,13 @@ def test_forced_only_has_no_grid() -> None:
 
 
 def test_nothing_to_place() -> None:
-    """Where no replica may move, Kafka's placements have nothing to say."""
+    """If no replica may move, there are no placements of Kafka's."""
     problem = problem_of(no_racks(0, 1), ROWS, topics=TopicFilter(exclude=("*",)))
     assert {"unchanged", "optimum"} == set(strategies(candidates(problem, Sweep(100))))
 
 
 def test_rows_become_candidates_again() -> None:
-    """A row says everything about its candidate, the tolerances in the YAML's words."""
+    """A row has everything about its candidate, with tolerances as in the YAML."""
     balance = balance_of("2.5%", 2, "none", 1, "10%", "5%", "0.5%")
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance)
     table = candidates(problem, Sweep(50, 3))
@@ -159,7 +159,7 @@ BUDGET = Budget(bytes_moved=10)
     ("asked", "among", "expected"), [(2, 1, 1), (3, 1, 2), (4, 1, 3), (9, 1, 3), (20, 4, 3), (20, 1, 4), (50, 1, 10)]
 )
 def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among: int, expected: int) -> None:
-    """At least its ends and its middle beside doing nothing; without a budget a fifth, as ever."""
+    """With a budget, at least the ladder's ends and middle are tried besides doing nothing; without one, a fifth."""
     sweep, plain = Sweep(asked), problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
     found = optima(replace(plain, budget=BUDGET), sweep, among)
     assert expected == len(found) == len(set(found))
@@ -168,8 +168,8 @@ def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among:
 
 
 def test_a_budgets_ladder_on_a_very_large_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As few candidates as there are by default, and those shared by four alternatives: its ends are looked at."""
-    # Only its number of replicas is large: it has no windows.
+    """With the smallest default number of candidates, also for four alternatives, the ladder's ends are tried."""
+    # Only its number of replicas is large, so it has no windows.
     monkeypatch.setattr(budget_steps, "affordable", lambda _: 1.0)
     large = replace(problem_of(no_racks(0, 1), ROWS, budget=BUDGET), replication_factors=np.full(1_500_000, 2))
     assert [3, 3] == [len(set(optima(large, Sweep(), among))) for among in (1, 4)]
@@ -177,19 +177,19 @@ def test_a_budgets_ladder_on_a_very_large_cluster(monkeypatch: pytest.MonkeyPatc
 
 
 def test_solved_plans_are_as_many_as_asked_for_with_a_budget_too() -> None:
-    """What the YAML says holds."""
+    """As many solved plans as the YAML asks for, also with a budget."""
     problem = problem_of(no_racks(0, 1, 2), ROWS, budget=BUDGET)
     assert [1, 2] == [len(optima(problem, Sweep(200, solved=solved))) for solved in (1, 2)]
 
 
 def optima(problem: Problem, sweep: Sweep, among: int = 1) -> list[tuple[str, ...]]:
-    """The windows that the solver is asked for, one row each."""
+    """The windows of each solved plan, one row for each."""
     table = candidates(problem, sweep, among).to_pylist()
     return [(*(each[knob] for knob in WINDOWS), each["scenarios"]) for each in table if each["strategy"] == "optimum"]
 
 
 def test_a_grid_of_our_own() -> None:
-    """What is asked for, then each knob on its own: bytes where sizes are known, traffic where rates are."""
+    """The balance asked for is first, then one target changes at a time: bytes with sizes, traffic with rates."""
     asked = ("1", "1", "1", "none", "10%", "none", "none", "none")
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(*asked[:-1]))
     found = list(dict.fromkeys(optima(problem, Sweep(2000))))
@@ -205,7 +205,7 @@ def test_a_grid_of_our_own() -> None:
 
 
 def test_windows_of_bytes_take_more_of_the_budget() -> None:
-    """Solved plans with windows of bytes are fewer, as each takes many times as long; tie-breaks are left some."""
+    """There are fewer solved plans with windows of bytes, because each takes much longer; some tie-breaks are left."""
     plain = problem_of(no_racks(0, 1, 2), ROWS, sizes=0)
     sized = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
     many, few = (optima(each, Sweep()) for each in (plain, sized))
@@ -215,14 +215,14 @@ def test_windows_of_bytes_take_more_of_the_budget() -> None:
 
 
 def test_alternatives_share_the_budget() -> None:
-    """Rows and solved plans alike are dealt evenly to the alternatives."""
+    """Alternatives share rows and solved plans evenly."""
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
     assert 100 == len(candidates(problem, Sweep(400), 4))
     assert len(optima(problem, Sweep(), 4)) <= len(optima(problem, Sweep())) / 2
 
 
 def test_scenarios_are_a_knob() -> None:
-    """Every point of the grid is solved for all scenarios and for none, the asked one for all first."""
+    """Every point of the grid is solved with and without scenarios; the balance asked for comes first, with them."""
     problem = problem_of(no_racks(0, 1), ROWS, sweep=Sweep(growth=(Growth("twice", "x", 2.0),)))
     found = optima(problem, Sweep(1000))
     assert ["all", "none"] == [each[-1] for each in found[:2]]
@@ -233,7 +233,7 @@ def test_scenarios_are_a_knob() -> None:
 @examples(40)
 @given(problems(brokers=5), st.integers(2, 300), st.integers(0, 2**31 - 1), st.randoms(use_true_random=False))
 def test_a_candidate_is_a_function_of_its_number(problem: Problem, asked: int, seed: int, random: Any) -> None:
-    """Rows of any numbers are those of the whole table, and say what the candidate of that number is."""
+    """Any selection of numbers gives the same rows as the whole table, and the same candidates."""
     every = space.candidates(problem, Sweep(asked, seed))
     numbers = np.array(sorted(random.sample(range(len(every)), random.randint(1, len(every)))))
     rows = every.rows(numbers)
@@ -243,7 +243,7 @@ def test_a_candidate_is_a_function_of_its_number(problem: Problem, asked: int, s
 
 
 def test_a_billion_candidates_are_a_few_runs() -> None:
-    """Nothing grows with their number."""
+    """A billion candidates take no more memory than a few runs."""
     every = space.candidates(problem_of(no_racks(0, 1, 2), ROWS), Sweep(10**9))
     assert (10**9, "kafka_classic") == (len(every), every.candidate(10**9 - 1)[0].strategy)
     assert 10**9 == sum(every.by_strategy.values())
@@ -252,7 +252,7 @@ def test_a_billion_candidates_are_a_few_runs() -> None:
 
 @pytest.mark.slow
 def test_arrays_are_made_without_pandas() -> None:
-    """It isn't imported for them, and is there for whoever wants it later."""
+    """Arrays are made without importing pandas, and pandas can still be imported afterwards."""
     code = (
         "import sys, numpy, pyarrow; from planner.sweep.candidates import without_pandas; without_pandas()\n"
         "assert 6 == pyarrow.array(numpy.arange(4)).to_numpy().sum(); assert 'pandas' not in sys.modules\n"
@@ -269,7 +269,7 @@ LEADERS = spec_of(
     budget=Budget(leaders_changed=3),
     sweep=Sweep(200),
 )
-# The first partition has two replicas in a rack; with another one on broker 4, all brokers hold one or two.
+# The first partition has two replicas in one rack; with another one on broker 4, all brokers have one or two.
 EMPTY = spec_of(
     {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"},
     {"t": [(1, 2, 3), (1, 3, 5)]},
@@ -282,7 +282,7 @@ EMPTY = spec_of(
 
 @pytest.mark.parametrize(("asked", "spent"), [(LEADERS, {"leaders_changed": 2}), (EMPTY, {"replicas_moved": 1})])
 def test_a_budgets_ladder_is_tried_whatever_may_move(asked: Spec, spent: dict[str, int]) -> None:
-    """Even leaders take six elections; and an empty partition's other replica moves, too, where that is more even."""
+    """Even leaders would take six elections; an empty partition's other replica moves if that is more even."""
     tried = choice.alternatives(asked)
     done = choice.swept(tried, [run(each.problem, each.candidates) for each in tried])
     found = plan.planned(done).plan.budget

@@ -1,4 +1,4 @@
-"""Consumer groups for the assignors: Kafka's own answers, and any group."""
+"""Consumer groups for the assignors: Kafka's own answers, and random groups."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ VECTORS = json.loads((DATA / "consumer-assignments.json").read_text())
 
 
 def owners(rows) -> dict[str, list[tuple[str, int]]]:
-    """Ownership of a JSON file, only of topics that anybody subscribes to where those are given."""
+    """Ownership from a JSON file, with (topic, partition) tuples."""
     return {member: [(topic, partition) for topic, partition in held] for member, held in rows.items()}
 
 
 def sizes(ownership) -> list[int]:
-    """How many partitions members have, the fewest first."""
+    """The numbers of partitions that members have, in ascending order."""
     return sorted(map(len, ownership.values()))
 
 
 @st.composite
 def groups(draw):
-    """Topics with partition counts, and members with what they subscribe to."""
+    """Topics with numbers of partitions, and members with their subscriptions."""
     topics = {f"t{number}": draw(st.integers(0, 8)) for number in range(draw(st.integers(1, 4)))}
     some = st.lists(st.sampled_from(sorted(topics)), unique=True)
     return topics, {f"C{number}": draw(some) for number in range(draw(st.integers(1, 6)))}

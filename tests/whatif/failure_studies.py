@@ -1,4 +1,4 @@
-"""Plans whose batches brokers fail in, and the rows of a study of them."""
+"""Plans with batches during which brokers fail, and the rows of a study of failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_LIMITS = BatchRules()
 
 
 def planned(spec, rules=NO_LIMITS):
-    """A spec's problem and the batches of its optimum."""
+    """A spec's problem, and the batches of its optimum."""
     problem = build(spec)
     assignment = STRATEGIES["optimum"](problem, Candidate("optimum", balance=problem.balance)).assignment
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}

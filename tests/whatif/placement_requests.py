@@ -1,4 +1,4 @@
-"""What Kafka's placements are asked for."""
+"""Requests for Kafka's placements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 @st.composite
 def requests(draw):
-    """Brokers, with racks or without, and what is placed on them: partitions, factor, start index, shift."""
+    """Brokers with or without racks, and a request: partitions, factor, start index and shift."""
     ids = sorted(draw(st.sets(st.integers(0, 40), min_size=1, max_size=9)))
     racks = draw(st.integers(0, 4))
     brokers = [(each, f"r{draw(st.integers(0, racks - 1))}" if racks else None) for each in ids]

@@ -1,4 +1,4 @@
-"""Kafka's assignors against Kafka's own answers, what all promise, and a user's own."""
+"""The client assignors against Kafka's own answers, their guarantees, and a user's own assignor."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from planner.whatif.assignors import ASSIGNORS, assign
 @pytest.mark.parametrize("vector", VECTORS)
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
 def test_range_and_round_robin_are_kafkas(assignor, vector):
-    """What Kafka 4.1's classes gave, in their order."""
+    """The same as Kafka 4.1's classes, in the same order."""
     assert owners(vector[assignor]) == assign(assignor, vector["topics"], vector["subscriptions"])
 
 
 @given(groups(), st.sampled_from(ASSIGNORS))
 def test_every_partition_has_one_owner_who_subscribes(group, assignor):
-    """No partition is lost or given twice, whatever the assignor."""
+    """With every assignor, each partition goes to exactly one member, which subscribes to its topic."""
     topics, members = group
     given_to = assign(assignor, topics, members)
     wanted = {topic for listed in members.values() for topic in listed}
@@ -37,7 +37,7 @@ def test_every_partition_has_one_owner_who_subscribes(group, assignor):
 
 
 def test_range_gives_the_first_members_more():
-    """4 partitions for 3 members: the first has one more; with each further topic like it, one more still."""
+    """4 partitions for 3 members: the first member has one more, and one more again for each such topic."""
     members = {member: ["t0", "t1"] for member in ("C0", "C1", "C2")}
     one = assign("range", {"t0": 4}, {member: ["t0"] for member in members})
     two = assign("range", {"t0": 4, "t1": 4}, members)
@@ -47,7 +47,7 @@ def test_range_gives_the_first_members_more():
 
 
 def test_round_robin_is_uneven_where_subscriptions_differ():
-    """C0 reads 4 of 5 partitions although C1 could read one more; sticky sees it."""
+    """C0 reads 4 of 5 partitions, although C1 could read one of them; sticky gives C1 two."""
     topics, members = {"T1": 3, "T2": 2}, {"C0": ["T1", "T2"], "C1": ["T2"]}
 
     assert [4, 1] == [len(held) for held in assign("roundrobin", topics, members).values()]
@@ -56,7 +56,7 @@ def test_round_robin_is_uneven_where_subscriptions_differ():
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """Writes a module with an assignor, to be named by it."""
+    """Writes a module with an assignor, and returns the assignor's name."""
 
     def write(module: str, body: str) -> str:
         (tmp_path / f"{module}.py").write_text(f"def assign(topics, subscriptions, owned):\n    {body}\n")
@@ -67,14 +67,14 @@ def own(tmp_path, monkeypatch):
 
 
 def test_a_users_own_assignor(own):
-    """It gets the three mappings and decides; the result comes in order."""
+    """A user's assignor gets the three mappings and decides; the result is sorted."""
     name = own("everything_to_the_last", "return {max(subscriptions): [('t', 1), ('t', 0)]}")
 
     assert {"a": [], "b": [("t", 0), ("t", 1)]} == assign(name, {"t": 2}, {"a": ["t"], "b": ["t"]})
 
 
 def test_the_examples_assignor(monkeypatch):
-    """examples/consumers/custom_assignor.py is one, and as even as it can be."""
+    """examples/consumers/custom_assignor.py works, and is as even as possible."""
     monkeypatch.syspath_prepend(str(ROOT / "examples" / "consumers"))
     members = {f"C{number}": ["t0", "t1"] for number in range(4)}
 
@@ -93,14 +93,14 @@ def test_the_examples_assignor(monkeypatch):
     ],
 )
 def test_an_own_assignor_is_checked(own, module, body, said):
-    """Each partition once, with a member that subscribes to its topic; anything else is refused, named."""
+    """A user's assignor must give each partition once, to a member that subscribes; other results are refused."""
     with pytest.raises(PlannerError, match=said):
         assign(own(module, body), {"t": 1, "u": 0}, {"a": ["t"], "b": ["u"]})
 
 
 @pytest.mark.parametrize("name", ["fair", "nowhere_at_all:assign", "json:nothing", "json:", "os.system(1):x"])
 def test_an_assignor_that_there_is_not(name):
-    """Named, with those that there are."""
+    """An unknown assignor is refused, and the error names the known ones."""
     with pytest.raises(
         PlannerError, match=r"allowed: range, roundrobin, .*uniform, server-range, simple, or module:function"
     ):
@@ -112,13 +112,13 @@ STICKY = ("sticky", "cooperative-sticky")
 
 
 def only(ownership, subscriptions) -> dict[str, list[tuple[str, int]]]:
-    """Without topics that nobody subscribes to: called directly, Kafka's class gives those to somebody too."""
+    """Ownership without topics that nobody subscribes to, because Kafka's class gives away those too."""
     wanted = set().union(*subscriptions.values())
     return {member: [each for each in held if each[0] in wanted] for member, held in ownership.items()}
 
 
 def moved(before, after) -> int:
-    """Partitions with another owner than before."""
+    """The number of partitions with another owner than before."""
     owner = {partition: member for member, held in before.items() for partition in held}
     return sum(owner.get(each, member) != member for member, held in after.items() for each in held)
 
@@ -126,7 +126,7 @@ def moved(before, after) -> int:
 @pytest.mark.parametrize("vector", VECTORS)
 @pytest.mark.parametrize("assignor", STICKY)
 def test_sticky_is_as_even_as_kafkas(assignor, vector):
-    """The same number of partitions for everybody's place in the order."""
+    """As even as Kafka: the sorted numbers of partitions are the same."""
     expected = only(owners(vector["sticky"]), vector["subscriptions"])
 
     assert sizes(expected) == sizes(assign(assignor, vector["topics"], vector["subscriptions"]))
@@ -135,7 +135,7 @@ def test_sticky_is_as_even_as_kafkas(assignor, vector):
 @pytest.mark.parametrize("vector", [each for each in VECTORS if each["sticky_after_leave"]])
 @pytest.mark.parametrize("assignor", STICKY)
 def test_sticky_moves_no_more_than_kafkas_when_a_member_leaves(assignor, vector):
-    """From Kafka's own assignment on, and as even afterwards."""
+    """Starting from Kafka's assignment, no more partitions move than in Kafka, and the result is as even."""
     before = only(owners(vector["sticky"]), vector["subscriptions"])
     left = {member: each for member, each in vector["subscriptions"].items() if member != vector["member_leaves"]}
     held = {member: before[member] for member in left}
@@ -148,7 +148,7 @@ def test_sticky_moves_no_more_than_kafkas_when_a_member_leaves(assignor, vector)
 
 @pytest.mark.parametrize("vector", CHANGES)
 def test_sticky_after_any_change_is_kafkas(vector):
-    """Kafka 4.3's answers: members leave, join, subscribe to other topics, topics grow; no more moves, as even."""
+    """Against Kafka 4.3 for members that leave, join or change topics, and growing topics: no more moves, as even."""
     before = owners(vector["sticky"])
     held = {member: each for member, each in before.items() if member in vector["subscriptions_after"]}
     expected = owners(vector["sticky_after"])
@@ -164,7 +164,7 @@ def test_sticky_after_any_change_is_kafkas(vector):
 
 @given(groups(), st.data())
 def test_sticky_moves_nothing_without_a_reason(group, data):
-    """Assigning again changes nothing; a member that leaves takes only its own away, if all read the same."""
+    """Assigning again changes nothing; if all read the same and a member leaves, only its partitions move."""
     topics, members = group
     before = assign("sticky", topics, members)
     assert before == assign("sticky", topics, members, before)
@@ -191,14 +191,14 @@ def test_sticky_can_not_be_made_more_even_by_a_move(group):
 
 
 def test_what_two_members_claim_counts_for_neither():
-    """As in Kafka, where both claims are of the same generation; claims of what isn't there don't count either."""
+    """A partition claimed by two members counts for neither, as in Kafka; claims of missing partitions don't count."""
     held = {"a": [("t", 0), ("t", 1)], "b": [("t", 1), ("t", 9), ("gone", 0)]}
 
     assert {"a": [("t", 0)], "b": [("t", 1)]} == assign("sticky", {"t": 2}, {"a": ["t"], "b": ["t"]}, held)
 
 
 def test_sticky_keeps_what_round_robin_reshuffles():
-    """4 topics of 2 partitions, 3 members, C1 leaves: 3 partitions must move; round robin moves more."""
+    """4 topics of 2 partitions, 3 members, C1 leaves: sticky moves the 3 that must move, round robin moves 5."""
     topics = {f"T{number}": 2 for number in range(4)}
     members = {member: sorted(topics) for member in ("C0", "C1", "C2")}
     left = {member: topics_ for member, topics_ in members.items() if member != "C1"}
@@ -210,7 +210,7 @@ def test_sticky_keeps_what_round_robin_reshuffles():
 
 
 def test_sticky_with_unlike_subscriptions():
-    """T0 to T2 with 1, 2, 3 partitions, each member one topic more: only what C0 leaves behind moves."""
+    """T0 to T2 have 1, 2, 3 partitions, and each member reads one topic more: only C0's partition moves."""
     topics = {"T0": 1, "T1": 2, "T2": 3}
     members = {"C0": ["T0"], "C1": ["T0", "T1"], "C2": ["T0", "T1", "T2"]}
     left = {"C1": members["C1"], "C2": members["C2"]}

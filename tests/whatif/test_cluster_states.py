@@ -1,4 +1,4 @@
-"""Every partition at each stage of a plan when brokers fail: who leads, what is refused and what is lost."""
+"""Every partition at each stage of a plan if brokers fail: its leader, refused writes, and lost data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MONOTONE = ("offline", "writes_refused", "lost", "lost_bytes")
 
 @given(specs(rebalance=("all",)), st.data())
 def test_more_failures_never_help(spec, data):
-    """What is offline, refused or lost with some brokers is so with more of them."""
+    """Partitions that are offline, refused or lost with some failed brokers still are if more brokers fail."""
     problem, steps = planned(spec)
     brokers = data.draw(st.permutations(range(len(problem.broker_ids))))
     domains = scenarios(problem, BROKERS, 10, 0).domains
@@ -41,7 +41,7 @@ def test_more_failures_never_help(spec, data):
 
 @given(specs(rebalance=("all",)))
 def test_brokers_that_hold_nothing_change_nothing(spec):
-    """An empty broker's failure leaves everything as it is when nobody fails."""
+    """If a broker without replicas fails, nothing changes."""
     problem, steps = planned(spec)
     domains = scenarios(problem, BROKERS, 10, 0).domains
     for stage in stages(spec, problem, steps):
@@ -55,7 +55,7 @@ def test_brokers_that_hold_nothing_change_nothing(spec):
 @pytest.mark.slow
 @given(specs(rebalance=("all",)))
 def test_each_batch_lies_between_today_and_the_plan(spec):
-    """A partition changed in one step is, while batches run, at worst as bad as before or after, at best as good."""
+    """During batches, a partition that changes in one step is never worse than at both ends, and never better."""
     problem, steps = planned(spec, BatchRules(moves_per_broker=2))
     first, *between, last = states if len(states := list(stages(spec, problem, steps))) > 1 else (*states, states[0])
     once = [True] * problem.rows
@@ -82,7 +82,7 @@ def test_each_batch_lies_between_today_and_the_plan(spec):
 
 @given(specs(rebalance=("all",)), st.integers(1, 3))
 def test_n_plus_1_replicas_survive_n_failures(spec, failing):
-    """The seeds' statement: with N + 1 replicas in sync, any N brokers may fail and every partition has a leader."""
+    """With N + 1 replicas in sync, any N brokers may fail and every partition still has a leader, at every stage."""
     whole = tuple(
         replace(t, partitions=tuple(replace(p, leader=p.replicas[0]) for p in t.partitions))
         for t in spec.cluster.topics
@@ -98,7 +98,7 @@ def test_n_plus_1_replicas_survive_n_failures(spec, failing):
 
 
 def test_kafka_elects_the_first_live_in_sync_replica():
-    """Who leads next follows the replica list, past replicas that are out of sync."""
+    """The next leader is the first live replica of the list that is in sync."""
     spec = spec_of(no_racks(1, 2, 3, 4), {"t": [[1, 2, 3], [1, 2, 3], [2, 3, 4]]})
     topic = spec.cluster.topics[0]
     parts = (topic.partitions[0], replace(topic.partitions[1], isr=(1, 3)), topic.partitions[2])
@@ -110,7 +110,7 @@ def test_kafka_elects_the_first_live_in_sync_replica():
 
 
 def test_a_plan_begins_with_replicas_in_sync():
-    """As apply.yml waits for it, and as the plan's own terms count; but not for those on a broker that leaves."""
+    """A plan begins with all replicas in sync, because apply.yml waits for that, except those on brokers that leave."""
     parts = (Partition(0, (1, 2), 1, (1,)), Partition(1, (1, 3), 1, (1,)), Partition(2, (1, 2), None, ()))
     spec = spec_of(no_racks(1, 2, 3, 4), {"t": []}, changes=Changes(remove_brokers=(3,)))
     spec = replace(spec, cluster=replace(spec.cluster, topics=(Topic("t", parts),)))
@@ -124,7 +124,7 @@ def test_a_plan_begins_with_replicas_in_sync():
 
 @pytest.mark.parametrize(("unclean", "expected"), [("true", (0, 1, 1, 1)), ("false", (1, 0, 1, 0))])
 def test_an_unclean_election_keeps_a_partition_online(unclean, expected):
-    """Where the in-sync replicas fail, one that is behind leads if the topic's configuration lets it."""
+    """If all replicas in sync fail, another replica leads only if the topic allows unclean elections."""
     config = {"t": (("min.insync.replicas", "2"), ("unclean.leader.election.enable", unclean))}
     spec = spec_of(no_racks(1, 2), {"t": [[1, 2]]}, config=config)
     topic = spec.cluster.topics[0]
@@ -137,7 +137,7 @@ def test_an_unclean_election_keeps_a_partition_online(unclean, expected):
 
 
 def test_min_insync_and_last_replicas():
-    """Writes are refused below min.insync.replicas; one live replica is at risk; all of them gone is lost data."""
+    """Below min.insync.replicas writes are refused; one live replica is at risk; without any, data is lost."""
     config = {"t": (("min.insync.replicas", "2"),)}
     spec = spec_of({1: "a", 2: "a", 3: "b"}, {"t": [[1, 2], [2, 3], [1, 2, 3]]}, sizes=7, config=config)
     rows = rows_of(spec, build(spec), [], [BROKERS, RACKS])
@@ -148,7 +148,7 @@ def test_min_insync_and_last_replicas():
 
 
 def test_a_copy_in_progress_saves_nothing():
-    """Until the batch is complete the replicas that it adds don't count; the old ones do, in the new list's order."""
+    """During a batch, new replicas don't count until it is complete; the old ones do."""
     spec = spec_of(no_racks(1, 2, 3), {"t": [[1]]}, changes=Changes(rebalance="none"))
     step = {"topic": "t", "partition": 0, "replicas_before": [1], "replicas": [2, 3]}
     steps = [row(BatchRow, {"number": 1, "partitions": [step]})]
@@ -162,7 +162,7 @@ def test_a_copy_in_progress_saves_nothing():
 
 
 def test_a_plan_of_another_state_is_refused():
-    """A step that begins with other replicas than the partition has is named."""
+    """A plan with a step that begins from other replicas than the partition has is refused."""
     spec = spec_of(no_racks(1, 2, 3), {"t": [[1]]})
     step = {"topic": "t", "partition": 0, "replicas_before": [2], "replicas": [3]}
     steps = [row(BatchRow, {"number": 1, "partitions": [step]})]

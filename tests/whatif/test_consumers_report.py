@@ -1,4 +1,4 @@
-"""What `planner consumers` says: owners, racks that change, keys that move; no name is markup."""
+"""The report of `planner consumers`: owners, racks that change, keys that move; names are never markup."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ OWNED = DescribedGroup("g", "range", {"m": (("a", 2), ("a", 3)), "n": (("a", 0),
 
 
 def told(spec: Spec = SPEC, described: DescribedGroup | None = None, assignor: str = "range", **more):
-    """The document of the one group."""
+    """The document for one group."""
     groups = resolve([ConsumerGroup("g", assignor, MEMBERS, described)], spec.cluster.topics)
     return as_json(document(ConsumersQuestion(spec, groups, more.pop("grown", {}), **more)))
 
 
 def test_members_have_what_they_own_and_its_load():
-    """In bytes where no rate is known; a member with a rack reads what has a replica there."""
+    """Without rates loads are in bytes; a member with a rack reads partitions that have a replica there."""
     found = told()
     (group,) = found["groups"]
 
@@ -44,7 +44,7 @@ def test_members_have_what_they_own_and_its_load():
 
 
 def test_owners_that_the_assignor_would_not_give_are_told():
-    """The cluster's own ones stay until the next rebalance."""
+    """If the cluster's owners differ from the assignor's, the report says so and keeps them until a rebalance."""
     (group,) = told(described=OWNED)["groups"]
 
     assert (True, False) == (group["observed"], group["as_assigned"])
@@ -52,7 +52,7 @@ def test_owners_that_the_assignor_would_not_give_are_told():
 
 
 def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
-    """A replica that goes to another broker of its rack doesn't count."""
+    """A group whose members have racks rebalances only if replicas change racks; moves within a rack don't count."""
     moves = [{"topic": "a", "partition": at, "replicas_before": [1], "replicas": [to]} for at, to in ((0, 2), (1, 3))]
     after = replicas_of(typed({"partitions": moves}))
     (group,) = told(replicas_after=after)["groups"]
@@ -67,7 +67,7 @@ def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
 
 @pytest.mark.parametrize("assignor", ["uniform", "server-range", "simple"])
 def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor):
-    """Also within a rack, as long as both are there; but no partition changes hands, so none is paused."""
+    """A broker's assignor also rebalances for moves within a rack, but moves no partition, so no member is paused."""
     moves = [{"topic": "a", "partition": at, "replicas_before": [1], "replicas": [to]} for at, to in ((0, 2), (1, 3))]
     (group,) = told(assignor=assignor, replicas_after=replicas_of(typed({"partitions": moves})))["groups"]
 
@@ -76,7 +76,7 @@ def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor
 
 
 def test_members_that_share_a_partition_each_carry_their_part():
-    """The loads of the members are those that their spread is made of, and add up to what there is."""
+    """Members that share a partition share its load; the spread uses these loads, and they add up to the total."""
     members = tuple(ConsumerMember(f"m{number}", ("a",)) for number in range(8))
     shared = resolve([ConsumerGroup("g", "simple", members)], SPEC.cluster.topics)
     (group,) = as_json(document(ConsumersQuestion(SPEC, shared, {})))["groups"]
@@ -85,7 +85,7 @@ def test_members_that_share_a_partition_each_carry_their_part():
 
 
 def test_more_partitions_move_keys():
-    """Those of the spec's changes, and those that are asked for; half of all keys where the number doubles."""
+    """More partitions, from the spec or as asked for, move keys: half of them if the number doubles."""
     changes = Changes(new_partitions=(NewPartitions("a", 4, 8, 1), NewPartitions("new", 0, 3, 1)))
     found = told(replace(SPEC, changes=changes), keys=("order",))
     (count,) = found["partition_counts"]
@@ -106,19 +106,19 @@ def groups(members=2):
 
 
 def page_of_group(members=2, **more):
-    """The document of the group."""
+    """The document for the group."""
     return document(ConsumersQuestion(UNEVEN, groups(members), more.pop("grown", {}), **more))
 
 
 def text(found):
-    """The document as a program reads it from the terminal."""
+    """The document as text, as a program reads it."""
     console = Console(file=StringIO(), width=1000)
     terminal.show(view(found), console)
     return console.file.getvalue()
 
 
 def test_a_groups_sentences():
-    """How even it is, and that nothing makes it rebalance."""
+    """The text says how even the group is, and that nothing makes it rebalance."""
     page = " ".join(text(page_of_group()).split())
 
     assert "g*: range, 2 members, 4 partitions of 1 topic" in page
@@ -128,7 +128,7 @@ def test_a_groups_sentences():
 
 
 def test_names_are_no_markup():
-    """On a terminal they are as they are, in Markdown they are code, and no cell ends within one."""
+    """In text, names are as they are; in Markdown they are code, and don't end a cell."""
     assert "m|00" in text(page_of_group())
     page = markdown.render(view(page_of_group()))
     assert "`g*`" in page
@@ -136,7 +136,7 @@ def test_names_are_no_markup():
 
 
 def test_members_and_events_of_a_large_group_are_bounded():
-    """The rest of the members is counted; of those that leave the costliest are shown."""
+    """Of a large group, some members are listed and the rest counted; only the costliest departures are shown."""
     page = text(page_of_group(40))
 
     assert "8 members left out here" in page
@@ -144,7 +144,7 @@ def test_members_and_events_of_a_large_group_are_bounded():
 
 
 def test_keys_and_the_sweep_are_sections_of_their_own():
-    """Only where they are asked for."""
+    """Keys and the sweep have sections only if they are asked for."""
     assert "Least spread" not in text(page_of_group())
     weights = loads(UNEVEN.cluster.topics, "bytes")
     study = consumers_sweep.study(groups(), weights, [Growth("more", "a*", 3.0)])

@@ -1,4 +1,4 @@
-"""Start index and shift worked back out of assignments: against the placement itself, real clusters, and by hand."""
+"""Start index and shift, found from assignments: compared with the placement itself, real clusters, and by hand."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RACKS = [(broker, f"rack{broker % 2}") for broker in range(4)]
 
 
 def topic(lists, name="t") -> Topic:
-    """A topic with these replica lists, from partition 0 on."""
+    """A topic with these replica lists, from partition 0."""
     return Topic(name, tuple(Partition(number, tuple(replicas)) for number, replicas in enumerate(lists)))
 
 
 @pytest.mark.parametrize(("count", "start", "factor"), [(7, 0, 2), (12, 2, 3), (30, 4, 4)])
 def test_a_plain_round_robin_is_called_one(count, start, factor):
-    """Beyond one round of the brokers no pair gives it, and it wasn't edited by hand."""
+    """A round robin longer than one round fits no pair, and is named as round robin instead of edited by hand."""
     lists = kafka_classic.round_robin(range(5), count, factor, start)
 
     found = explained(lists, unracked(5))
@@ -38,7 +38,7 @@ def test_a_plain_round_robin_is_called_one(count, start, factor):
 
 
 def test_a_round_robin_with_one_partition_elsewhere_is_none():
-    """It explains all of a topic, or nothing."""
+    """A topic with one partition changed isn't named as round robin."""
     lists = kafka_classic.round_robin(range(5), 30, 3)
     lists[17] = lists[17][::-1]
 
@@ -51,14 +51,14 @@ def unracked(count: int) -> list[tuple[int, str | None]]:
 
 
 def explained(lists, brokers, **options) -> explain_seeds.Explanation:
-    """What explains a single topic."""
+    """The explanation of a single topic."""
     (found,) = explain_seeds.explain([topic(lists)], brokers, **options)
     return found
 
 
 @given(requests())
 def test_a_placement_is_explained_by_its_own_pair(request):
-    """The pair it was made with is among those found, and every one of those gives the same placement."""
+    """The pair that made a placement is among the pairs found, and each of them gives the same placement."""
     brokers, partitions, factor, (start, shift) = request
     lists = kafka_classic.place(brokers, partitions, factor, start_index=start, next_replica_shift=shift)
 
@@ -74,7 +74,7 @@ def test_a_placement_is_explained_by_its_own_pair(request):
 
 @given(requests(), st.data())
 def test_every_pair_reported_gives_all_but_the_differences(request, data):
-    """Whatever was edited: placing again by the pair, on the list said, gives exactly what the report says."""
+    """After any edits, placing again with a reported pair gives the lists, except for the reported differences."""
     brokers, partitions, factor, (start, shift) = request
     lists = kafka_classic.place(brokers, partitions, factor, start_index=start, next_replica_shift=shift)
     for number in data.draw(st.sets(st.integers(0, partitions - 1), max_size=4)):
@@ -99,7 +99,7 @@ def test_every_pair_reported_gives_all_but_the_differences(request, data):
 
 @given(requests(), st.integers(2, 30))
 def test_a_grown_topic_is_explained_in_two_parts(request, more):
-    """Partitions added later follow Kafka's rule: it starts from the place of partition 0's leader."""
+    """Partitions added later follow Kafka's rule, which starts from the position of partition 0's leader."""
     brokers, partitions, factor, (start, shift) = request
     lists = kafka_classic.place(brokers, partitions, factor, start_index=start, next_replica_shift=shift)
     place = [each for each, _ in brokers].index(lists[0][0])
@@ -115,7 +115,7 @@ def test_a_grown_topic_is_explained_in_two_parts(request, more):
 
 @pytest.mark.parametrize("vector", json.loads((DATA / "kafka-classic-assignments.json").read_text()))
 def test_answers_of_kafka_are_explained(vector):
-    """Each of AdminUtils' own placements that began at partition 0."""
+    """Each of AdminUtils' placements that began at partition 0 is explained."""
     if vector["start_partition_id"] > 0:
         return
     lists = [tuple(vector["assignment"][str(number)]) for number in range(vector["partitions"])]
@@ -137,7 +137,7 @@ def test_answers_of_kafka_are_explained(vector):
     ids=["three partitions", "five", "nine", "topic-test4"],
 )
 def test_published_assignments(brokers, lists, start, shift):
-    """What the introductions to Kafka's placement show: the pair that their authors worked out, or one alike."""
+    """For published introductions to Kafka's placement, the authors' pair is among those found."""
     found = explained([tuple(map(int, word)) for word in lists.split()], unracked(brokers))
 
     assert ("exact", start) == (found.verdict, found.start_index)
@@ -145,14 +145,14 @@ def test_published_assignments(brokers, lists, start, shift):
 
 
 def test_topic_test1_and_6_are_the_two_brokers_turns():
-    """0,1 and 1,0 in turn: on brokers 0 and 1 there is no other placement with this leader."""
+    """0,1 and 1,0 alternate: on brokers 0 and 1 there is no other placement with this leader."""
     found = explained([(0, 1), (1, 0), (0, 1), (1, 0)], unracked(2))
 
     assert ("exact", 0, (0, 1)) == (found.verdict, found.start_index, found.shifts)
 
 
 def test_topic_test7_was_edited_by_hand():
-    """Partition 1 lost a replica: the pair is told, and how the partition would be."""
+    """Partition 1 lost a replica: the pair is found, and the list that the partition would have."""
     found = explained([(0, 1), (1,), (0, 1), (1, 0)], unracked(2))
 
     assert ("nearest", 2, 3) == (found.verdict, found.replication_factor, found.agreeing)
@@ -160,7 +160,7 @@ def test_topic_test7_was_edited_by_hand():
 
 
 def test_tp_re_01_has_no_pair():
-    """All five partitions on broker 0 of two can't come from Kafka's placement on both; on broker 0 alone they do."""
+    """All five partitions on broker 0 can't come from Kafka's placement on two brokers, but can on broker 0 alone."""
     lists = [(0,)] * 5
 
     found = explained(lists, unracked(2))
@@ -170,12 +170,12 @@ def test_tp_re_01_has_no_pair():
 
 
 def test_tp_demo_03_is_a_pair_on_two_brokers():
-    """The manual assignment 0:1,1:0,0:1 is what Kafka would have given too."""
+    """The manual assignment 0:1,1:0,0:1 is one that Kafka could have made."""
     assert "exact" == explained([(0, 1), (1, 0), (0, 1)], unracked(2)).verdict
 
 
 def test_scattered_replicas_have_no_pair():
-    """Fewer than half of the partitions in any sequence."""
+    """If every sequence explains fewer than half of the partitions, there is no pair."""
     found = explained([(0, 1), (0, 2), (3, 4), (3, 1), (3, 0), (2, 0)], unracked(5))
 
     assert ("none", None, (), 0) == (found.verdict, found.brokers, found.shifts, found.agreeing)
@@ -184,7 +184,7 @@ def test_scattered_replicas_have_no_pair():
 
 
 def test_a_swapped_follower_is_named():
-    """One partition of twelve differs: its replicas, and those that the pair gives."""
+    """If one partition of twelve differs, its replicas and those of the pair are named."""
     lists = kafka_classic.place(RACKS, 12, 2, start_index=1, next_replica_shift=2)
     edited = [*lists[:5], (lists[5][0], lists[6][0] if lists[6][0] != lists[5][1] else lists[4][0]), *lists[6:]]
 
@@ -195,7 +195,7 @@ def test_a_swapped_follower_is_named():
 
 
 def test_brokers_that_joined_later():
-    """A topic from before two brokers joined is explained by those that were there; another one by today's."""
+    """A topic older than two of the brokers is explained by the others; a newer topic by today's brokers."""
     old = kafka_classic.place(RACKS[:2], 6, 2, start_index=1, next_replica_shift=0)
     new = kafka_classic.place(RACKS, 6, 2, start_index=3, next_replica_shift=1)
 
@@ -206,7 +206,7 @@ def test_brokers_that_joined_later():
 
 
 def test_a_broker_in_between_that_joined_later():
-    """Where the new broker's id isn't the highest, the brokers that the topic uses explain it."""
+    """If the new broker's id isn't the highest, the brokers that the topic uses explain it."""
     lists = kafka_classic.place([(0, None), (2, None), (5, None)], 9, 2, start_index=0, next_replica_shift=1)
 
     found = explained(lists, [(broker, None) for broker in (0, 1, 2, 5)])
@@ -215,7 +215,7 @@ def test_a_broker_in_between_that_joined_later():
 
 
 def test_a_list_that_explains_one_topic_is_tried_on_the_others():
-    """A small topic doesn't show the brokers of its time; a large one of the same time does."""
+    """A small topic doesn't show the brokers of its time, but a large one does, and its list explains both."""
     then = [(broker, None) for broker in (0, 2, 3, 5, 6, 7)]
     many = kafka_classic.place(then, 24, 3, start_index=2, next_replica_shift=4)
     few = kafka_classic.place(then, 3, 2, start_index=0, next_replica_shift=2)
@@ -228,7 +228,7 @@ def test_a_list_that_explains_one_topic_is_tried_on_the_others():
 
 
 def test_topics_from_before_the_racks():
-    """Racks that were set later are disregarded where that explains the topic."""
+    """Racks that were set later are ignored if that explains the topic."""
     lists = kafka_classic.place(unracked(4), 9, 3, start_index=1, next_replica_shift=2)
 
     found = explained(lists, RACKS)
@@ -239,31 +239,31 @@ def test_topics_from_before_the_racks():
 
 
 def test_a_single_replica_leaves_the_shift_open():
-    """Any shift gives the same leaders."""
+    """With one replica, every shift gives the same placement."""
     found = explained([(1,), (2,), (0,)], unracked(3))
 
     assert (1, (0, 1, 2)) == (found.start_index, found.shifts)
 
 
 def test_a_real_cluster_with_racks():
-    """Topics that a ZooKeeper cluster of four brokers in two racks made itself are all explained."""
+    """All topics made by a ZooKeeper cluster of four brokers in two racks are explained."""
     found = explain_seeds.explain(of_file(ZOOKEEPER)[0], RACKS)
 
     assert {"exact"} == {each.verdict for each in found}
 
 
 def test_a_real_kraft_cluster():
-    """Its topics have no pair, and are told from topics edited by hand."""
+    """Topics of a KRaft cluster have no pair, and are recognized as KRaft's, not as edited by hand."""
     brokers = [(broker, f"rack{(broker - 1) % 3}") for broker in range(1, 7)]
     found = {each.topic: each.verdict for each in explain_seeds.explain(of_file(KRAFT)[0], brokers)}
 
-    assert "exact" == found.pop("dead-letter")  # one partition: every placement of it is anybody's
+    assert "exact" == found.pop("dead-letter")  # one partition: any placement of it has a pair
     assert {"striped"} == set(found.values())
 
 
 @pytest.mark.slow
 def test_a_thousand_topics_on_ninety_brokers():
-    """In time: half made by Kafka on today's brokers or earlier ones, half with every replica moved."""
+    """Half of the topics are Kafka's, on today's or earlier brokers, half have all replicas moved: under 10 seconds."""
     brokers = [(broker, f"r{broker % 3}") for broker in range(90)]
     topics = []
     for number in range(1000):

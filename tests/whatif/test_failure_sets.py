@@ -1,4 +1,4 @@
-"""Which brokers fail together: all sets, or seeded draws; sums over sets against looking at every partition."""
+"""Sets of brokers that fail together: all sets or seeded samples; sums against looking at every partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.whatif.failure_sets import FailureSets, failed_slots, scenarios
 
 
 def test_draws_are_seeded_sets_with_a_stated_confidence():
-    """Beyond the budget sets are drawn, the same each time; about 3 / n bounds the share of worse ones."""
+    """Above the limit, sets are drawn, the same for a seed; about 3 / n bounds the share of worse sets."""
     spec = spec_of(no_racks(*range(40)), {"t": [[1, 2, 3]]})
     problem = build(spec)
     found, again, other = (scenarios(problem, "4", 3000, seed) for seed in (0, 0, 1))
@@ -34,7 +34,7 @@ def test_draws_are_seeded_sets_with_a_stated_confidence():
 
 
 def counted(stage, found: FailureSets, failed):
-    """The facts of a stage summed over all partitions, each looked at."""
+    """The facts of a stage, summed by looking at every partition."""
     facts = outcome(stage.first, failed_slots(stage.first.replicas, found.domains, failed))
     other = outcome(stage.second, failed_slots(stage.second.replicas, found.domains, failed))
     return worse(facts.facts, other.facts).sum(axis=0), facts
@@ -43,7 +43,7 @@ def counted(stage, found: FailureSets, failed):
 @pytest.mark.slow
 @given(specs(rebalance=("all", "none")), st.sampled_from(("brokers", "racks", "pairs", "3")))
 def test_tables_say_what_every_partition_says(spec, kind):
-    """Counts and loads of every scenario and stage are those of looking at each partition."""
+    """Counts and leaders of every scenario and stage are the same as by looking at each partition."""
     problem, steps = planned(spec, BatchRules(moves_per_broker=1))
     if kind == "3" and len(problem.broker_ids) < 3:
         return

@@ -1,4 +1,4 @@
-"""The rows of a study of failures: traffic of the survivors, and batches folded into one."""
+"""The rows of a study of failures: the survivors' traffic, and all batches in one row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.whatif.failure_sets import BROKERS
 
 
 def test_traffic_of_the_survivors():
-    """Followers that lead send to those that live; what is offline is written by nobody."""
+    """Followers that become leaders send to live replicas; offline partitions have no writes."""
     spec = spec_of(no_racks(1, 2, 3), {"t": [[1, 2, 3]], "u": [[1]]})
     rated = tuple(
         replace(t, partitions=tuple(replace(p, bytes_in_per_sec=10, bytes_out_per_sec=5) for p in t.partitions))
@@ -31,7 +31,7 @@ def test_traffic_of_the_survivors():
 
 
 def test_batches_fold_into_the_worst_for_many_brokers():
-    """Of any three brokers there is one row for all batches, with the worst of each figure."""
+    """For sets of three brokers, all batches share one row, with the worst of each figure."""
     spec = spec_of(no_racks(1, 2, 3, 4), {"t": [[1], [2]]}, changes=Changes(rebalance="none"))
     moves = [("t", 0, [1], [3]), ("t", 1, [2], [4])]
     steps = [

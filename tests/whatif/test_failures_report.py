@@ -1,4 +1,4 @@
-"""What `planner failures` says: the worst of each state, the topics that it hits, the rows that are shown."""
+"""The report of `planner failures`: the worst failure of each state, the topics that it affects, and the rows shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPEC = spec_of(
 
 
 def told(spec, kinds, plan=None):
-    """The document of a spec with these kinds of failures."""
+    """The document for a spec with these kinds of failures."""
     subject = Subject.of(spec, plan)
     wanted = failure_simulation.all_scenarios(subject.problem, kinds, 1000, 0)
     rows = failure_simulation.run(
@@ -39,7 +39,7 @@ def told(spec, kinds, plan=None):
 
 
 def test_the_worst_failure_is_the_one_that_takes_most_offline():
-    """With how many others take any, and the topics that it hits; refused writes come after what is offline."""
+    """The worst failure takes most partitions offline, then refuses most writes; its topics are named."""
     (kind,) = told(SPEC, ["brokers"])["kinds"]
     (state,) = kind["states"]
 
@@ -49,7 +49,7 @@ def test_the_worst_failure_is_the_one_that_takes_most_offline():
 
 
 def test_single_brokers_are_listed_and_pairs_are_not():
-    """Who leads then is told for each."""
+    """Each single broker is listed with the next leaders; pairs aren't listed."""
     found = told(SPEC, ["brokers", "pairs"])
 
     assert ["brokers", "pairs"] == [kind["of"] for kind in found["kinds"]]
@@ -59,7 +59,7 @@ def test_single_brokers_are_listed_and_pairs_are_not():
 
 
 def test_partitions_to_be_made_are_not_there_to_fail():
-    """Nor are brokers to come: without a plan it is today's cluster that fails. What the numbers rest on is said."""
+    """Without a plan today's cluster fails, without new partitions and brokers; notes say what the numbers assume."""
     changes = replace(SPEC.changes, new_partitions=(NewPartitions("n", 0, 4, 1),), add_brokers=(Broker(9, None),))
     found = told(replace(SPEC, changes=changes), ["brokers"])
 
@@ -70,7 +70,7 @@ def test_partitions_to_be_made_are_not_there_to_fail():
 
 
 def test_racks_that_a_plan_states_are_those_that_fail():
-    """Before it, too, which is said; without the plan they are those of the brokers."""
+    """With a plan, the racks of set_racks fail, also today, and a note says so; without a plan, today's racks fail."""
     racked = spec_of({1: "a", 2: "b", 3: "b"}, {"t": [[1, 2]]}, changes=Changes(set_racks=((2, "a"),)))
     _, steps = planned(racked, NO_LIMITS)
     alone, corrected = (told(racked, ["racks"], plan) for plan in (None, structs.replace(typed({}), batches=steps)))
@@ -83,7 +83,7 @@ def test_racks_that_a_plan_states_are_those_that_fail():
 
 
 def test_a_plan_has_a_state_for_each_batch():
-    """Between today and what is planned."""
+    """A plan has a state for each batch, between today and the end."""
     spec = replace(SPEC, changes=Changes(remove_brokers=(3,)))
     _, steps = planned(spec, NO_LIMITS)
     found = told(spec, ["brokers"], structs.replace(typed({}), batches=steps))
@@ -93,7 +93,7 @@ def test_a_plan_has_a_state_for_each_batch():
 
 
 def test_brokers_that_come_do_not_fail_today_and_those_that_left_not_afterwards():
-    """Neither counts among the failures of that state, nor is listed there; a rack fails with the brokers it has."""
+    """Brokers that join don't fail today, and brokers that left don't fail later; racks fail with their brokers."""
     spec = spec_of({1: "a", 2: "b", 3: "b"}, {"t": [[1], [2], [3]]})
     changes = Changes(add_brokers=(Broker(4, "c"), Broker(5, "b")), remove_brokers=(3,))
     spec = replace(spec, changes=changes)
@@ -119,25 +119,25 @@ FACTS = {"offline": 0, "writes_refused": 0, "at_risk": 1, "lost": 0, "lost_bytes
 
 
 def state(name, offline=0, topics=(), **more):
-    """A state of a kind, with its worst failure."""
+    """A state of a kind of failure, with its worst failure."""
     worst = {**FACTS, "failed": "broker 1", "leaders_most": None, "over_capacity": None, "topics": list(topics)}
     return {"state": name, "with_offline": 1, "worst": {**worst, "offline": offline, **more}}
 
 
 def document(*states, scenarios=()):
-    """A document of one kind."""
+    """A document with one kind of failure."""
     kind = {"of": "3", "scenarios": 4, "explained": "all 4", "states": list(states)}
     told = {"cluster": "c", "plan_id": "0123456789abcdef", "notes": ["a_note"]}
     return row(FailuresDocument, told, batches=2, kinds=[kind], scenarios=list(scenarios))
 
 
 def lines(found, *words):
-    """The lines of the Markdown that have all of these words."""
+    """The lines of the Markdown that contain all of these words."""
     return [line for line in markdown.render(view(found)).splitlines() if all(word in line for word in words)]
 
 
 def test_of_the_batches_the_worst_is_shown():
-    """Between today and the plan; what nobody knows is a dash and not 0."""
+    """Only the worst batch is shown between today and the plan; unknown values are dashes, not 0."""
     found = document(state("today"), state("batch 1", 1), state("batch 2", 5), state("planned"))
 
     assert [] == lines(found, "batch 1")
@@ -147,7 +147,7 @@ def test_of_the_batches_the_worst_is_shown():
 
 
 def test_topics_that_are_hit_are_told_and_are_no_markup():
-    """What is offline isn't counted again as refused."""
+    """Affected topics are named, and names are never markup; offline partitions aren't also counted as refused."""
     rows = [
         {"topic": "a|b*", "offline": 1, "writes_refused": 3, "lost": 0},
         {"topic": "c", "offline": 0, "writes_refused": 0, "lost": 1},
@@ -163,7 +163,7 @@ def test_topics_that_are_hit_are_told_and_are_no_markup():
 
 
 def test_the_worst_brokers_come_first_and_the_rest_are_counted():
-    """Those that lead more afterwards, too."""
+    """The worst brokers come first, and so do the new leaders with most partitions; the rest is counted."""
     each = [
         {
             "failed": f"broker {number}",

@@ -1,4 +1,4 @@
-"""Who is in a group, what partitions weigh, and what moves when members or partitions change."""
+"""The members of a group, the loads of partitions, and the moves if members or partitions change."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from planner.whatif.group_events import (
     ],
 )
 def test_murmur2_is_kafkas(key, expected):
-    """The values that Kafka's own tests expect."""
+    """The hashes that Kafka's own tests expect."""
     assert expected % 2**32 == group_events.murmur2(key.encode())
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (7, 5), (3, 3), (10, 11)])
 def test_the_share_of_keys_that_move(before, after):
-    """Counted over every hash up to a common multiple."""
+    """Against counting every hash up to a common multiple."""
     hashes = range(before * after)
     moving = sum(value % before != value % after for value in hashes)
 
@@ -52,13 +52,13 @@ def test_the_share_of_keys_that_move(before, after):
 
 
 def group(assignor, members=2):
-    """A group of some members that read four partitions of a and two of b."""
+    """A group whose members read four partitions of a and two of b."""
     counts, read = {"a": 4, "b": 2}, {f"m{number}": ("a", "b") for number in range(members)}
     return Group("g", assignor, counts, read, assignors.assign(assignor, counts, read), {"m0": "r"})
 
 
 def test_a_spread_is_the_most_and_the_fewest():
-    """Of partitions and of loads; a share is what everybody would have."""
+    """A spread has the most and the fewest partitions and load; a share is the average."""
     found = spread({"m": [("a", 0), ("a", 1)], "n": [("a", 2)]}, {("a", 0): 1, ("a", 1): 2, ("a", 2): 9})
     assert (2, 1, 9, 3, 12) == (
         found.most_partitions,
@@ -75,26 +75,26 @@ PAUSED = [("cooperative-sticky", 3), ("uniform", 3), ("server-range", 3), ("stic
 
 @pytest.mark.parametrize(("assignor", "paused"), PAUSED)
 def test_who_leaves_hands_its_partitions_on(assignor, paused):
-    """Only with some assignors members go on reading meanwhile what stays with them; in share groups nobody waits."""
+    """A member that leaves hands its partitions on; with some assignors others keep reading, in share groups all do."""
     leaves = next(each for each in events(group(assignor), {}, {}) if each.what == "m1 leaves")
     assert (3, 0, 0, paused) == (leaves.moved, leaves.from_staying, leaves.new, leaves.paused)
 
 
 def test_added_partitions_are_new_to_the_group():
-    """A count that doesn't grow is no event."""
+    """Added partitions are new to the group; a number of partitions that doesn't grow is no event."""
     told = {each.what: each for each in events(group("sticky"), {"a": 6, "b": 2, "c": 9}, {})}
     assert ["m0 leaves", "m1 leaves", "a member joins", "a 4 → 6 partitions"] == list(told)
     assert 2 == told["a 4 → 6 partitions"].new
 
 
 def test_of_a_large_group_some_members_leave():
-    """The first and the last among them."""
+    """In a large group, 32 members leave, one at a time, the first and the last among them."""
     left = [each.what for each in events(group("range", 200), {}, {}) if each.what.endswith(" leaves")]
     assert (32, "m0 leaves", "m99 leaves") == (len(left), left[0], left[-1])
 
 
 def test_racks_count_as_sets():
-    """A replica that moves within its rack changes nothing for who reads in it."""
+    """A replica that moves within its rack doesn't change who reads in the rack."""
     racks, before = {1: "r", 2: "r", 3: "s", 4: None}, {("a", 0): (1, 3), ("a", 1): (3,), ("b", 0): (4,)}
     after = {("a", 0): (3, 2), ("a", 1): (1,), ("b", 0): (4,)}
     assert {("a", 1)} == changed((before, racks), (after, racks))
@@ -104,7 +104,7 @@ def test_racks_count_as_sets():
 
 
 def test_the_coordinator_counts_the_racks_of_all_replicas():
-    """Also of those that come and go within a rack, as long as they are there; neither who leads nor a bare broker."""
+    """The coordinator counts the racks of all replicas, also for moves within a rack; their order doesn't count."""
     racks, before = {1: "r", 2: "r", 3: "s", 4: None, 5: None}, {("a", 0): (1, 3), ("a", 1): (3, 1), ("b", 0): (4,)}
     after = {("a", 0): (2, 3), ("a", 1): (1, 3), ("b", 0): (5,)}
     assert {("a", 0)} == seen_by_brokers((before, racks), (after, racks))
@@ -112,7 +112,7 @@ def test_the_coordinator_counts_the_racks_of_all_replicas():
 
 
 def test_members_of_a_share_group_carry_parts_of_a_partition():
-    """Equal ones; who joins takes nothing away from anybody."""
+    """Members of a share group have equal parts of a partition; a new member pauses nobody."""
     shared = spread({"m": [("a", 0), ("a", 1)], "n": [("a", 0)]}, {("a", 0): 4, ("a", 1): 1})
     assert (3, 2, 5) == (shared.most_load, shared.fewest_load, shared.total_load)
     joins = next(each for each in events(group("simple", 6), {}, {}) if each.what == "a member joins")
@@ -127,7 +127,7 @@ TOPICS = SPEC.cluster.topics
     ("sizes_known", "rate", "unit"), [(True, 3, "bytes/s"), (True, 0, "bytes"), (False, 0, "partitions")]
 )
 def test_partitions_weigh_what_is_known_of_them(sizes_known: bool, rate: int, unit: str) -> None:
-    """What is written to them counts before what they hold."""
+    """Loads are rates if they are known, else sizes, else numbers of partitions."""
     rated = replace(TOPICS[1], partitions=(replace(TOPICS[1].partitions[0], bytes_in_per_sec=rate),))
     cluster = replace(SPEC.cluster, topics=(TOPICS[0], rated), sizes_known=sizes_known)
     assert unit == measure(cluster)
@@ -136,13 +136,13 @@ def test_partitions_weigh_what_is_known_of_them(sizes_known: bool, rate: int, un
 
 
 def test_partitions_to_be_made_weigh_what_is_said_of_them() -> None:
-    """From the first new one on."""
+    """New partitions have the load that is stated for them, from the first new one on."""
     found = loads(TOPICS, "bytes", [NewPartitions("b", 1, 3, 1, size_bytes=4)])
     assert {("b", 0): 9, ("b", 1): 4, ("b", 2): 4} == {key: load for key, load in found.items() if key[0] == "b"}
 
 
 def test_declared_groups_read_what_their_patterns_match() -> None:
-    """By name; a topic that nobody reads isn't the group's."""
+    """A declared group reads the topics that match its patterns; other topics aren't part of it."""
     declared = [
         ConsumerGroup("h", "", (ConsumerMember("m", ("*",)),)),
         ConsumerGroup("g", "roundrobin", (ConsumerMember("m", ("a*",), "r"), ConsumerMember("n", ("a",)))),
@@ -158,7 +158,7 @@ def test_declared_groups_read_what_their_patterns_match() -> None:
 
 
 def test_a_described_groups_owners_are_the_clusters_own() -> None:
-    """What is declared of a member outranks it, but for who is there; without owners the assignor gives them."""
+    """A described group has the cluster's members and owners, and declared topics; else the assignor's owners."""
     found = DescribedGroup("g", "uniform", {"m": (("a", 1),), "n": (("a", 0), ("b", 0))}, ("a", "b", "gone"))
     members = (ConsumerMember("m", ("a",), "r"), ConsumerMember("gone", ("b",)))
     (group,) = resolve([ConsumerGroup("g", "", members, found)], TOPICS)
@@ -172,7 +172,7 @@ def test_a_described_groups_owners_are_the_clusters_own() -> None:
 
 
 def test_topic_ids_and_static_members_count_in_the_brokers_assignors() -> None:
-    """Of what is written of a group; the assignors' own tests hold what they make of it."""
+    """A group's topic ids and static members reach the broker's assignors; their effect has its own tests."""
     topics = [Topic(name, tuple(Partition(number, (1,), 1) for number in range(3))) for name in ("a", "b")]
     members = (ConsumerMember("m1", ("*",)), ConsumerMember("m2", ("*",), None, "first"))
     listed = (members[0], replace(members[1], instance=None))

@@ -1,4 +1,4 @@
-"""When a broker reaches a limit, and what helps."""
+"""The month in which a broker reaches a limit, and the brokers that would help."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MB = 10**6
 
 
 def cluster(disk=None, network=None, classes=(), months=3, **limits):
-    """Two brokers of a kind with eight partitions of a thousand bytes that double every month."""
+    """Two equal brokers with eight partitions of a thousand bytes each, which double every month."""
     spec = spec_of(RACKS, {"t": [[1], [2], [1], [2], [1], [2], [1], [1]]}, sizes=1000)
     brokers = tuple(replace(each, disk_bytes=disk, network_bytes_per_sec=network) for each in spec.cluster.brokers)
     rates = Monthly((Rate("*", 1_000_000),), classes)
@@ -28,7 +28,7 @@ def cluster(disk=None, network=None, classes=(), months=3, **limits):
 
 
 def test_the_month_in_which_a_broker_is_full():
-    """The first one at whose beginning it holds more than its limit; five of eight partitions lie on broker 1."""
+    """The month is the first that begins above the limit; broker 1 has five of eight partitions."""
     (base, *_) = cluster(disk=9_999)
     now, planned = growth_cases.as_it_is(base), growth_cases.evaluate(base)
 
@@ -39,7 +39,7 @@ def test_the_month_in_which_a_broker_is_full():
 
 
 def test_no_limit_is_reached_where_none_is_stated():
-    """Brokers without a capacity last for ever, and no brokers are added."""
+    """Brokers without a capacity never reach a limit, and no brokers are added."""
     cases = cluster()
 
     assert ["as planned"] == [case.name for case in cases]
@@ -47,7 +47,7 @@ def test_no_limit_is_reached_where_none_is_stated():
 
 
 def test_network_limits_count_both_ways():
-    """What is written to replicas or what leaders send, whichever is more."""
+    """The larger of writes to replicas and reads from leaders counts against the network."""
     spec = rated(bytes_in=10, ppm=1_000_000, size=1)
     brokers = tuple(replace(each, network_bytes_per_sec=75) for each in spec.cluster.brokers)
     (base, *_) = growth_cases.cases(replace(spec, cluster=replace(spec.cluster, brokers=brokers)), 3)
@@ -58,7 +58,7 @@ def test_network_limits_count_both_ways():
 
 
 def test_leaders_that_no_election_changes_go_on_sending():
-    """Broker 2 leads what 1 should, of which consumers read 10 bytes/s: it does once the plan is carried out, too."""
+    """Broker 2 leads broker 1's partition, with 10 bytes/s of reads; without an election it still does later."""
     changes = Changes(rebalance="none")
     spec = spec_of(RACKS, {"t": [[1, 2]]}, leaders={"t": [2]}, changes=changes, growth=Monthly((Rate("*", 0),)))
     (topic,) = spec.cluster.topics
@@ -69,7 +69,7 @@ def test_leaders_that_no_election_changes_go_on_sending():
 
 
 def test_the_fewest_brokers_that_last():
-    """Of each class as many as all bytes take at the least, and more; in the racks that have the fewest."""
+    """For each class, from the fewest brokers for all bytes upwards, in the racks with the fewest brokers."""
     classes = (BrokerClass("small", 9_999), BrokerClass("big", 50_000), BrokerClass("tiny", 10))
     cases = cluster(disk=9_999, classes=classes, months=3)
     rows = growth_cases.run(cases)
@@ -83,7 +83,7 @@ def test_the_fewest_brokers_that_last():
 
 
 def test_the_caps_of_a_class_hold_for_the_brokers_that_are_added():
-    """They are those that a plan for the same brokers in the YAML keeps."""
+    """Brokers of a class are added with its caps, as a plan for such brokers in the YAML would have them."""
     capped = BrokerClass("capped", 50_000, None, max_replicas=1, max_disk_bytes=20_000)
     cases = cluster(disk=9_999, classes=(capped,), months=3)
     problem = next(case for case in cases if case.added == 4).forecast.problem
@@ -93,7 +93,7 @@ def test_the_caps_of_a_class_hold_for_the_brokers_that_are_added():
 
 
 def test_a_cluster_many_times_as_large_is_not_planned():
-    """How many brokers it takes at the least is told; more than four times today's aren't tried."""
+    """If more than four times today's brokers are needed, the number is stated, but no plan is tried."""
     most = (growth_cases.MOST_TIMES - 1) * 2
     cases = cluster(disk=9_999, classes=(BrokerClass("small", 9_999),), months=3)
     beyond = cluster(disk=9_999, classes=(BrokerClass("small", 64_000 // (most + 3)),), months=3)
@@ -103,7 +103,7 @@ def test_a_cluster_many_times_as_large_is_not_planned():
 
 
 def test_a_plan_that_lasts_is_the_only_one_that_is_made(monkeypatch):
-    """Windows at the end besides those of today never make it cheaper."""
+    """If a plan for today's windows lasts, no second plan for windows at the end is made."""
     made = []
     solve = growth_cases.optimum.solve
     monkeypatch.setattr(
@@ -116,20 +116,20 @@ def test_a_plan_that_lasts_is_the_only_one_that_is_made(monkeypatch):
 
 
 def test_today_with_too_little_room_for_anything():
-    """A plan is made all the same, and its month is 0."""
+    """If the disks are too small today, there is still a plan, and its month is 0."""
     (base, *_) = cluster(disk=10)
 
     assert 0 == growth_cases.evaluate(base)["first"]
 
 
 def test_brokers_that_would_help_get_free_ids_below_the_largest_one():
-    """The largest id that Kafka knows may be taken."""
+    """Added brokers get free ids above today's; after Kafka's largest id, lower free ones."""
     assert [8, 9] == list(islice(growth_cases.free_ids({0, 7}), 2))
     assert [2**31 - 1, 1, 2] == list(islice(growth_cases.free_ids({0, 2**31 - 2}), 3))
 
 
 def test_plans_keep_topics_apart(monkeypatch):
-    """A plan that would last is one that keeps the rule: no broker has both topics."""
+    """Growth's plans keep topics apart: no broker has both."""
     lists = {"a": [(1,), (2,), (3,), (1,)], "b": [(2,), (3,), (1,), (2,)]}
     spec = spec_of({1: None, 2: None, 3: None}, lists, sizes=10, apart=(Apart(("a", "b")),))
     case = growth_cases.case_of(spec, "", "", 0, 1)

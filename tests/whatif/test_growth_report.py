@@ -1,4 +1,4 @@
-"""What `planner growth` says: the first limit, the brokers that help, why topics grow, which rows come first."""
+"""The report of `planner growth`: the first limit, brokers that help, why topics grow, and the order of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planner.whatif.growth_report import GrowthDocument, document, section, view
 
 
 def doubling(disk, **more):
-    """Two brokers with such disks; each holds four partitions of 1000 bytes, which double every month."""
+    """Two brokers with these disks and four partitions of 1000 bytes each, which double every month."""
     spec = spec_of(RACKS, {"t": [[1], [2]] * 4}, sizes=1000, changes=Changes(), **more)
     brokers = tuple(replace(each, disk_bytes=disk) for each in spec.cluster.brokers)
     growth = Monthly((Rate("t", 1_000_000),))
@@ -29,7 +29,7 @@ def doubling(disk, **more):
 
 
 def told(spec, months=3):
-    """The document of a spec."""
+    """The document for a spec."""
     cases = growth_cases.cases(spec, months)
     return as_json(document(spec, cases, growth_cases.as_it_is(cases[0]), growth_cases.run(cases)))
 
@@ -54,18 +54,18 @@ def test_the_first_limit_has_its_month_and_broker():
 
 
 def test_the_network_is_judged_by_rates_at_the_end_of_the_history():
-    """100 bytes a second on average and 200 at the end are above 350 with the first month's growth, not later."""
+    """With the rates at the end, 200 bytes a second instead of 100, the limit is reached after one month of growth."""
     spec = rated(size=1, bytes_in=100, ppm=200_000)
     brokers = tuple(replace(each, network_bytes_per_sec=700) for each in spec.cluster.brokers)
     known = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
     ended = replace(known, growth=replace(known.growth, at_end={"t": 2_000_000}))
 
-    # 300 are sent for 100 that are written: 700 are reached by 233, after 5 and after 1 months.
+    # For 100 bytes written, 300 are sent: 233 written reach the limit of 700, after 5 and after 1 months.
     assert [5, 1] == [told(each, 6)["assignments"][0]["month"] for each in (known, ended)]
 
 
 def test_the_fewest_brokers_that_last_are_marked():
-    """64,000 bytes after three months: 20,000 fit on today's disks, the rest takes two of 40,000, each in a rack."""
+    """64,000 bytes after three months: 20,000 fit on today's disks, the rest needs two of 40,000, each in a rack."""
     spec = doubling(10_000)
     found = told(replace(spec, growth=replace(spec.growth, classes=(BrokerClass("big", 40_000),))))
 
@@ -79,7 +79,7 @@ def test_the_fewest_brokers_that_last_are_marked():
 
 
 def test_why_a_topic_grows_is_told_with_its_bytes():
-    """By its retention where something is written to it, else by its rate."""
+    """A topic with writes grows to its retention, other topics grow by their rate; bytes are stated for both."""
     (kept,) = told(rated([("retention.ms", "60000"), ("segment.bytes", "1")], size=50, bytes_in=1, ppm=0))["topics"]
     (grown,) = told(rated(size=1_000_000, ppm=80_000), 1)["topics"]
 
@@ -90,7 +90,7 @@ def test_why_a_topic_grows_is_told_with_its_bytes():
 
 
 def test_what_the_numbers_rest_on_is_noted():
-    """Unknown sizes and rates, and limits that nobody states."""
+    """Notes say if sizes or rates are unknown, and if limits aren't stated."""
     notes = told(replace(rated(sizes_known=False), growth=Monthly(())))["notes"]
 
     assert [
@@ -104,7 +104,7 @@ def test_what_the_numbers_rest_on_is_noted():
 
 
 def test_what_is_stored_is_held_against_rates_and_retention():
-    """A minute at a byte a second and a segment of a byte make 61 bytes, and a third of that is far from it."""
+    """A minute at a byte a second plus a segment of a byte are 61 bytes: about a third, or three times, has a note."""
     notes = []
     for size in (15, 25, 180, 190):
         kept = rated([("retention.ms", "60000"), ("segment.bytes", "1")], size=size, bytes_in=1)
@@ -118,7 +118,7 @@ def test_what_is_stored_is_held_against_rates_and_retention():
 
 
 def test_a_plan_for_mean_rates_is_said_to_be_one():
-    """Where the busiest hours are planned for, and nowhere else."""
+    """If busiest hours are planned for, a note says that growth's plan is for mean rates; else there is none."""
     week = WeekOfLoad({}, np.zeros((2, 0)), np.zeros((2, 0, HOURS_OF_WEEK)))
     said = [
         any(note.startswith("planned for mean rates here") for note in told(replace(rated(size=1), week=each))["notes"])
@@ -128,7 +128,7 @@ def test_a_plan_for_mean_rates_is_said_to_be_one():
 
 
 def test_a_plan_that_a_rule_chooses_may_be_another():
-    """Which is said of what is planned here, and not in a plan's own report."""
+    """With a rule, a note says that whatif may choose another plan, but not in a plan's own report."""
     rule = Choice("most_months_within_bytes", 10)
     spec = rated(size=1)
     chosen = replace(spec, sweep=replace(spec.sweep, choice=rule))
@@ -141,7 +141,7 @@ def test_a_plan_that_a_rule_chooses_may_be_another():
 
 
 def test_a_budget_makes_a_plan_a_first_step():
-    """Growth is judged of all that there is to do; a budget that all of it is within says nothing."""
+    """Growth judges the whole change: a budget too small for it is named with the steps; a larger one isn't."""
     spec = spec_of(RACKS, {"t": [[1]] * 8}, sizes=1000)
 
     assert "all of it takes at least 4 steps" in told(replace(spec, budget=Budget(replicas_moved=1)))["first_step"]
@@ -158,7 +158,7 @@ OPTION = {
 
 
 def broker(number, month=None):
-    """A broker that is full in a month."""
+    """A broker that is full in this month."""
     state = {**STATE, "disk_month": month}
     return {"id": number, "rack": None, "disk_limit_bytes": None, "today": state, "planned": None}
 
@@ -174,7 +174,7 @@ def page_of(found):
 
 
 def test_a_verdict_for_each_assignment():
-    """When the first limit is reached, and what was copied for it."""
+    """Each assignment has a sentence with its first limit, and with the bytes copied for it."""
     rows = [
         {**LASTS, "assignment": "today", "month": 2, "broker": 7, "limit": "disk"},
         {**LASTS, "assignment": "as planned", "bytes_moved": 10**9},
@@ -188,7 +188,7 @@ def test_a_verdict_for_each_assignment():
 
 
 def test_what_is_above_a_limit_today_is_said_so():
-    """Month 0 is no month to last until."""
+    """A limit exceeded today is `from the start`, not `month 0`."""
     rows = [{**LASTS, "assignment": "today", "month": 0, "broker": 7, "limit": "disk"}]
     page = page_of(made(assignments=rows, brokers=[{**broker(7, 0), "disk_limit_bytes": 1}]))
 
@@ -198,7 +198,7 @@ def test_what_is_above_a_limit_today_is_said_so():
 
 
 def test_brokers_that_would_help_are_told_or_why_there_are_none():
-    """The fewest of a class that last; else how many it takes at the least, and how many were tried."""
+    """The words name the fewest brokers of a class that last; else the minimum and how many were tried."""
     least = [{"class": "big", "at_least": 2}]
     lasting = page_of(made(classes=least, options=[OPTION]))
     tried = {**OPTION, "holds": False, "fewest": False, "month": 4, "broker": 1, "limit": "disk"}
@@ -215,7 +215,7 @@ def test_brokers_that_would_help_are_told_or_why_there_are_none():
 
 
 def test_brokers_that_are_full_first_come_first():
-    """Then by id; the rest is counted."""
+    """Brokers that are full first come first, then by id; the rest is counted."""
     found = [broker(number) for number in range(40, 2, -1)] + [broker(41, 5), broker(42, 1)]
     page = page_of(made(brokers=found))
     rows = [line for line in page.splitlines() if line.startswith("|")]
@@ -228,7 +228,7 @@ def test_brokers_that_are_full_first_come_first():
 
 
 def test_growth_that_nobody_knows_is_not_said_to_be_none():
-    """Without `growth`, and without a load profile."""
+    """Without `growth` and a load profile, growth is a dash, not 0."""
     found = told(spec_of(RACKS, {"t": [[1], [2]]}, sizes=1000, changes=Changes()))
 
     assert [None] == [each["per_month_percent"] for each in found["topics"]]
@@ -236,7 +236,7 @@ def test_growth_that_nobody_knows_is_not_said_to_be_none():
 
 
 def test_topics_that_grow_by_most_bytes_come_first():
-    """Names are no markup."""
+    """Topics that grow by most bytes come first, and names are never markup."""
     topics = [
         {"topic": name, "per_month_percent": 8.0, "size": "as it is", "size_bytes": 5, "size_bytes_then": then}
         for name, then in (("a", 6), ("b_*|", 99), ("c", 4))

@@ -1,4 +1,4 @@
-"""A profile's page: the week, the busiest topics and the trend as plots, and nothing that could run."""
+"""A load profile's page: the week, the busiest topics and the trend as plots, and nothing that could run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABOUT = About(Span(498_216, 498_216 + 672), "Europe/Berlin", Findings({"repeated
 
 
 def rows(topics: int = 7, *, growth: float | None = 0.1, rate: int = 1000) -> pa.Table:
-    """Two partitions of each topic, the first topic's three times as busy as the last's; Monday 10:00 is busiest."""
+    """Two partitions of each topic; the first topic is three times as busy as the last, and Monday 10:00 is busiest."""
     found = []
     for topic in range(topics):
         for partition in range(2):
@@ -31,7 +31,7 @@ def rows(topics: int = 7, *, growth: float | None = 0.1, rate: int = 1000) -> pa
 
 
 def test_the_page_has_the_week_the_topics_and_the_trend() -> None:
-    """With what is drawn said for each mark, and the same bytes each time."""
+    """The page has three plots with a text for each mark and their numbers, and is the same bytes each time."""
     page = load_view.page(rows(), ABOUT)
 
     assert page == load_view.page(rows(), ABOUT)
@@ -44,7 +44,7 @@ def test_the_page_has_the_week_the_topics_and_the_trend() -> None:
 
 
 def test_nothing_on_the_page_can_run() -> None:
-    """No script at all; what a name or finding smuggles in is text."""
+    """There is no script, and HTML in names or findings is plain text."""
     text = load_view.page(rows(), ABOUT).decode()
 
     assert "<script" not in text
@@ -57,12 +57,12 @@ def test_nothing_on_the_page_can_run() -> None:
     [(rows(growth=None), 'id="growth"'), (rows(rate=0), 'id="week"'), (rows().slice(0, 0), 'id="week"')],
 )
 def test_what_is_unknown_is_not_drawn(table: pa.Table, absent: str) -> None:
-    """A short history has no growth, sizes alone have no week, an empty profile has nothing."""
+    """A short history has no growth, sizes alone have no week, and an empty profile has no plots."""
     assert absent not in load_view.page(table, ABOUT).decode()
 
 
 def test_a_trend_is_the_mean_of_the_partitions() -> None:
-    """Weighted by their rates, in the order that is asked for."""
+    """A topic's trend is the mean of its partitions, weighted by rate; topics are in the order asked for."""
     first, second = load_view.trends(rows(), ["t6", "t0"])
 
     assert ("t6", "t0") == (first.topic, second.topic)

@@ -1,4 +1,4 @@
-"""The summary of a load profile: sums by topic and hour, growth by weight, and the flaws that are listed."""
+"""The summary of a load profile: sums by topic and hour, weighted growth, and the list of flaws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ABOUT = About(Span(498_216, 498_216 + 672))
 
 
 def row(topic: str, partition: int, rate: int | None, growth: float | None = None, peak: int = 0) -> dict[str, object]:
-    """A partition with this rate in each hour, and twice the rate in the hour `peak`; it reads as much as it writes."""
+    """A partition with this rate in each hour, and twice of it in the hour `peak`; reads equal writes."""
     found: dict[str, object] = dict.fromkeys(load_profile_file.PROFILE_SCHEMA.names, rate)
     week = [None if rate is None else float(rate * (2 if hour == peak else 1)) for hour in range(168)]
     found |= {"topic": topic, "partition": partition, "size_bytes": 10, "hours_in": week, "hours_out": week}
@@ -27,7 +27,7 @@ def summary(*rows: dict[str, object], about: About = ABOUT) -> load_view.LoadSum
 
 
 def test_topics_and_hours_are_sums_with_the_busiest_first() -> None:
-    """A sum of which nothing is known is unknown, and a topic without rates has no busiest hour."""
+    """Topics and hours are sums, the busiest first; a sum without known values is unknown, like its busiest hour."""
     found = summary(row("idle", 0, None), row("small", 0, 100, peak=5), row("big", 0, 300, peak=9), row("big", 1, 200))
 
     assert [("big", 2, 20, 500.0, 9), ("small", 1, 10, 100.0, 5), ("idle", 1, 10, None, None)] == [
@@ -38,7 +38,7 @@ def test_topics_and_hours_are_sums_with_the_busiest_first() -> None:
 
 
 def test_sizes_that_are_unknown_are_said_to_be() -> None:
-    """Where no partition has one, there is no sum; where some have, how many haven't is a line."""
+    """Without any size there is no sum; if some are known, a line counts the others."""
     unsized = row("a", 0, 100) | {"size_bytes": None}
     none, some = summary(unsized), summary(unsized, row("b", 0, 100))
 
@@ -53,7 +53,7 @@ def test_sizes_that_are_unknown_are_said_to_be() -> None:
 
 
 def test_growth_is_weighted_by_rates() -> None:
-    """Of partitions whose growth is known; None where no partition's is."""
+    """The mean growth of partitions with known growth, weighted by rate; None if none is known."""
     known, unknown = summary(row("a", 0, 300, 0.1), row("a", 1, 100, 0.5), row("a", 2, 900), row("b", 0, 1)).topics
 
     assert known.growth_per_month == pytest.approx(0.2)
@@ -61,7 +61,7 @@ def test_growth_is_weighted_by_rates() -> None:
 
 
 def test_a_topic_grew_in_its_known_hours_alone() -> None:
-    """What is told of rates at the end is where a forecast begins, also of a topic that appeared later."""
+    """Rates at the end are those that a forecast begins with, also for a topic that appeared later."""
     about, late = About(Span(0, 90 * 24)), row("late", 0, 100, 1.0) | {"coverage": 0.1}
     rows = pa.Table.from_pylist([late, row("old", 0, 100, 1.0), row("b", 0, 1)], load_profile_file.PROFILE_SCHEMA)
     found, joined = load_view.summary(rows, about), cluster_load(rows, about)
@@ -73,7 +73,7 @@ def test_a_topic_grew_in_its_known_hours_alone() -> None:
 
 
 def test_flaws_are_listed_with_their_number() -> None:
-    """Singular and plural; ten topics that can't be trusted, and how many more; a short history's warning."""
+    """Flaws have numbers with singular or plural; ten topics that can't be trusted are listed, more are counted."""
     untrusted = {f"t{number:02}": "only 10 % of the history is known" for number in range(12)}
     counts = {"repeated_samples": 1, "counter_resets": 1200, "gaps_in_counters": 0}
     (facts, lines), _, _ = load_view.blocks(

@@ -1,4 +1,4 @@
-"""Which files beside a spec are imported: the module that an assignor names, and nothing else whatever it is called."""
+"""Files beside a spec that are imported: only the module that an assignor names, whatever other files are called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.model.spec import ConsumerGroup
 from planner.whatif.assignors import assign, importable
 
 PLANNER = str(Path(sys.executable).with_name("planner"))
-# What libraries look for and may do without, beside all of Python's own modules and those of the planner.
+# Optional modules of libraries, besides Python's own and the planner's modules.
 OPTIONAL = (
     *("pandas", "numpy", "numexpr", "bottleneck", "numba", "pyarrow", "pyspark", "py4j", "grpc", "zstandard", "orjson"),
     *("yaml", "jinja2", "markupsafe", "scipy", "matplotlib", "ortools", "click", "rich", "psutil", "memory_profiler"),
@@ -40,7 +40,7 @@ def assign(topics, subscriptions, owned):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A spec among modules of every name that something might import; each writes its name down where it is run."""
+    """A spec among modules with every name that could be imported; each one records its name if it runs."""
     beside = tmp_path / "beside"
     beside.mkdir()
     for name in {*sys.stdlib_module_names, *OPTIONAL}:
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run_in(folder: Path, *arguments: str) -> str:
-    """Run a command there; the modules that were run, in order."""
+    """Runs a command there and returns the names of the modules that ran, in order."""
     ended = subprocess.run([PLANNER, *arguments], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert 0 == ended.returncode, ended.stdout + ended.stderr
     ran = folder.parent / "ran"
@@ -69,13 +69,13 @@ def run_in(folder: Path, *arguments: str) -> str:
     ],
 )
 def test_a_command_runs_the_named_module_alone(folder: Path, arguments: tuple[str, ...], ran: str) -> None:
-    """Started beside the spec, among modules with the names of Python's own and of what libraries look for."""
+    """Commands run only the named module, even beside files named like Python's or libraries' modules."""
     assert ran == run_in(folder, *arguments)
 
 
 @pytest.mark.slow
 def test_planning_runs_the_named_module_alone(folder: Path) -> None:
-    """Where the report has the groups; checking the plan and rendering it again runs nothing more."""
+    """Planning with groups in the report runs the named module only; check and render run nothing more."""
     assert "mine\n" == run_in(folder, "whatif", "spec.yaml", "--engine", "local", "--candidates", "4")
     for arguments in (("check", "spec.plan"), ("render", "spec.plan", "--out", "again")):
         assert "mine\n" == run_in(folder, *arguments)
@@ -83,25 +83,25 @@ def test_planning_runs_the_named_module_alone(folder: Path) -> None:
 
 @pytest.mark.spark
 def test_workers_run_the_named_module_alone(folder: Path) -> None:
-    """Spark starts its workers where the planner was started, which may be beside the spec."""
+    """Spark's workers start in the planner's folder, and also run the named module only."""
     ran = run_in(folder, "consumers", "spec.yaml", "--sweep")
     assert {"mine"} == set(ran.split())
 
 
 def group(assignor: str) -> ConsumerGroup:
-    """A group with an assignor."""
+    """A group with this assignor."""
     return ConsumerGroup("g", assignor)
 
 
 def test_what_is_installed_has_precedence(tmp_path: Path) -> None:
-    """A file named as one of Python's own modules isn't run, even where an assignor has its name."""
+    """A file named like one of Python's own modules isn't run, even if an assignor has its name."""
     (tmp_path / "colorsys.py").write_text(MINE)
     with importable(tmp_path, [group("colorsys:assign")]), pytest.raises(PlannerError, match="has no attribute"):
         assign("colorsys:assign", {"t": 1}, {"a": ["t"]})
 
 
 def test_two_specs_have_a_module_of_the_same_name(tmp_path: Path) -> None:
-    """Each gets the one beside it."""
+    """Two specs with modules of the same name each get their own module."""
     for name, owner in (("one", "min"), ("two", "max")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine.py").write_text(MINE.replace("min(", f"{owner}("))
@@ -113,7 +113,7 @@ def test_two_specs_have_a_module_of_the_same_name(tmp_path: Path) -> None:
 
 
 def test_a_module_of_a_package(tmp_path: Path) -> None:
-    """`package.module:function` is found; a module that no assignor names isn't, nor is it afterwards."""
+    """`package.module:function` is found; other modules aren't, and afterwards it isn't found either."""
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "fair.py").write_text(MINE)
     (tmp_path / "other.py").write_text(MINE)
@@ -126,7 +126,7 @@ def test_a_module_of_a_package(tmp_path: Path) -> None:
 
 
 def test_a_module_that_fails_is_named(tmp_path: Path) -> None:
-    """Whatever it raises, without a traceback."""
+    """Any error of a module is one sentence with its name, without a traceback."""
     (tmp_path / "broken.py").write_text("def assign(:\n")
     with (
         importable(tmp_path, [group("broken:assign")]),

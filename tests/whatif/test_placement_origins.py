@@ -1,4 +1,4 @@
-"""KRaft's own placement and a plain round robin, read backwards from an assignment."""
+"""Recognizes KRaft's placement and plain round robin in an assignment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.whatif import placement_origins
 
 @pytest.mark.parametrize("vector", json.loads((DATA / "kafka-striped-assignments.json").read_text()))
 def test_answers_of_krafts_placer_are_told(vector):
-    """Each of StripedReplicaPlacer's own placements with no broker fenced fits it."""
+    """Each of StripedReplicaPlacer's placements without fenced brokers is recognized."""
     if any(each.get("fenced") for each in vector["brokers"]):
         return
     lists = list(vector["assignment"].values()) if isinstance(vector["assignment"], dict) else vector["assignment"]
@@ -27,7 +27,7 @@ def test_answers_of_krafts_placer_are_told(vector):
 
 @given(requests(), st.integers(0, 2**32))
 def test_krafts_placement_always_fits_itself(request, seed):
-    """Whatever the seed, racks and rounds."""
+    """Our own placements by KRaft's rule are recognized, for any seed, racks and number of rounds."""
     brokers, partitions, factor, _ = request
     lists = kafka_striped.place([(*each, False) for each in brokers], partitions, factor, java_random_seed=seed)
 
@@ -35,7 +35,7 @@ def test_krafts_placement_always_fits_itself(request, seed):
 
 
 def test_krafts_placement_seldom_fits_what_was_edited():
-    """One replica of one partition on another broker shows in 99 of 100 cases."""
+    """If one replica of one partition is on another broker, at least 99 of 100 placements aren't recognized."""
     brokers = [(broker, f"r{broker % 3}") for broker in range(9)]
     fitting = 0
     for seed in range(200):
@@ -48,7 +48,7 @@ def test_krafts_placement_seldom_fits_what_was_edited():
 
 
 def test_a_round_robin_begins_where_it_began():
-    """On its own order of brokers, and on no other; partitions that aren't all there tell it too."""
+    """A round robin is recognized with its start on its own order of brokers only, also from some of its partitions."""
     lists = kafka_classic.round_robin((3, 1, 2), 9, 2, 1)
     partitions = [Partition(number, tuple(replicas)) for number, replicas in enumerate(lists)]
 

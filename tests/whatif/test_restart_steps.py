@@ -1,4 +1,4 @@
-"""The steps of a rolling restart, held against a judgment that looks at every partition by itself."""
+"""The steps of a rolling restart, compared with a check that looks at each partition."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SPREAD = [[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 6], [5, 6, 1], [6, 1, 2]]
 
 
 def names(partitions):
-    """Partitions as Kafka's tools name them."""
+    """Partitions named as in Kafka's tools."""
     return {name for each in partitions for name in each.names}
 
 
 def judged(spec, down):
-    """By name, what a partition does while brokers are down that it doesn't today; and those one failure from it."""
+    """Names of partitions that suffer while brokers are down, but not today, and of those one failure from it."""
     found = {key: set() for key in ("writes_refused", "offline", "one_from_refused", "one_from_offline")}
     for topic in spec.cluster.topics:
         least = max(int(dict(topic.config).get("min.insync.replicas", "1")), 1)
@@ -49,7 +49,7 @@ def judged(spec, down):
 
 @st.composite
 def clusters(draw):
-    """A cluster in which topics have a min.insync.replicas of their own, and some replicas are out of sync."""
+    """A cluster with topics of different min.insync.replicas, and some replicas out of sync."""
     spec = draw(specs(rebalance=("all",)))
     topics = []
     for topic in spec.cluster.topics:
@@ -66,7 +66,7 @@ def clusters(draw):
 
 @given(clusters(), st.none() | st.integers(1, 3))
 def test_each_step_does_what_it_is_said_to_do(spec, at_most):
-    """Every broker once; brokers together harm nothing; and each list is what a look at each partition finds."""
+    """Each broker restarts once, brokers together do no harm, and each list is as found by looking at partitions."""
     document = restart_steps.document(spec, at_most)
     brokers = [broker for step in document.steps for broker in step.brokers]
     assert sorted(each.id for each in spec.cluster.brokers) == sorted(brokers)
@@ -82,7 +82,7 @@ def test_each_step_does_what_it_is_said_to_do(spec, at_most):
 
 @given(clusters())
 def test_no_two_steps_of_a_rack_could_be_one_where_two_brokers_have_it(spec):
-    """First fit: of two brokers alone in their steps, both harmless by themselves, a partition would be harmed."""
+    """If two harmless brokers of a rack restart in steps of their own, restarting both together would do harm."""
     alone = [step for step in restart_steps.document(spec).steps if len(step.brokers) == 1]
     for one, other in combinations(alone, 2):
         if one.rack == other.rack is not None and not (names(one.writes_refused) | names(other.writes_refused)):
@@ -91,7 +91,7 @@ def test_no_two_steps_of_a_rack_could_be_one_where_two_brokers_have_it(spec):
 
 
 def test_a_rack_a_step_where_partitions_are_spread():
-    """Three racks, three steps, and nothing refused; one failure more would refuse each of them."""
+    """Three racks take three steps and nothing is refused, but with one more failure all partitions refuse writes."""
     document = restart_steps.document(spec_of(RACKS, {"orders": SPREAD}, config={"orders": TWO}))
 
     assert [(1, 4), (2, 5), (3, 6)] == [step.brokers for step in document.steps]
@@ -102,7 +102,7 @@ def test_a_rack_a_step_where_partitions_are_spread():
 
 
 def test_a_rack_in_steps_where_its_brokers_share_a_partition():
-    """Brokers 1 and 4 have two of three replicas: one after the other, and it is said why."""
+    """Brokers 1 and 4 have two of three replicas, so they restart one after the other, and the reason is stated."""
     document = restart_steps.document(spec_of(RACKS, {"orders": [*SPREAD, [1, 4, 2]]}, config={"orders": TWO}))
 
     assert [(1,), (4,), (2, 5), (3, 6)] == [step.brokers for step in document.steps]
@@ -111,7 +111,7 @@ def test_a_rack_in_steps_where_its_brokers_share_a_partition():
 
 
 def test_what_no_order_can_avoid_is_foretold():
-    """As many replicas as min.insync.replicas, and a single replica: alone in a step, with the partitions."""
+    """Partitions without a spare replica suffer in any order: their brokers restart alone, with those partitions."""
     lists = {"orders": SPREAD, "strict": [[2, 3]], "single": [[6]]}
     document = restart_steps.document(spec_of(RACKS, lists, config={"orders": TWO, "strict": TWO}))
 
@@ -133,7 +133,7 @@ def test_what_no_order_can_avoid_is_foretold():
 
 
 def test_brokers_without_racks_restart_one_by_one():
-    """Nobody knows what they share besides."""
+    """Brokers without racks restart one by one, because it is unknown what else they share."""
     document = restart_steps.document(spec_of(no_racks(3, 1, 2), {"orders": [[1, 2], [3, 1]]}))
 
     assert [(1,), (2,), (3,)] == [step.brokers for step in document.steps]
@@ -141,7 +141,7 @@ def test_brokers_without_racks_restart_one_by_one():
 
 
 def test_at_most_so_many_together():
-    """As a cautious operator has it."""
+    """With a maximum, no more brokers restart together."""
     spec = spec_of({1: "a", 2: "a", 3: "a"}, {"orders": [[1], [2], [3]]}, leaders={"orders": [None, None, None]})
 
     assert [(1, 2, 3)] == [step.brokers for step in restart_steps.document(spec).steps]
@@ -152,7 +152,7 @@ def test_at_most_so_many_together():
 
 
 def test_replicas_out_of_sync_take_nothing_away():
-    """A broker whose replica is behind restarts without a loss; the other one is then the last in sync."""
+    """A broker with a replica out of sync restarts without harm; the other broker has the last one in sync."""
     spec = spec_of({1: "a", 2: "a"}, {"orders": [[1, 2]]})
     behind = replace(spec.cluster.topics[0], partitions=(Partition(0, (1, 2), 1, (1,)),))
     first, second = restart_steps.document(replace(spec, cluster=replace(spec.cluster, topics=(behind,)))).steps
@@ -162,14 +162,14 @@ def test_replicas_out_of_sync_take_nothing_away():
 
 
 def test_a_leader_that_is_not_the_preferred_one_does_not_come_back():
-    """It is counted, and no election is planned for it."""
+    """A leader that isn't the preferred one is counted, and no election is planned for it."""
     document = restart_steps.document(spec_of({1: "a", 2: "b"}, {"orders": [[1, 2]]}, leaders={"orders": [2]}))
 
     assert [(0, set()), (1, set())] == [(each.left_with_others, names(each.elect)) for each in document.steps]
 
 
 def test_an_unknown_min_insync_replicas_is_said_to_be_unknown(tmp_path):
-    """A YAML that says nothing of it: brokers that share a partition don't restart together, and a note says why."""
+    """If min.insync.replicas is unknown, brokers with a common partition restart separately, and a note says why."""
     text = SMALL.replace("rack: b", "rack: a")
     document = restart_steps.document(spec_of_text(tmp_path, text))
 
@@ -188,7 +188,7 @@ def test_an_unknown_min_insync_replicas_is_said_to_be_unknown(tmp_path):
     [("1", [(1, 2), (3,)], None), (None, [(1,), (2,), (3,)], "not with 1: orders-0 may refuse writes")],
 )
 def test_two_of_three_replicas_restart_together_only_where_it_is_known_to_be_harmless(tmp_path, least, brokers, apart):
-    """With three replicas and a min.insync.replicas of 1, one is enough; where that isn't known, who can say."""
+    """Two of three replicas restart together if min.insync.replicas is 1, but not if it is unknown."""
     text = """\
 version: 1
 cluster:

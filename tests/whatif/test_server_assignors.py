@@ -1,4 +1,4 @@
-"""The broker's assignors against Kafka's own classes, step by step; and what they promise."""
+"""The broker's assignors against Kafka's own classes, step by step, and their guarantees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = json.loads((DATA / "server-assignments.json").read_text())
 
 
 def owned(step, name) -> dict[str, list[tuple[str, int]]]:
-    """Who owned what after a step, as `assign` gives it."""
+    """The owners after a step, in the form of `assign`."""
     members = sorted(step["subscriptions"])
     held: dict[str, list[tuple[str, int]]] = {member: [] for member in members}
     for topic, owners in step[name].items():
@@ -29,7 +29,7 @@ def owned(step, name) -> dict[str, list[tuple[str, int]]]:
     ("assignor", "name"), [("uniform", "uniform"), ("server-range", "range"), ("simple", "simple")]
 )
 def test_the_brokers_assignors_are_kafkas(assignor, name):
-    """To the last partition: members come and go, change their subscriptions, topics grow, some members are static."""
+    """The same as Kafka to the last partition, as members, subscriptions and topics change; some members are static."""
     before: dict[str, list[tuple[str, int]]] = {}
     for number, step in enumerate(STEPS):
         found = assign(
@@ -45,7 +45,7 @@ def test_the_brokers_assignors_are_kafkas(assignor, name):
 
 
 def test_the_vectors_have_what_can_differ():
-    """Groups that read the same and others, static members, partitions of their own and shared ones."""
+    """The vectors have equal and different subscriptions, static members, and shared partitions."""
     unlike = [step for step in STEPS if len({*map(tuple, step["subscriptions"].values())}) > 1]
     assert min(len(unlike), len(STEPS) - len(unlike)) > 100
     assert sum(bool(step["instances"]) for step in STEPS) > 100
@@ -54,7 +54,7 @@ def test_the_vectors_have_what_can_differ():
 
 @given(groups())
 def test_uniform_is_even_and_moves_nothing_without_a_reason(group):
-    """Nobody has two partitions more than another one who could read one of them; assigning again changes nothing."""
+    """If all read the same, numbers of partitions differ by at most one; assigning again changes nothing."""
     topics, members = group
     alike = {member: sorted(topics) for member in members}
     found = assign("uniform", topics, alike)
@@ -65,7 +65,7 @@ def test_uniform_is_even_and_moves_nothing_without_a_reason(group):
 
 @given(groups())
 def test_simple_leaves_no_partition_without_a_reader(group):
-    """Where anybody subscribes to it: a group that begins reads everything, however many members share it."""
+    """With `simple`, every partition of a topic with subscribers is read, however many members share it."""
     topics, members = group
     wanted = {(t, number) for listed in members.values() for t in listed for number in range(topics[t])}
 
@@ -73,7 +73,7 @@ def test_simple_leaves_no_partition_without_a_reader(group):
 
 
 def test_more_members_than_partitions_share_them():
-    """Three members of one partition: each reads it; with `uniform` one of them does."""
+    """Three members of one partition: with `simple` each reads it, with `uniform` only one does."""
     members = {member: ["t"] for member in ("a", "b", "c")}
 
     assert [1, 1, 1] == sizes(assign("simple", {"t": 1}, members))
@@ -81,7 +81,7 @@ def test_more_members_than_partitions_share_them():
 
 
 def test_a_partition_that_two_members_claim_is_given_once():
-    """As the group is described in the midst of a rebalance."""
+    """A partition claimed by two members, as during a rebalance, goes to one of them."""
     held = {"a": [("t", 0), ("t", 1)], "b": [("t", 1)]}
     found = assign("uniform", {"t": 2}, {"a": ["t"], "b": ["t"]}, held)
 
@@ -89,7 +89,7 @@ def test_a_partition_that_two_members_claim_is_given_once():
 
 
 def test_topic_ids_decide_who_is_first():
-    """Without ids topics come in the order of their names; with them as Java's hash maps hold the ids."""
+    """Without ids, topics are in the order of their names; with ids, in the order of Java's hash maps."""
     topics, members = {"t": 1, "u": 1}, {"a": ["t", "u"], "b": ["t", "u"]}
 
     assert {"a": [("t", 0)], "b": [("u", 0)]} == assign("uniform", topics, members)

@@ -1,4 +1,4 @@
-"""Clusters that could be bought: which there are, what is planned, and when each limit is reached."""
+"""Clusters to buy: the combinations, what is planned for each, and when each reaches its limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THREE = {"t": [(1, 2), (2, 3), (3, 1), (1, 3)]}
 
 
 def to_size(spec: Spec | None = None, *, growth: int = 0, of: BrokerClass = SMALL, **options) -> Spec:
-    """Three small brokers in racks of their own, four partitions of 20 bytes, and what may be bought."""
+    """Three small brokers, each in another rack, four partitions of 20 bytes, and the classes to buy."""
     made = spec or spec_of(RACKS, THREE, sizes=20)
     brokers = tuple(
         replace(each, disk_bytes=of.disk_bytes, network_bytes_per_sec=of.network_bytes_per_sec)
@@ -39,7 +39,7 @@ def to_size(spec: Spec | None = None, *, growth: int = 0, of: BrokerClass = SMAL
 
 
 def test_every_class_and_number_is_a_combination_once() -> None:
-    """Today's brokers of the class count; those of other classes stay or leave. The same cluster isn't there twice."""
+    """Each class and number is there once; today's brokers of the class count, those of other classes stay or leave."""
     found = [
         (c.number, c.broker_class, c.per_rack, c.keeps, [b.id for b in c.added], c.removed)
         for c in combinations(to_size())
@@ -56,7 +56,7 @@ def test_every_class_and_number_is_a_combination_once() -> None:
 
 
 def test_fewer_brokers_and_other_racks_are_combinations_too() -> None:
-    """The last ones of a class leave, and brokers in racks that aren't named."""
+    """Fewer brokers of a class, and other racks, are combinations too: the last brokers leave, and those elsewhere."""
     spec = to_size(spec_of({**RACKS, 4: "a", 5: "b", 6: "c"}, THREE, sizes=20), per_rack=(1, 1), classes=(SMALL,))
     assert [((), (4, 5, 6))] == [(each.added, each.removed) for each in combinations(spec)]
     spec = to_size(per_rack=(1, 1), classes=(SMALL,), racks=("a", "d"))
@@ -65,7 +65,7 @@ def test_fewer_brokers_and_other_racks_are_combinations_too() -> None:
 
 
 def test_changes_of_partitions_stay_and_those_of_brokers_do_not() -> None:
-    """The cluster is the combination, whatever `changes` says of brokers."""
+    """The combination decides which brokers there are, whatever `changes` says about brokers."""
     spec = replace(to_size(), changes=Changes(add_brokers=(Broker(9, "a"),), rebalance="none"))
     changed = sized_spec(spec, combinations(spec)[3]).changes
     assert ([4, 5, 6], (1, 2, 3), "all") == (
@@ -76,7 +76,7 @@ def test_changes_of_partitions_stay_and_those_of_brokers_do_not() -> None:
 
 
 def test_what_cannot_be_sized_is_refused() -> None:
-    """Without `sizing`, and with rules that brokers to be bought can't be part of."""
+    """Without `sizing`, or with rules on brokers that can't include bought ones, there is an error."""
     with pytest.raises(SetupError, match="the key sizing is missing; allowed: sizing, with at least brokers_per_rack"):
         combinations(replace(to_size(), sizing=None))
     with pytest.raises(SetupError, match="can't be sized with placement, leader_racks, apart or together"):
@@ -84,27 +84,27 @@ def test_what_cannot_be_sized_is_refused() -> None:
 
 
 def row(spec: Spec, number: int):
-    """The row of a combination by its number."""
+    """The row of the combination with this number."""
     return sizing.run(spec, combinations(spec)[number - 1 : number])[0]
 
 
 def test_a_cluster_that_holds_has_no_limit() -> None:
-    """160 bytes in all: 54 on each of three, 27 on each of six."""
+    """160 bytes in all are 54 on each of three brokers, 27 on each of six: the cluster lasts."""
     held = row(to_size(), 2)
     assert (True, None, None, None) == (held["holds"], held["month"], held["broker"], held["limit"])
     assert 0 < held["least_bytes"] <= held["bytes_moved"]
-    assert 40 == held["used_percent"]  # two replicas of 20 bytes of 100
+    assert 40 == held["used_percent"]  # two replicas of 20 bytes on a disk of 100
 
 
 def test_the_first_limit_is_that_of_the_growth() -> None:
-    """60 bytes on a broker, half as many again each month: 90, then 135."""
+    """60 bytes on a broker grow by half each month: 90, then 135, which exceeds the disk."""
     spec = to_size(growth=500_000, per_rack=(1, 1), classes=(SMALL,))
     assert (False, 2, "disk") == tuple(row(spec, 1)[name] for name in ("holds", "month", "limit"))
     assert (2, "disk") == tuple(sizing.as_it_is(spec)[name] for name in ("month", "limit"))
 
 
 def test_disks_may_be_filled_in_part() -> None:
-    """With 50 % of 100 bytes today's 60 are too much, and all together hold too little: there is no plan."""
+    """With 50 % of 100 bytes, 60 bytes are too much today and all disks together too small: there is no plan."""
     found = row(to_size(disk_used_ppm=500_000, per_rack=(1, 1), classes=(SMALL,)), 1)
     assert (False, 0, None, "disk", None) == tuple(
         found[name] for name in ("holds", "month", "broker", "limit", "bytes_moved")
@@ -112,13 +112,13 @@ def test_disks_may_be_filled_in_part() -> None:
 
 
 def test_replicas_are_limited() -> None:
-    """Eight replicas on three brokers are three on one of them."""
+    """Eight replicas on three brokers need three on one of them: a limit of two doesn't hold."""
     assert "replicas" == row(to_size(replicas_per_broker=2, per_rack=(1, 1), classes=(SMALL,)), 1)["limit"]
     assert row(to_size(replicas_per_broker=3, per_rack=(1, 1), classes=(SMALL,)), 1)["holds"]
 
 
 def test_the_caps_of_a_class_hold_for_the_brokers_that_are_bought() -> None:
-    """Eight replicas aren't on three brokers that hold two each, nor four leaders on three that lead one each."""
+    """Three brokers can't have eight replicas with caps of two each, nor four leaders with caps of one."""
     capped = BrokerClass("capped", 300, 3000, max_replicas=2, max_leaders=1, max_disk_bytes=60)
     spec = to_size(classes=(capped,))
     few, many = combinations(spec)[1], combinations(spec)[3]
@@ -132,7 +132,7 @@ def test_the_caps_of_a_class_hold_for_the_brokers_that_are_bought() -> None:
 
 
 def test_too_few_brokers_have_no_plan() -> None:
-    """Two replicas need two brokers."""
+    """Two replicas need two brokers, so one broker has no plan."""
     spec = to_size(spec_of({1: "a"}, {"t": [(1,)]}, sizes=1), per_rack=(1, 1), classes=(SMALL,), racks=("a",))
     from planner.model.recorded import ReplicationFactorRow
 
@@ -142,7 +142,7 @@ def test_too_few_brokers_have_no_plan() -> None:
 
 
 def test_a_rack_that_fails_leaves_the_others_its_traffic() -> None:
-    """Each partition is written 240 bytes/s and read 240: a leader sends 480, and 240 once its follower is gone."""
+    """Each partition has 240 bytes/s of writes and of reads: a leader sends 480, or 240 if its follower is down."""
     base = spec_of(RACKS, {"t": [(1, 2), (2, 3), (3, 1)]}, sizes=20)
     topics = tuple(
         replace(
@@ -164,7 +164,7 @@ def test_a_rack_that_fails_leaves_the_others_its_traffic() -> None:
 
 @pytest.mark.parametrize("kept", [{"exclude": ("t",)}, {"on_brokers": (1,)}, {}])
 def test_brokers_with_partitions_that_may_not_move_stay(kept: dict[str, tuple[str | int, ...]]) -> None:
-    """A cluster without today's brokers isn't one where the filter, or a deletion, keeps partitions on them."""
+    """Today's brokers can't leave if the filter, or a deletion, keeps partitions on them."""
     spec = to_size()
     topics = tuple(replace(each, deleting=not kept) for each in spec.cluster.topics)
     stay = replace(spec, topics=TopicFilter(**kept), cluster=replace(spec.cluster, topics=topics))
@@ -176,14 +176,14 @@ def test_brokers_with_partitions_that_may_not_move_stay(kept: dict[str, tuple[st
 
 
 def test_a_rack_with_all_replicas_takes_partitions_down() -> None:
-    """Of two racks one may have both replicas today; no number of brokers changes that without a plan."""
+    """A rack with both replicas takes a partition offline today; a plan repairs that, buying brokers alone doesn't."""
     base = spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1)
     assert "partitions offline without rack a" == sizing.as_it_is(to_size(base, survive="rack"))["limit"]
     assert row(to_size(base, survive="rack", per_rack=(2, 2)), 1)["holds"]
 
 
 def test_partitions_to_be_made_are_not_offline_today() -> None:
-    """Today's cluster doesn't have them."""
+    """New partitions don't count as offline today, because they aren't there yet."""
     spec = to_size(survive="broker")
     made = replace(spec, changes=Changes(new_partitions=(NewPartitions("new", 0, 3, 2),)))
     assert [True, True] == [sizing.as_it_is(each)["holds"] for each in (spec, made)]
@@ -197,7 +197,7 @@ def test_partitions_to_be_made_are_not_offline_today() -> None:
     survive=st.sampled_from(["none", "broker", "rack"]),
 )
 def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> None:
-    """Month by month and failure by failure, partition by partition."""
+    """Against counting month by month, failure by failure and partition by partition."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     base = spec_of(
         racks,
@@ -217,7 +217,7 @@ def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> No
     failures = {"none": [()], "broker": [(), (1,), (2,), (3,), (4,)], "rack": [(), (1, 3), (2, 4)]}[survive]
     reached = []
     for month in range(5):
-        # As the forecast has it: whole numbers of a factor that is multiplied up.
+        # As in the forecast: whole numbers of a factor that is multiplied each month.
         factor = prod([1 + growth / 1e6] * month)
         size, into, out = ([int(np.rint(load[at] * factor)) for load in loads] for at in range(3))
         for down in failures:
@@ -239,7 +239,7 @@ def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> No
 
 
 def test_the_hours_of_the_week_count() -> None:
-    """A cluster that holds on average is too small for its busiest hour."""
+    """A cluster that is large enough on average can be too small for its busiest hour."""
     from benchmarks import hours
 
     base = hours.spec(1, 60)
@@ -249,7 +249,7 @@ def test_the_hours_of_the_week_count() -> None:
     mean = to_size(replace(spread, week=None), of=each, classes=(each,), per_rack=(4, 4), months=1)
     busiest = to_size(spread, of=each, classes=(each,), per_rack=(4, 4), months=1)
     assert sizing.as_it_is(mean)["used_percent"] < sizing.as_it_is(busiest)["used_percent"]
-    # Today is the end of the history: all topics are written twice as fast there, also in the hours of the week.
+    # At the end of the history all topics have twice the writes, in the hours of the week too.
     twice = {topic.name: 2_000_000 for topic in base.cluster.topics}
     for each_spec in (mean, busiest):
         ended = replace(each_spec, growth=replace(each_spec.growth, at_end=twice))
@@ -258,7 +258,7 @@ def test_the_hours_of_the_week_count() -> None:
 
 
 def test_rows_are_the_same_in_any_order() -> None:
-    """A combination's row depends on nothing else."""
+    """A combination's row doesn't depend on other rows or on their order."""
     spec = to_size(growth=100_000)
     wanted: list[Combination] = list(combinations(spec))
     assert sizing.run(spec, wanted) == sizing.run(spec, wanted[::-1])[::-1]
@@ -267,7 +267,7 @@ def test_rows_are_the_same_in_any_order() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_spark_gives_the_same_rows(spark, partitions) -> None:
-    """With any number of tasks."""
+    """Spark gives the same rows with any number of tasks."""
     from spark_jobs import whatif
 
     spec = to_size(growth=100_000, survive="rack")

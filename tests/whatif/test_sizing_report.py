@@ -1,4 +1,4 @@
-"""What `planner size` says of its rows: prices, the cheapest, which are worth comparing, and how long each lasts."""
+"""The report of `planner size`: prices, the cheapest cluster, those worth comparing, and how long each lasts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL, LARGE = BrokerClass("small", 100), BrokerClass("large", 300)
 
 
 def to_size(**options):
-    """Two small brokers, and six clusters that may be bought."""
+    """Two small brokers, and six clusters to buy."""
     base = spec_of({1: "a", 2: "b"}, {"t": [(1, 2)]}, sizes=20)
     brokers = tuple(replace(each, disk_bytes=100) for each in base.cluster.brokers)
     asked = Sizing((SMALL, LARGE), (1, 2), prices=(("small", 1050), ("large", 2500)), months=3, **options)
@@ -27,7 +27,7 @@ def to_size(**options):
 
 
 def row(number, month=None, used=50.0, moved=10):
-    """A combination's row, whose plan reaches its limit in a month."""
+    """A combination's row, with a plan that reaches its limit in this month."""
     limit = {"month": month, "broker": None if month is None else 1, "limit": None if month is None else "disk"}
     copied = {"bytes_moved": moved, "least_bytes": moved, "replicas_moved": 1, "leaders_changed": 0}
     return {"number": number, "brokers": 2 + number, "holds": month is None, **limit, "used_percent": used, **copied}
@@ -37,7 +37,7 @@ TODAY = {"month": 1, "broker": 2, "limit": "disk"}
 
 
 def made(*rows, spec=None):
-    """The document of six rows."""
+    """The document for six rows."""
     spec = spec or to_size()
     wanted = combinations(spec)
     assert len(rows) == len(wanted)
@@ -45,19 +45,19 @@ def made(*rows, spec=None):
 
 
 def told(document):
-    """Every line of the first block."""
+    """The lines of the first block."""
     return list(document and sizing_report.view(document).sections[0].blocks[0].lines)
 
 
 def test_a_price_is_that_of_all_brokers():
-    """Two small ones cost 21 a month; two large ones beside them 50 more."""
+    """A price is for all brokers: two small ones cost 21 a month, two large ones in addition 50 more."""
     document = made(*(row(number) for number in range(1, 7)))
     assert [21.0, 42.0, 71.0, 50.0, 121.0, 100.0] == [each.price for each in document.sizes]
     assert 1 == document.chosen
 
 
 def test_the_cheapest_is_chosen_among_those_that_last():
-    """And named with what it costs."""
+    """The cheapest cluster that lasts is chosen, and named with its price."""
     document = made(row(1, 1), row(2, 2), row(3), row(4), row(5), row(6))
     assert 4 == document.chosen
     first, second = told(document)
@@ -66,7 +66,7 @@ def test_the_cheapest_is_chosen_among_those_that_last():
 
 
 def test_the_front_has_what_no_other_is_better_than():
-    """In price, headroom and bytes; never one that doesn't last."""
+    """The front has clusters that last and that no other beats in price, headroom and bytes."""
     rows = (
         row(1, 1),
         row(2, None, 90, 10),
@@ -79,7 +79,7 @@ def test_the_front_has_what_no_other_is_better_than():
 
 
 def test_each_horizon_has_its_cheapest():
-    """Number 1 lasts until month 2: one month; then number 4 does."""
+    """Each number of months has its cheapest cluster: number 1 for one month, because it lasts until month 2."""
     document = made(row(1, 2), row(2, 3), row(3), row(4, 3), row(5), row(6))
     assert [(1, 1), (2, 2), (3, 3)] == [(each.months, each.number) for each in document.horizons]
     table = sizing_report.view(document).sections[0].blocks[2]
@@ -87,7 +87,7 @@ def test_each_horizon_has_its_cheapest():
 
 
 def test_nothing_lasts():
-    """The one that lasts longest is named."""
+    """If no cluster lasts, the one that lasts longest is named."""
     document = made(*(row(number, min(number, 3)) for number in range(1, 7)))
     assert document.chosen is None
     assert "None of 6 clusters lasts all 3 months." == told(document)[1]
@@ -95,7 +95,7 @@ def test_nothing_lasts():
 
 
 def test_what_is_above_a_limit_today_is_said_so(monkeypatch):
-    """Month 0 is no month to last until."""
+    """A limit exceeded today is `from the start`, not `month 0`."""
     monkeypatch.setitem(TODAY, "month", 0)
     lines = told(made(*(row(number, 0) for number in range(1, 7))))
     assert "Today's cluster is above a limit from the start: disk, broker 2." == lines[0]
@@ -103,7 +103,7 @@ def test_what_is_above_a_limit_today_is_said_so(monkeypatch):
 
 
 def test_unknown_prices_are_unknown():
-    """Then the fewest brokers come first, and it is said."""
+    """If a price is unknown, the cluster with the fewest brokers that lasts is chosen, and a note says so."""
     spec = to_size()
     spec = replace(spec, sizing=replace(spec.sizing, prices=(("small", 1050),)))
     document = made(row(1, 1), row(2, 1), row(3), row(4), row(5), row(6), spec=spec)
@@ -116,7 +116,7 @@ def test_unknown_prices_are_unknown():
 
 @pytest.mark.slow
 def test_the_page_has_a_mark_for_each_cluster_that_lasts():
-    """In both panels, and the same bytes each time; none without any."""
+    """Each cluster that lasts has a mark in both panels, the same bytes each time; without any there is no plot."""
     document = made(row(1, 1), row(2), row(3), row(4), row(5), row(6))
     page = sizing_report.page(document)
     assert page == sizing_report.page(document)
@@ -125,7 +125,7 @@ def test_the_page_has_a_mark_for_each_cluster_that_lasts():
 
 
 def test_what_is_not_planned_is_told_where_all_hold_too_little():
-    """Too few racks are told in the row alone."""
+    """A note counts clusters whose disks are too small in all; too few racks are named in the row only."""
     few = {"month": 0, "broker": None, "holds": False, "bytes_moved": None, "least_bytes": None}
     little, racks = few | {"limit": "disk"}, few | {"limit": "too few brokers or racks for the replication factors"}
     document = made(row(1) | little, row(2) | racks, *(row(number) for number in range(3, 7)))
@@ -133,14 +133,14 @@ def test_what_is_not_planned_is_told_where_all_hold_too_little():
 
 
 def test_the_document_is_json():
-    """With every key of its types."""
+    """The document is JSON with every key of its types."""
     found = codec.as_json(made(*(row(number) for number in range(1, 7))))
     assert {"chosen", "cluster", "format_version", "horizons", "months", "notes", "sizes", "today"} == set(found)
     assert "small" == found["sizes"][0]["class"]
 
 
 def test_without_racks_a_number_is_that_of_all_brokers():
-    """And what is above a limit today lasts not at all, rather than until month 0."""
+    """Without racks a number is for all brokers; a limit exceeded today is `not at all`."""
     spec = to_size()
     bare = tuple(replace(each, rack=None) for each in spec.cluster.brokers)
     rackless = replace(spec, cluster=replace(spec.cluster, brokers=bare))
@@ -154,7 +154,7 @@ def test_without_racks_a_number_is_that_of_all_brokers():
 
 
 def test_single_replicas_are_those_of_the_plan_that_is_made():
-    """Of three topics, one of which gets a second replica, and one is new; what is offline is on no broker together."""
+    """Partitions with one replica count as in the plan: one topic gets a second replica, and one topic is new."""
     base = spec_of({1: "a", 2: "b"}, {"t": [(1,)], "u": [(1, 2), (2,)]}, sizes=20)
     changes = Changes(
         set_replication_factor=(ReplicationFactorRow("t", 2),), new_partitions=(NewPartitions("new", 0, 3, 1),)
