@@ -52,7 +52,7 @@ def _differing(one: dict, other: dict) -> set[str]:
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_our_own_plan_adopted_gives_our_own_files(name):
-    """Our own plan, adopted, gives the same Kafka JSON, batches and Terraform variables; plan.json differs in ADOPTED.
+    """Our own plan, adopted, gives the same Kafka JSON, batches and tfvars; plan.json differs only in ADOPTED.
 
     The sweep may have found an optimum with another seed. Then the bound is the same and its proof another one.
     """

@@ -88,7 +88,7 @@ def test_sizes_are_compared_in_all() -> None:
 
 
 def test_partitions_that_the_plan_makes_are_its_own() -> None:
-    """Partitions that the plan makes aren't changes, whether they are there yet or not; one more is."""
+    """Partitions that the plan makes aren't changes, whether they are there yet or not; an additional one is."""
     topic = {"topic": "n", "partitions_before": 0, "partitions": 2, "replication_factor": 1, "config": {},
              "replicas": [[1], [2]], "replica_assignment": "1,2"}  # fmt: skip
     made = plan(new_partitions=new_partitions(topic))

@@ -64,7 +64,7 @@ execution: {throttle: 50MB/s, batches: {bytes: 31GB}}
 
 @pytest.mark.slow
 def test_batches_go_in_an_order_that_disks_have_room_for(tmp_path: Path) -> None:
-    """The batch that frees broker 2 goes first: the larger one before it would fill the broker to 111 GB."""
+    """The batch that frees broker 2 goes first: before it, the larger batch would fill the broker to 111 GB."""
     (tmp_path / "full.yaml").write_text(FULL)
     moves = [{"topic": "t", "partition": number, "replicas": [to]} for number, to in ((0, 2), (1, 3))]
     (tmp_path / "given.json").write_text(json.dumps({"version": 1, "partitions": moves}))

@@ -79,7 +79,7 @@ def _imported(files: list[Path], options: ImportOptions, out: Path) -> None:
     import_state(files, options)
     assert is_as_written(out.read_bytes(), TITLE)
     # The reader has to add racks that no source has, and to correct names and numbers that Kafka wouldn't accept, and
-    # changes of Terraform's that are impossible.
+    # impossible changes from Terraform.
     refusal = refused(lambda: load(out)) or ""
     told = (
         "has no rack, but others have",

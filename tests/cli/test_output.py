@@ -42,7 +42,7 @@ def test_a_reader_that_ends_changes_no_exit_code(unread: subprocess.Popen[bytes]
 
 
 def test_a_name_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
-    """A name such as :fire: isn't replaced by an emoji, in a line or in a table."""
+    """A name like :fire: isn't replaced by an emoji, in a line or in a table."""
     table = Table(box=None)
     table.add_row("rack:heart:1")
     screen().print("broker :fire:", table)

@@ -156,7 +156,7 @@ def test_a_spec_gives_brokers_and_racks(planner):
     ],
 )
 def test_what_is_wrong_is_said(planner, arguments, said):
-    """A wrong option exits with 1, its value and what is allowed, and prints nothing on stdout."""
+    """A wrong option exits with 1; stderr has its value and what is allowed, and stdout is empty."""
     code, out, err = planner(*SIX, *arguments)
 
     assert (1, "") == (code, out)

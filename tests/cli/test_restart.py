@@ -107,7 +107,7 @@ def test_the_exit_code_says_whether_producers_notice(options, code):
     ],
 )
 def test_what_makes_no_sense_is_refused(options, said, capsys):
-    """Wrong options exit with 1 and what is allowed."""
+    """A wrong option exits with 1, and stderr names it."""
     with pytest.raises(SystemExit) as ended:
         main(["restart", *options])
 

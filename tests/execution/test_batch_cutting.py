@@ -197,7 +197,7 @@ def test_what_can_wait_makes_no_riskier_batch_longer(changes: list[PartitionChan
 def test_lists_in_between_are_never_worse_than_both_ends(
     before: tuple[int, ...], after: tuple[int, ...], at_once: int
 ) -> None:
-    """Lists between have no broker twice, no other brokers, enough replicas, and the old leader first until the end."""
+    """Intermediate lists have no broker twice, no other brokers, enough replicas, and the old leader first."""
     reached = lists(split([change(0, before, after)], BatchRules(replicas_per_partition=at_once), RACKS))
 
     for replicas in reached:
@@ -291,7 +291,7 @@ def test_a_topic_grows_in_step() -> None:
 
 
 def test_racks_stay_apart_in_between() -> None:
-    """A replica replaces the one in its own rack, so that no list between has two replicas in a rack."""
+    """A replica replaces the one in its own rack, so that no intermediate list has two replicas in a rack."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     batches = split([change(0, (1, 2), (3, 4))], BatchRules(replicas_per_partition=1), racks)
 

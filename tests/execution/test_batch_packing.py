@@ -42,7 +42,7 @@ def test_the_rounds_of_a_path_share_the_batches() -> None:
 
 
 def test_a_path_that_can_wait_begins_where_it_can_go_on() -> None:
-    """A path that can wait doesn't start in the last batch that has room, because it would need one more batch."""
+    """A path that can wait doesn't start in the last batch, which has the most room: it would need one more batch."""
     loads = BatchLoads(2)
     path: tuple[int, ...] = ()
     for round_, size in enumerate((10, 10, 20)):

@@ -107,7 +107,7 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
     ],
 )
 def test_the_throttle_is_what_networks_and_producers_leave(given: Mapping[str, Any], rate: int, why: str) -> None:
-    """The throttle is a quarter of the least network that is left, in whole MB/s, and above what producers write."""
+    """The throttle is a quarter of the smallest network that is left, in whole MB/s, above what producers write."""
     execution = found(spec(**given))
     (throttle,) = [each for each in execution.derived if each.key == "execution.throttle"]
 

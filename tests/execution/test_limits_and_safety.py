@@ -290,7 +290,7 @@ def fragile(limits: SpecLimits) -> Spec:
 
 @pytest.mark.parametrize("name", SCORED)
 def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str) -> None:
-    """For each limit, a plan at the limit passes, and a plan above it is refused with both values in YAML's units."""
+    """A plan at a limit passes, and one above it is refused, with both values in the unit that the YAML takes."""
     needed, needs, allowed = SCORED[name]
     passed = plan_of(fragile(SpecLimits(**{name: needed})))
     term = next(term for term in passed["terms"] if term["name"] == name)

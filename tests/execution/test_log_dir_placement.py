@@ -252,7 +252,7 @@ def test_full_and_unknown_log_dirs_are_named() -> None:
 
 @pytest.mark.parametrize(("limits", "most"), [("", 70_000_000_000), ("limits: {disk_used: 90%}\n", 63_000_000_000)])
 def test_a_log_dir_gets_no_more_than_it_may_hold(limits: str, most: int) -> None:
-    """A window's upper end is at most the size of the log dir, or its share that limits.disk_used allows."""
+    """A window's upper end is at most the log dir's size, or the share of it that limits.disk_used allows."""
     dirs = "log_dirs: [{path: /d1, size: 70GB}, {path: /d2, size: 70GB}], capacity: {disk: 140GB}}"
     sized = TWO.replace("log_dirs: [/d1, /d2]}", dirs, 1)
     sized = sized.replace("{id: 2, log_dirs: [/d1, /d2]}", "{id: 2, " + dirs)

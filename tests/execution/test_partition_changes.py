@@ -1,4 +1,4 @@
-"""A plan's changes with their reasons, and the replica lists between: few replicas at a time, racks apart."""
+"""A plan's changes with their reasons, and intermediate replica lists: few replicas at a time, racks apart."""
 
 from __future__ import annotations
 

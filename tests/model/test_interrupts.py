@@ -144,7 +144,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The examples' state, specs and plans, and a topic with so many partitions that no YAML holds them."""
+    """The examples' state, specs and plans, and a topic that is too large to be written into the YAML itself."""
     made = tmp_path_factory.mktemp("inputs")
     shutil.copytree(ROOT / "examples" / "state", made / "state")
     shutil.rmtree(made / "state" / "seeds")

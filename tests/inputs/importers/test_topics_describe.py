@@ -31,7 +31,7 @@ def test_describe_of_a_kraft_cluster() -> None:
 
 
 def test_describe_with_a_broker_down() -> None:
-    """With broker 4 down, its replicas stay, another replica leads, and it is in no ISR."""
+    """With broker 4 down, its replicas stay, other replicas lead, and broker 4 is in no ISR."""
     topics = by_name(read_topics(capture("kraft-4.1/kafka-topics-describe-broker-4-down.txt"), "d.txt"))
     assert Partition(0, (4, 5), 5, (5,)) == topics["clickstream"].partitions[0]
     assert all(4 not in (row.isr or ()) for topic in topics.values() for row in topic.partitions)

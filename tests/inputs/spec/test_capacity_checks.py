@@ -182,5 +182,5 @@ def test_traffic_and_prices_are_read(tmp_path: Path) -> None:
 
 
 def test_other_specs_have_none() -> None:
-    """A spec without `sizing` is read without it."""
+    """The key `sizing` is optional: a spec without it has None."""
     assert load(ROOT / "examples" / "expand.yaml").sizing is None

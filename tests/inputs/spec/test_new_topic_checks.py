@@ -1,4 +1,4 @@
-"""`create_topics` and `add_partitions`: they are read, and faults are refused; other partitions may stay or move."""
+"""`create_topics` and `add_partitions`: how they are read, which faults are refused, and the default of `rebalance`."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Client:
         return {"topic": {each.name: {} if self.hidden else own | inherited for each in resources}}
 
     def describe_log_dirs(self) -> list[dict[str, Any]]:
-        """A log dir a broker, one of them broken; a replica on its way doesn't count."""
+        """Broker 2 has a replica and, elsewhere, a future one, which doesn't count; the log dir of broker 1 failed."""
         if self.old:
             raise IncompatibleBrokerVersion
         whole = {"partition_index": 0, "partition_size": 70, "is_future_key": False}
