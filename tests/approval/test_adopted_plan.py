@@ -141,7 +141,7 @@ def _least_as_even(problem: Problem, spread: int, topic_spread: int) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_the_least_at_its_own_balance_is_that_of_all_plans_tried(seed, tmp_path):
-    """On tiny clusters the bound is at most the least of all plans that are as even; if spreads are 1, it equals it."""
+    """On tiny clusters the bound is at most the least of plans that are as even, and equal if spreads are at most 1."""
     draw = random.Random(seed)
     brokers = draw.choice((2, 3))
     racks = no_racks(*range(1, brokers + 1))
