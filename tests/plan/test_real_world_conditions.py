@@ -64,7 +64,7 @@ def test_a_replacement_that_cannot_take_over_everything(tmp_path: Path) -> None:
 
 
 def test_a_replication_factor_above_the_racks(tmp_path: Path) -> None:
-    """Three replicas in two racks are two and one, wherever they were; the report says that one a rack can't be."""
+    """Three replicas in two racks are two and one, wherever they were; the report warns that there are few racks."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b", 5: "a"}
     change = "changes: {remove_brokers: [5]}\n"
     found = plan_of(tmp_path, racks, {"t": Described([[1, 3, 5], [2, 1, 5], [1, 3, 2], [5, 4, 1]])}, change)
@@ -279,7 +279,7 @@ def test_empty_topics(size_bytes: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_partition_of_two_fifths_of_all_bytes(tmp_path: Path) -> None:
-    """Only its own broker can keep the window of bytes; the partition stays, and the report names it as the reason."""
+    """A partition larger than a broker's window of bytes stays, and the report names it as why the target is missed."""
     topics = {
         "big": Described([[1]], size_bytes=lambda _: 40_000),
         "t": Described([[1], [2], [3], [4]] * 15, size_bytes=lambda _: 1_000),

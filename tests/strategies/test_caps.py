@@ -160,7 +160,7 @@ def test_new_partitions_keep_to_the_caps() -> None:
 
 
 def test_the_check_names_the_broker() -> None:
-    """A violation names the last partition that exceeds a cap, and the broker; the score counts all violations."""
+    """A violation is at the last partition that moves to the broker, or that it has; the score counts them all."""
     problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3), (3, 1)]}), {1: 2}, {2: 1})
     assignment = assignment_of(problem, [(1, 2), (2, 1), (2, 1)])
     found = [str(violation) for violation in independent_check.check(problem, assignment)]

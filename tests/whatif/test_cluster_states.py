@@ -55,7 +55,7 @@ def test_brokers_that_hold_nothing_change_nothing(spec):
 @pytest.mark.slow
 @given(specs(rebalance=("all",)))
 def test_each_batch_lies_between_today_and_the_plan(spec):
-    """During batches, a partition that changes in one step is never worse than at both ends, and never better."""
+    """During batches, a partition that changes in one step is between its states before and after."""
     problem, steps = planned(spec, BatchRules(moves_per_broker=2))
     first, *between, last = states if len(states := list(stages(spec, problem, steps))) > 1 else (*states, states[0])
     once = [True] * problem.rows

@@ -1,4 +1,4 @@
-"""How many consumers and which assignor: what is tried, how it is weighed, and which is best."""
+"""How many consumers, and which assignor: the combinations that are tried, how they are weighed, and the best one."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ def group(assignor: str = "range", counts: dict[str, int] | None = None, members
 
 
 def tried(*groups: Group, **limits: int) -> list[tuple[str, int]]:
-    """The assignors and numbers of members that are looked at."""
+    """The assignors and numbers of members that are tried."""
     return [(row["assignor"], row["members"]) for row in rows(groups, **limits)]
 
 
 def test_members_are_two_to_twice_as_many_and_never_more_than_partitions() -> None:
-    """Others would have nothing to read; what is asked for is cut at the partitions, too."""
+    """From two members to twice as many, but never more than partitions, because others would have nothing to read."""
     assert {2, 3, 4} == {members for _, members in tried(group())}
     assert {2} == {members for _, members in tried(group(members=1))}
     assert {4} == {members for _, members in tried(group(), fewest=6, most=9)}
 
 
 def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:
-    """Sticky alone where it is the group's: among members that begin together the cooperative one gives the same.
-
-    So do the broker's range and the clients'; a share group has one assignor.
+    """A group's own assignor is tried besides Kafka's; sticky only if it is the group's, because for a new group
+    cooperative-sticky gives the same. So do range and server-range; a share group has one assignor.
     """
     kafkas = {"range", "roundrobin", "cooperative-sticky", "uniform"}
     assert kafkas == {assignor for assignor, _ in tried(group())}
@@ -42,7 +41,7 @@ def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:
 
 
 def test_the_least_spread_is_best_in_the_scenario_that_is_worst_for_it() -> None:
-    """Range gives 6 and 2 to two members, dealing in turn 5 and 3: 6 apart once a has three times as much."""
+    """Range gives two members 6 and 2, taking turns 5 and 3: if a's load is three times as large, they are 6 apart."""
     made = study([group()], LOADS, [Growth("more", "a", 3.0), Growth("other", "b", 9.0)])
     found = as_json(summary(made, [evaluate(made, row) for row in rows([group()], 2, 2)]))
     assert ["today", "more", "other"] == found["scenarios"]

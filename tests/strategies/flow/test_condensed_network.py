@@ -29,7 +29,7 @@ def both(problem: Problem) -> tuple[min_cost_flow.Flow | None, min_cost_flow.Flo
 
 
 def crossing(partitions: int) -> Problem:
-    """Three replicas in four racks, no replica of t in rack d, none of u in rack a; each rack gets a new broker."""
+    """Three replicas in four racks, no replica of t in rack d, none of u in rack a; both racks get a new broker."""
     lists = {"t": [(1, 2, 3)] * partitions, "u": [(3, 4, 2)] * partitions}
     changes = Changes(add_brokers=(Broker(5, "d"), Broker(6, "a")))
     sizes = {"t": [3] * partitions, "u": [5] * partitions}

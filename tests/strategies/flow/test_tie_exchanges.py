@@ -216,7 +216,7 @@ def test_the_optimum_copies_within_racks() -> None:
 
 
 def test_the_optimum_takes_the_leader_along() -> None:
-    """One of three replicas leaves each broker: the replicas of leaders stay."""
+    """Each of two brokers gives a follower's replica to a new broker, so that all leaders stay."""
     rows = [(1, 2), (1, 2), (2, 1), (2, 1)]
     problem = problem_of(no_racks(1, 2), {"t": rows}, sizes=10, changes=Changes(add_brokers=(Broker(3),)))
     lists = ids_of(problem, solve(problem, replace(problem.balance, leaders=Tolerance("none"))).assignment)

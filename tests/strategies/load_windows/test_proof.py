@@ -172,7 +172,7 @@ def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
 
 
 def test_nothing_that_may_move() -> None:
-    """A certificate about no partition is read back unchanged."""
+    """A certificate about no partition can be read back, and its bound is 0."""
     empty = BoundFacts(
         "bytes",
         *(np.array([1]), np.array([0]), np.zeros((1, 1)), np.zeros((1, 1))),
