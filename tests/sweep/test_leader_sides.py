@@ -34,8 +34,8 @@ DRAWN = [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks
 @pytest.mark.parametrize("cases", DRAWN)
 @pytest.mark.parametrize("by", ["broker_leaders", "rack_leaders"])
 def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:
-    """If only forced moves are allowed, the bound is at most the least of all plans that keep the rule, and no plan
-    copies less than that; nearly all copy exactly that.
+    """If only forced moves are allowed, the bound is at most the fewest bytes of all plans that keep the rule; nearly
+    all plans found copy exactly that, and every proven one does.
     """
     rng, found, least_copied = np.random.default_rng(23), 0, 0
     for _ in range(cases):
