@@ -192,10 +192,12 @@ def test_without_hard_links_files_are_copied(out: Path, monkeypatch: pytest.Monk
         raise OSError(1, "Operation not permitted")
 
     (out / "ansible/host_vars").symlink_to("group_vars")
+    times = {path: (out / path).stat().st_mtime_ns for path in OWN}
     monkeypatch.setattr("os.link", refused)
     output_folder.write(out, files(2))
 
     assert (out / "ansible/host_vars").is_symlink()
+    assert times == {path: (out / path).stat().st_mtime_ns for path in OWN}
     assert files(2) | OWN == {path: content for path, content in contents(out).items() if "host_vars" not in path}
 
 
