@@ -19,7 +19,7 @@ def golden(path: Path) -> dict[str, Any]:
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """A copy with another value in a place; `...` takes the key away."""
+    """A copy with another value at this path; `...` removes the key."""
     copy = deepcopy(document)
     at = copy
     for step in path[:-1]:

@@ -1,4 +1,4 @@
-"""The codec of plan.json: the same bytes there and back, and one sentence for whatever isn't a plan."""
+"""The codec of plan.json: the same bytes after reading and writing, and one sentence if a file is no plan."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=2) | st.di
 
 
 def plan(document: Any = None) -> Plan:
-    """A plan made from its JSON, with its own id."""
+    """The plan from its JSON, with the id added."""
     return decode(canonical_json(with_id(document or SMALL)).encode(), "plan.json")
 
 
 def refusal(data: bytes) -> str:
-    """What the codec says against bytes."""
+    """The codec's message when it refuses these bytes."""
     with pytest.raises(PlannerError) as refused:
         decode(data, "p/plan.json")
     assert str(refused.value).startswith("p/plan.json: ")
@@ -53,7 +53,7 @@ def refusal(data: bytes) -> str:
 
 
 def read_or_refused(data: bytes) -> Plan | str:
-    """The plan in bytes, or what the codec says against them; nothing else may come of it."""
+    """The plan in these bytes, or the codec's message; any other exception fails the test."""
     try:
         return decode(data, "p/plan.json")
     except PlannerError as error:
@@ -61,7 +61,7 @@ def read_or_refused(data: bytes) -> Plan | str:
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a JSON value but the whole."""
+    """Every path in a JSON value, without the root."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in pairs:
         yield (*path, key)
@@ -70,7 +70,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
 def test_golden_plans_go_there_and_back(path: Path) -> None:
-    """To the same bytes, with the same id."""
+    """Reading and writing a golden plan gives the same bytes and the same id."""
     data = canonical_json(golden(path)).encode()
 
     read = decode(data, path.as_posix())
@@ -81,7 +81,7 @@ def test_golden_plans_go_there_and_back(path: Path) -> None:
 
 @given(st.floats(allow_nan=False, min_value=-(2.0**63), max_value=2.0**63), st.text(st.characters(codec="utf-8")))
 def test_numbers_and_texts_are_written_as_everywhere(number: float, text: str) -> None:
-    """As Python writes them, with escapes for what nobody sees."""
+    """Numbers and texts are written as Python's json writes them, with escapes for invisible characters."""
     document = changed(changed(SMALL, ("terms", 0, "today"), number), ("cluster", "name"), text)
     document = with_id(changed(document, ("topics", 0, "config"), {text: text, "b\u202e": "\x7f", "c": "1e-5"}))
     data = canonical_json(document).encode()
@@ -91,7 +91,7 @@ def test_numbers_and_texts_are_written_as_everywhere(number: float, text: str) -
 
 @pytest.mark.parametrize("number", [1e16, -1e16, 1e-05, -0.00001234, 1e-4, 1.5e-7, 5e-324, 0.0, -0.0, 123456789.125])
 def test_rare_numbers_are_written_as_everywhere(number: float) -> None:
-    """Those that the library writes otherwise."""
+    """Numbers that msgspec writes differently are written like Python's, too."""
     data = canonical_json(with_id(changed(SMALL, ("terms", 0, "today"), number))).encode()
 
     assert data == encode(decode(data, "plan.json"))
@@ -99,13 +99,13 @@ def test_rare_numbers_are_written_as_everywhere(number: float) -> None:
 
 @pytest.mark.parametrize("layout", [{"indent": 4}, {"separators": (",", ":")}, {"ensure_ascii": True}], ids=str)
 def test_another_layout_of_the_same_plan_is_read(layout: dict[str, Any]) -> None:
-    """As an editor may leave it."""
+    """A plan with another layout, for example from an editor, is read as the same plan."""
     assert plan(WITH_EVERYTHING) == decode(json.dumps(WITH_EVERYTHING, **layout).encode(), "plan.json")
 
 
 @given(st.data())
 def test_a_wrong_value_is_refused_where_the_schema_refuses_it(data: st.DataObject) -> None:
-    """In one sentence; what fits is read and written again as it was."""
+    """A wrong value is refused with one sentence if the schema refuses it; a right one is written unchanged."""
     path = data.draw(st.sampled_from(list(paths(SMALL))))
     document = with_id(changed(SMALL, path, data.draw(values | st.just(...))))
     raw = canonical_json(document).encode()
@@ -120,19 +120,19 @@ def test_a_wrong_value_is_refused_where_the_schema_refuses_it(data: st.DataObjec
 
 
 def _only_repeats(document: Any) -> bool:
-    """Whether the only thing against a document is a list with the same twice, which the types can't say."""
+    """True if the only error is a list with duplicates, which the types can't express."""
     return {"uniqueItems"} == {error.validator for error in VALIDATOR.iter_errors(document)}
 
 
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes_are_refused_in_a_sentence(data: bytes) -> None:
-    """Nothing but the planner's own error."""
+    """Random bytes are refused with the planner's own error."""
     refusal(data)
 
 
 @given(st.integers(min_value=0), st.binary(max_size=6), st.integers(min_value=0, max_value=9))
 def test_broken_bytes_of_a_plan_are_refused_or_the_same_plan(at: int, put: bytes, gone: int) -> None:
-    """Wherever a byte is lost or put."""
+    """A plan with lost or added bytes is refused, or is the same plan."""
     data = canonical_json(SMALL).encode()
     at %= len(data)
     found = read_or_refused(data[:at] + put + data[at + gone :])
@@ -153,13 +153,13 @@ def test_broken_bytes_of_a_plan_are_refused_or_the_same_plan(at: int, put: bytes
     ],
 )
 def test_what_is_no_json_is_told(data: bytes, said: str) -> None:
-    """As of any file."""
+    """Content that isn't JSON is refused with the reason."""
     assert said + AS_IT_WAS == refusal(data)
 
 
 @pytest.mark.parametrize("data", [b"[]", b"3", b"null", b'"plan"'])
 def test_what_is_no_object_is_refused(data: bytes) -> None:
-    """JSON of another kind."""
+    """JSON that isn't an object is refused."""
     assert "isn't a plan; allowed: the plan.json of a plan's folder" == refusal(data)
 
 
@@ -175,19 +175,19 @@ def test_what_is_no_object_is_refused(data: bytes) -> None:
     ],
 )
 def test_other_formats_are_refused_in_a_sentence(version: Any, said: str) -> None:
-    """Older ones, newer ones, and what is no version."""
+    """Older formats, newer formats and invalid versions are each refused with their own sentence."""
     assert said == refusal(canonical_json(with_id(SMALL | {"format_version": version})).encode())
 
 
 def test_a_changed_plan_is_refused() -> None:
-    """Its id isn't that of its content."""
+    """A plan that was changed is refused, because its id doesn't fit its content."""
     data = canonical_json(SMALL | {"headline": "Copies nothing."}).encode()
 
     assert "plan_id doesn't fit the content: the plan was changed after it was made" == refusal(data)
 
 
 def test_a_key_that_is_there_twice_is_refused() -> None:
-    """Even where both say the same: a reviewer may read the one, and a program the other."""
+    """A duplicate key is refused even with equal values, because a reviewer and a program could read different ones."""
     data = canonical_json(SMALL).encode()
 
     assert 'an object has the key "rack_aware" twice; allowed: once' == refusal(
@@ -199,7 +199,7 @@ def test_a_key_that_is_there_twice_is_refused() -> None:
     "wrong", [float("nan"), float("inf"), "5", [5]], ids=["not a number", "infinity", "a text", "a list"]
 )
 def test_a_plan_that_could_not_be_read_is_never_written(wrong: Any) -> None:
-    """The types alone don't keep a builder from it."""
+    """A plan with values that can't be read is never written, although the types alone allow building it."""
     made = plan()
     term = structs.replace(made.terms[0], today=wrong)
 
@@ -208,21 +208,21 @@ def test_a_plan_that_could_not_be_read_is_never_written(wrong: Any) -> None:
 
 
 def test_a_plan_cannot_be_changed() -> None:
-    """Only made anew."""
+    """A plan is immutable."""
     with pytest.raises(AttributeError):
         plan().headline = "Copies nothing."  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
 def test_a_document_becomes_a_plan_and_a_document_again(path: Path) -> None:
-    """The same one, with the id of its content."""
+    """A document becomes a plan and the same document again, with the id of its content."""
     document = golden(path)
 
     assert document == as_json(identified(typed({**document, "plan_id": "0" * 64})))
 
 
 def test_a_document_with_a_value_that_no_plan_has_is_refused() -> None:
-    """With the place, before anything is written."""
+    """A value that no plan can have is refused with its path, before anything is written."""
     made = plan()
     with pytest.raises(PlannerError) as refused:
         identified(structs.replace(made, partitions=(structs.replace(made.partitions[0], size_bytes=2**63),)))
@@ -233,7 +233,7 @@ def test_a_document_with_a_value_that_no_plan_has_is_refused() -> None:
 
 
 def test_what_can_be_read_as_json_stays_the_same_value() -> None:
-    """The codec and the rest of the planner read one JSON."""
+    """The codec and the rest of the planner read the same values from a plan."""
     assert WITH_EVERYTHING == json_value(encode(plan(WITH_EVERYTHING)))
 
 
@@ -269,14 +269,14 @@ EXPAND = golden(next(path for path in GOLDEN if path.parent.name == "expand"))
     ],
 )
 def test_a_misfit_says_where_what_and_what_may_be(path: tuple[Any, ...], value: Any, said: str) -> None:
-    """The value as JSON has it, and what a person can do about it."""
+    """A misfit has the path, the value as JSON, and what is allowed."""
     (found,) = misfits(changed(EXPAND, path, value))
 
     assert str(found).startswith(said)
 
 
 def test_long_values_and_names_are_cut() -> None:
-    """A message is read by a person."""
+    """Long values and names are cut, so that people can read the message."""
     found = [*misfits(EXPAND | {"headline": ["x" * 1_000], "y" * 1_000: 1})]
 
     assert 2 == len(found)
@@ -285,5 +285,5 @@ def test_long_values_and_names_are_cut() -> None:
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
 def test_no_misfit_is_found_in_a_plan(path: Any) -> None:
-    """The golden ones."""
+    """Golden plans have no misfits."""
     assert [] == [*misfits(golden(path))]

@@ -1,4 +1,4 @@
-"""What a row of a partition says of itself."""
+"""What a partition's row says about its changes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from planner.plan.document.partition_types import PartitionRow, StepRow
 
 
 def partition(**values: object) -> PartitionRow:
-    """A row of partition 3 of topic t on brokers 1 and 2, led by 1, to which nothing happens."""
+    """A row of partition 3 of topic t on brokers 1 and 2, led by broker 1, with no change."""
     lists = {"replicas_before": [1, 2], "replicas": [1, 2], "leader_before": 1, "reason": "balance_leaders"}
     return row(PartitionRow, {"topic": "t", "partition": 3, **lists}, **values)
 
 
 def test_a_partition_is_named_as_kafka_prints_it() -> None:
-    """Topic and number, also where the topic's name ends in a number."""
+    """A partition's name is its topic and number, also if the topic's name ends in a number."""
     assert ("a-1-2", ("a-1", 2)) == ((one := TopicPartition(topic="a-1", partition=2)).name, one.key)
 
 
 def test_kafka_is_told_of_another_list_another_order_and_log_dirs() -> None:
-    """The same list with no log dir to name is nothing to tell."""
+    """Kafka gets a reassignment for another list, another order, or a log dir; the same list without one isn't sent."""
     same = row(StepRow, {"topic": "t", "replicas_before": [1, 2], "replicas": [1, 2]})
     assert not same.reassigned
     assert not row(StepRow, {"replicas_before": [1], "replicas": [1], "log_dirs": ["any"]}).reassigned
@@ -29,7 +29,7 @@ def test_kafka_is_told_of_another_list_another_order_and_log_dirs() -> None:
 
 
 def test_a_leader_is_elected_where_another_than_the_preferred_one_leads() -> None:
-    """Not where only log dirs change: then the plan has no say in who leads."""
+    """A leader is elected if another than the preferred one leads, unless only log dirs change."""
     assert not partition().elects
     assert partition(leader_before=2).elects
     assert partition(leader_before=None).elects

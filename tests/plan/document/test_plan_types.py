@@ -1,4 +1,4 @@
-"""The whole documents: of a plan, and of a rolling restart."""
+"""The whole documents: a plan's, and a rolling restart's."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ PLANS = [codec.decode(path.read_bytes(), path.name) for path in GOLDEN]
 
 @pytest.mark.parametrize("plan", PLANS, ids=[path.parent.name for path in GOLDEN])
 def test_the_plan_is_one_of_those_that_it_is_compared_with(plan: Plan) -> None:
-    """Its row there has the bytes of its bound."""
+    """A plan is in its own comparison, with the bytes of its bound."""
     assert ("this plan", plan.bound.bytes_moved) == (plan.own_row.label, plan.own_row.bytes_moved)
 
 
 def test_topics_with_new_partitions_and_none() -> None:
-    """A plan without the section makes none."""
+    """A plan without new partitions has no new topics."""
     new = {"topic": "n", "partitions": 1, "replication_factor": 1, "replicas": [[1]], "replica_assignment": "1"}
     assert (row(NewPartitionsRow, new),) == typed({"new_partitions": new_partitions(new)}).new_topics
     assert () == typed({"new_partitions": None}).new_topics
 
 
 def test_the_end_of_a_plan_is_that_of_its_validity() -> None:
-    """None without a validity, and where that has no end."""
+    """A plan ends when its validity does; without a validity, or without an end, it has none."""
     until = "2026-11-21T10:00:00Z"
     validity = {"captured_at": "2026-11-20T10:00:00Z", "valid_for_seconds": 86_400, "valid_until": until}
     assert until == typed({"validity": validity}).valid_until
@@ -42,7 +42,7 @@ def test_the_end_of_a_plan_is_that_of_its_validity() -> None:
 
 
 def test_topics_are_declared_by_name_without_those_that_cannot_be() -> None:
-    """Kafka's own are left out."""
+    """Topics are declared by name, without Kafka's own."""
     topics = [{"name": name, "partitions": 1, "replication_factor": 1} for name in ("t", "__consumer_offsets")]
     assert {"t": {"partitions": 1, "replication_factor": 1, "config": {}}} == typed({"topics": topics}).declared_topics
 
@@ -51,13 +51,13 @@ RACKS = {1: "a", 2: "b", 3: "b"}
 
 
 def made() -> RestartDocument:
-    """One with a step that refuses writes."""
+    """A restart with a step that refuses writes."""
     config = {"t": (("min.insync.replicas", "2"),)}
     return restart_steps.document(spec_of(RACKS, {"t": [[1, 2], [3, 1]]}, config=config))
 
 
 def test_the_id_is_of_all_else() -> None:
-    """Another limit on the brokers of a step is another restart."""
+    """The id is the hash of everything else in the document."""
     document = json.loads(made().encoded())
     unnamed = json.dumps(document | {"restart_id": ""}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -67,12 +67,12 @@ def test_the_id_is_of_all_else() -> None:
 
 
 def test_it_is_read_back_as_it_was_written() -> None:
-    """By its types."""
+    """A restart is read back with its types as it was written."""
     assert made() == msgspec_json.decode(made().encoded(), type=RestartDocument)
 
 
 def test_names_are_those_of_kafkas_tools() -> None:
-    """And a step that refuses writes is one of those that have to be allowed."""
+    """Partitions have the names of Kafka's tools, and a step that refuses writes is in `refusing`."""
     document = made()
     assert {"t-0", "t-1"} == {name for each in document.steps[0].writes_refused for name in each.names}
     assert document.steps[0] in document.refusing

@@ -1,4 +1,4 @@
-"""Keys of the studies that Python's names can't have, and what a plan leaves out of them."""
+"""Keys of the studies with names that Python reserves, and keys that a plan leaves out."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from planner.plan.document.whatif_types import BrokerClassRow, FailureKindRow, G
 
 
 def test_a_class_of_brokers_has_the_key_class() -> None:
-    """A word that Python keeps for itself."""
+    """A class of brokers has the key `class`, which is a reserved word in Python."""
     assert {"class": "large", "at_least": 2} == msgspec.to_builtins(BrokerClassRow(broker_class="large", at_least=2))
     assert "large" == row(GrowthOptionRow, {"class": "large"}).broker_class
 
 
 def test_a_plan_has_no_keys_that_somebody_asked_about() -> None:
-    """They are data of messages, which `planner consumers` shows and a plan doesn't store."""
+    """A plan has no keys of messages, because they are data that only `planner consumers` shows."""
     values = {"topic": "t", "before": 2, "after": 3, "keys_moved_percent": 66.7}
     assert () == msgspec.convert({**values, "keys": []}, PartitionCountRow).keys
     with pytest.raises(msgspec.ValidationError, match="keys"):
@@ -25,7 +25,7 @@ def test_a_plan_has_no_keys_that_somebody_asked_about() -> None:
 
 @pytest.mark.parametrize("of", ["brokers", "racks", "pairs", "3"])
 def test_kinds_of_failures(of: str) -> None:
-    """Single brokers and racks, pairs, or any number of brokers; nothing else."""
+    """Kinds of failures are brokers, racks, pairs, or a number of brokers; other texts are refused."""
     assert of == row(FailureKindRow, {"of": of}).of
     with pytest.raises(msgspec.ValidationError, match="of"):
         row(FailureKindRow, {"of": f"{of}!"})
