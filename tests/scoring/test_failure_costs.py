@@ -160,7 +160,7 @@ def test_a_batch_that_does_not_survive_is_warned_of():
     assert [] == batch_costs_and_risks.warnings(replace(spec, resilience="broker"), batches)
 
 
-def test_nothing_is_said_where_all_survive():
+def test_only_partitions_that_do_not_survive_are_warned_of():
     """If all partitions survive there is no warning; a plan without batches has one for a partition that doesn't."""
     spec = spec_of({1: "a", 2: "b"}, {"t": [[1, 2]]}, resilience="rack")
 
