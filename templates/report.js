@@ -6,7 +6,7 @@ for (const section of document.querySelectorAll(".searched")) {
   const status = section.querySelector("[role=status]");
   const body = table.tBodies[0];
   const names = new Intl.Collator("en", { numeric: true });
-  // Amounts aren't searched: a number that is typed is the id of a broker or of a partition.
+  // Amounts aren't searched, because a number in a query is the id of a broker or of a partition.
   const words = (row) =>
     Array.from(row.cells, (cell) => ("sort" in cell.dataset ? "" : cell.textContent)).join("  ");
   const rows = Array.from(body.rows, (row) => ({

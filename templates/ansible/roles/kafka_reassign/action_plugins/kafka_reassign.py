@@ -42,12 +42,12 @@ _MEANWHILE = ("Nothing of it is started.", "Replicas keep moving at the throttle
 
 
 def say(line):
-    """Print a line on stderr: Ansible doesn't flush its stdout at once where that is no terminal."""
+    """Print a line on stderr, because Ansible flushes stdout at once only if it is a terminal."""
     display.display(line, stderr=True)
 
 
 def inside(window, now):
-    """True where `now`, an aware time, is in a window `22:00-05:00 Europe/Berlin`; UTC where it names no zone."""
+    """True if the aware time `now` is in a window like `22:00-05:00 Europe/Berlin`. Without a zone, it is in UTC."""
     hours, _, zone = window.partition(" ")
     begin, _, end = hours.partition("-")
     local = now.astimezone(ZoneInfo(zone.strip() or "UTC")).strftime("%H:%M")
@@ -55,7 +55,7 @@ def inside(window, now):
 
 
 def check_window(window):
-    """A sentence on what is wrong with a window, or an empty one."""
+    """A sentence that says what is wrong with a window; empty if it is valid."""
     hours, _, zone = window.partition(" ")
     wrong = f"kafka_reassign_window: '{window}' isn't a window; allowed: such as 22:00-05:00 Europe/Berlin"
     try:
@@ -66,7 +66,7 @@ def check_window(window):
 
 
 def check_settings(reactions, lag_limits, window, stray=""):
-    """A sentence on what is wrong with the guards' settings, or an empty one; `stray` is what Ansible gave no name."""
+    """A sentence that says what is wrong with the guards' settings, or "". `stray` is text of -e outside NAME=VALUE."""
     if stray:
         return f"'{stray}' belongs to no setting: -e NAME=VALUE ends at a space; allowed: -e \"NAME='VALUE'\""
     if wrong := [f"{k}: {v}" for k, v in reactions.items() if k not in REACTIONS or v not in _WORDS]:
@@ -94,9 +94,9 @@ def duration(seconds):
 
 
 def progress(name, done, partitions, copied, planned, seconds, rate, later_seconds=0):
-    """The line that says how far a batch is: partitions, and bytes, rate and time left where they are known.
+    """The progress line of a batch: the partitions done and, if they are known, the bytes, the rate and the time left.
 
-    `seconds` have passed, `rate` bytes a second are copied now, and the batches after it are planned to take
+    `seconds` have passed, and `rate` is in bytes a second. The batches after this one are planned to take
     `later_seconds`.
     """
     parts = [f"{done} of {counted(partitions, 'partition')}"]
@@ -111,20 +111,20 @@ def progress(name, done, partitions, copied, planned, seconds, rate, later_secon
 
 
 def copied(measured, planned):
-    """Bytes copied beside those planned, or an empty text where one of them is unknown."""
+    """The measured and the planned bytes as text; empty if either of them is unknown."""
     return f"{size(measured)} copied ({size(planned)} planned)" if measured is not None and planned else ""
 
 
 def counted(number, noun):
-    """A number of things as text, such as `1 batch`."""
+    """A number with its noun, for example `1 batch`."""
     return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
 
 
 def summed_up(seconds, figures, elections):
-    """The sentences on a run: its time, the time and bytes of its batches beside those planned, and its elections.
+    """The summary of a run: its time, the measured and planned time and bytes of its batches, and its elections.
 
-    `figures` has a dict for each batch: seconds, planned_seconds, copied_bytes and planned_bytes. What isn't known of
-    every batch isn't said. `elections` has the number of leaders that each election changed.
+    `figures` has a dict for each batch: seconds, planned_seconds, copied_bytes and planned_bytes. A total is left out
+    unless all batches have the figure. `elections` has the number of leaders that each election changed.
     """
     elected = f"elected {counted(sum(elections), 'leader')}"
     if not figures:
@@ -144,23 +144,23 @@ def summed_up(seconds, figures, elections):
 
 
 class ActionModule(ActionBase):
-    """Runs the tasks `kafka_reassign`: most of them with one call of the module, those that wait with many."""
+    """Runs each task `kafka_reassign`. Most tasks call the module once; a task that waits calls it many times."""
 
     TRANSFERS_FILES = False
     tool_starts = 0
 
     @property
     def moves(self):
-        """True where a batch runs; False before it has started, or where only the cluster is inspected."""
+        """True while a batch runs; False before it starts, or if only the cluster is inspected."""
         return bool(self.given.get("target")) and not self.given.get("before")
 
     def tell(self, event, line, **further):
-        """Print a line; the next call of the module writes it to the journal, with `further` values for programs."""
+        """Print a line. The next call of the module writes it to the journal, with `further` values for programs."""
         say(line)
         self.entries.append({"event": event, "said": line, **further})
 
     def run(self, tmp=None, task_vars=None):
-        """Do what the task asks for. A failure is returned: Ansible doesn't retry a task whose plugin raises."""
+        """Run the task. Failures are returned, not raised, because Ansible doesn't retry a task whose plugin raises."""
         result = super().run(tmp, task_vars)
         self.task_vars, self.entries = task_vars, []
         self.given = {**self._task.args.get("guards", {}), **self._task.args}
@@ -183,7 +183,7 @@ class ActionModule(ActionBase):
         return own.get(given.get("ask", "look"), self.module)()
 
     def summary(self):
-        """Say what the batches of the run took and copied beside what was planned."""
+        """Print the measured and planned time and bytes of the run's batches."""
         found = self.module()
         if self.given.get("journal"):
             self.tell("summary", summed_up(found["seconds"], found["figures"], found["elections"]))
@@ -191,7 +191,7 @@ class ActionModule(ActionBase):
         return found
 
     def waited(self):
-        """Wait for a batch, and write its begin and its end, planned and measured, to the journal."""
+        """Wait for a batch. Write its begin to the journal, and at its end its measured and planned figures."""
         name, noted = self.given.get("name", ""), self.moves and not self.given.get("once")
         if noted:
             self.entries.append({"event": "begin", "said": f"{name} began."})
@@ -201,7 +201,7 @@ class ActionModule(ActionBase):
         return found
 
     def ended(self, name, found):
-        """Say what the batch took and copied beside what was planned, and how often Kafka's tools were started."""
+        """Print the batch's measured and planned time and bytes, and how often Kafka's tools were started."""
         figures = {
             "batch": self.given.get("batch", ""),
             "seconds": round(time.monotonic() - self.started),
@@ -228,17 +228,17 @@ class ActionModule(ActionBase):
         self.module(ask="note")
 
     def wait(self):
-        """Look until the batch is complete, or, before a batch, until nothing holds the run.
+        """Look repeatedly until the batch is complete or, before a batch, until nothing holds the run.
 
-        Returns the last look with how the wait ended: `failed` with `cancel` and `msg`, `finish` with the reasons to
-        stop before the next batch, or `held`.
+        Returns the last look and how the wait ended: `failed` with `cancel` and `msg`, `finish` with the reasons to
+        stop before the next batch, or `held` with the reason.
         """
         self.started, self.parent = time.monotonic(), os.getppid()
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
         self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
-        self.measured = (0, 0)  # Seconds since the start and bytes, at the last line.
+        self.measured = (0, 0)  # At the last progress line: seconds since the start, and bytes.
         self.last = {"moving": [], "elsewhere": [], "partitions": 0}
-        # Right before a batch there was a look at the cluster already.
+        # The cluster was inspected right before the batch, so the next inspection is due later.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
         next_line, second_looks = self.started + _LINE_SECONDS, 0
         while True:
@@ -256,7 +256,7 @@ class ActionModule(ActionBase):
                 return {**look, "held": self.hold, "finish": []}
             complete = self.complete(look)
             if complete and look.get("elsewhere") and second_looks < int(self.given.get("second_looks", 0)):
-                # Kafka's tool asks the controller what still moves, and a broker where replicas are: it may lag.
+                # The tool asks the controller what moves, but asks a broker where replicas are. That broker may lag.
                 second_looks += 1
             elif complete:
                 return {**look, "finish": self.finish}
@@ -265,18 +265,18 @@ class ActionModule(ActionBase):
             self.pause(min(float(self.given["delay"]), 2) if complete else float(self.given["delay"]))
 
     def pause(self, seconds):
-        """Sleep. Where the playbook was killed, this process is left behind; it ends here."""
+        """Sleep. If the playbook was killed, this process is still there, and ends here."""
         if os.getppid() != self.parent:
             raise AnsibleActionFail("the playbook was ended")
         time.sleep(seconds)
 
     def reasons(self, look):
-        """What speaks against going on, by guard. A batch that is done already isn't started, whatever that is."""
+        """The reasons not to go on, by guard. Empty if no partition is pending, because then nothing would start."""
         if look.get("pending") == []:
             return {}
         found = {**look["reasons"], **self.clock()}
         if look["rc"] != 0:
-            # What Kafka says besides its exception, such as a time, is another one each time.
+            # The exception's name alone: the rest, such as a time, changes and would look like a new reason.
             first = re.search(r"\w+Exception", look["stderr"])
             said = first.group() if first else look["stderr"][:100]
             found.setdefault("no_answer", f"kafka-reassign-partitions --verify fails: {said}")
@@ -293,7 +293,7 @@ class ActionModule(ActionBase):
         return "; ".join(of["cancel"])
 
     def complete(self, look):
-        """True where nothing of the batch moves any more or, before a batch, where nothing holds the run."""
+        """True if no partition of the batch moves any more or, before a batch, if the run isn't held or must end."""
         if self.given.get("once"):
             return True
         if self.moves:
@@ -301,7 +301,7 @@ class ActionModule(ActionBase):
         return bool(self.finish) or not self.hold
 
     def over(self):
-        """Why the wait ends although the batch isn't complete; None to wait on."""
+        """Why the wait ends before the batch is complete; None to keep waiting."""
         now = time.monotonic()
         if self.hold and now - self.held_since > float(self.given["hold_seconds"]):
             return f"held for {duration(now - self.held_since)}: {self.hold}"
@@ -309,12 +309,12 @@ class ActionModule(ActionBase):
         return f"it takes longer than {duration(float(self.given['wait_seconds']))}" if late else None
 
     def look(self, deep, measure):
-        """Ask how far the batch is; `deep` inspects the cluster, too, and `measure` adds up the bytes copied."""
+        """Ask how far the batch is. `deep` also inspects the cluster, and `measure` also adds up the copied bytes."""
         measure = measure and bool(self.given.get("planned_bytes"))
         try:
             found = self.module(look_at_cluster=deep, measure=measure, verify=self.moves)
         except AnsibleActionFail as error:
-            # As while the connection to the admin host is broken.
+            # This happens, for example, while the connection to the admin host is broken.
             found = {**self.last, "rc": 1, "stderr": str(error), "reasons": {"no_answer": str(error)}}
         if self.given.get("once") and "no_answer" in found["reasons"]:
             raise AnsibleActionFail(found["reasons"]["no_answer"])
@@ -322,7 +322,7 @@ class ActionModule(ActionBase):
         return self.last
 
     def module(self, **further):
-        """Call the module on the admin host, with `further` arguments; its result."""
+        """Call the module on the admin host, with `further` arguments, and return its result."""
         arguments = {key: value for key, value in self.given.items() if key not in _OWN}
         arguments.update(further, entries=self.entries)
         try:
@@ -330,7 +330,7 @@ class ActionModule(ActionBase):
         except AnsibleConnectionFailure as error:
             found = {"unreachable": True, "msg": str(error)}
         if found.get("failed") or found.get("unreachable"):
-            # An exception of the module: its text is where the version of Ansible puts it.
+            # If the module raised an exception, the place of its text depends on Ansible's version.
             said = found.get("msg") or getattr(getattr(found.get("exception"), "event", None), "msg", "")
             said = " ".join(filter(None, (said, (found.get("module_stderr") or "")[-500:])))
             raise AnsibleActionFail(said if found.get("calls") else f"the admin host has no answer: {said}")
@@ -341,7 +341,7 @@ class ActionModule(ActionBase):
         return found
 
     def follow_throttle(self, look):
-        """Where the throttle file has another rate than before, give it to what moves."""
+        """If the rate in the throttle file has changed, set it for the partitions that still move."""
         wanted, problem = look.get("throttle_bytes_per_sec"), look.get("throttle_problem", "")
         if problem and problem not in self.told:
             self.told.add(problem)
@@ -355,7 +355,7 @@ class ActionModule(ActionBase):
                 say(f"The throttle couldn't be changed yet: {error}")
 
     def clock(self):
-        """Reasons to stop that the cluster isn't asked for: the window, the expiry, and the number of batches."""
+        """Reasons to stop that don't depend on the cluster: the window, the expiry, and the number of batches."""
         now, found = datetime.now(timezone.utc), {}  # noqa: UP017  (Ansible 2.17 runs on Python 3.10 too)
         window, expiry = self.given.get("window"), self.given.get("valid_until")
         if window and not inside(window, now):
@@ -367,7 +367,7 @@ class ActionModule(ActionBase):
         return found
 
     def holds(self, hold):
-        """Print that the run is held, or that it goes on, when that changes."""
+        """Print when the run is held for a new reason, and when it goes on."""
         now = time.monotonic()
         if hold and hold != self.hold:
             self.held_since = self.held_since or now
@@ -390,7 +390,7 @@ class ActionModule(ActionBase):
             planned, later = (int(self.given.get(key) or 0) for key in ("planned_bytes", "later_seconds"))
             seconds, bytes_now, rate = time.monotonic() - self.started, look["copied_bytes"], 0
             if bytes_now is not None:
-                # Since the line before it, so that a throttle that was changed shows.
+                # The rate since the previous line, so that a changed throttle is visible.
                 before, bytes_before = self.measured
                 rate = max(0, bytes_now - bytes_before) / (seconds - before)
                 self.measured = (seconds, bytes_now)

@@ -1,4 +1,4 @@
-"""Compares the plan's files with their digests, and the operator's settings with those that there are."""
+"""Compares the plan's files with their digests, and the names of the operator's settings with the role's settings."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ansible.utils.vars import load_extra_vars
 
 _PREFIX = "kafka_reassign_"
 _NAME = re.compile(_PREFIX + r"\w+")
-# A variable of the inventory that is so much like a setting is a misspelled one. Others may be another playbook's.
+# An inventory variable at least this similar to a setting is misspelled. Other variables may be another playbook's.
 _ALIKE = 0.85
 _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
 
 
 def altered(digests, folders):
-    """Relative paths of `digests`, {path: SHA-256}, whose file in one of the folders has another digest.
+    """Yield each path of `digests`, {relative path: SHA-256}, whose file in one of the folders has another digest.
 
-    The first folder must have all of them. The others hold copies for people to read, and may be absent.
+    The first folder must have all files. The other folders hold copies for people to read, which may be absent.
     """
     for path, digest in digests.items():
         files = [Path(folders[0], path), *(file for each in folders[1:] if (file := Path(each, path)).exists())]
@@ -31,14 +31,14 @@ def altered(digests, folders):
 
 
 def named(role, *patterns):
-    """The variables that the role's files of these patterns name."""
+    """The names of all variables in the role's files that match these patterns."""
     return {each for pattern in patterns for file in role.glob(pattern) for each in _NAME.findall(file.read_text())}
 
 
 def misspelled(names, settings, alike):
-    """The first of these names that is a setting's but for its spelling, and that setting; else None.
+    """The first of these names that is a misspelled setting, and that setting; None if there is none.
 
-    `alike`: how much of the name has to be the setting's, from 0 to 1.
+    `alike` is the similarity, from 0 to 1, from which on a name counts as a misspelled setting.
     """
     short = sorted(each[len(_PREFIX) :] for each in settings)
     for name in sorted(names):
@@ -48,12 +48,12 @@ def misspelled(names, settings, alike):
 
 
 class ActionModule(ActionBase):
-    """Runs the task that comes before all others, on the host of Ansible itself."""
+    """Checks files and settings on the host that runs Ansible, before the role uses the admin host."""
 
     TRANSFERS_FILES = False
 
     def run(self, tmp=None, task_vars=None):
-        """Files that aren't the reviewed ones, and files with the operator's tasks that are missing."""
+        """Return the `altered` files, and the `missing` files of the operator's tasks. Fail if a setting is wrong."""
         result = super().run(tmp, task_vars)
         playbooks, role = (Path(task_vars[key]) for key in ("playbook_dir", "role_path"))
         settings, known = named(role, "meta/*.yml"), named(role, "meta/*.yml", "vars/*/*.yml")
@@ -64,7 +64,7 @@ class ActionModule(ActionBase):
                 said = f"{where}{found[0]}: there is no such setting; the nearest is {found[1]}. Nothing was started"
                 raise AnsibleActionFail(said)
         for name in _MAPPINGS:
-            # Ansible takes `key=value` for a mapping where it checks a role's arguments, and then leaves it a text.
+            # Ansible accepts `key=value` as a mapping when it checks a role's arguments, but the value stays a string.
             if not isinstance(value := self._templar.template(task_vars.get(name, {})), Mapping):
                 raise AnsibleActionFail(
                     f"{name} is '{value}'; allowed: -e '{{\"{name}\": {{…}}}}'. Nothing was started"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-# Names in a sentence, and where several guards say theirs at once.
+# The most names in a sentence, and in a guard's reason, because several guards may give theirs at once.
 _NAMED, _FEW = 10, 5
 _GONE = (
     "If topics were deleted, planner resume plans the rest, and planner restart makes new steps; to go back, take "
@@ -22,7 +22,7 @@ def offline(described):
 def cluster_reasons(live, described, under_min_isr, active, expected, leaving, own, known):
     """Reasons not to go on, {guard: a sentence without its full stop}.
 
-    The batch's own partitions may be out of sync: new replicas are, until they have caught up.
+    The batch's `own` partitions may be out of sync, because new replicas are until they have caught up.
     """
     dead = sorted(set(expected) - live)
     behind = sorted(
@@ -48,8 +48,8 @@ def out_of_sync(described):
 def standing(target, origin, described, active, misplaced, states):
     """A batch's partitions by where they are: `done`, `pending`, `moving`, or `strangers`, which are anywhere else.
 
-    A partition on the right brokers in another order, as a canceled reassignment leaves it, is pending. One that moves
-    to none of the plan's lists is a stranger: no run of this plan has started that.
+    A partition on the right brokers in another order is pending: a canceled reassignment leaves this. A partition that
+    moves to none of the plan's lists is a stranger, because no run of this plan has started that move.
     """
     found = {"done": [], "pending": [], "moving": [], "strangers": []}
     for name, wanted in sorted(target.items()):
@@ -68,7 +68,7 @@ def standing(target, origin, described, active, misplaced, states):
 
 
 def absent(expected, racks, planned_racks):
-    """A sentence on brokers that aren't live, or aren't in the rack of the plan; else an empty one."""
+    """A sentence on brokers that aren't live or aren't in their planned rack; else an empty one."""
     missing = sorted(set(expected) - set(racks))
     if missing:
         ids = ", ".join(map(str, missing))
@@ -101,7 +101,7 @@ def unusable_dirs(planned, usable):
 
 
 def foreign(running, states):
-    """A sentence on running reassignments, {partition: its list at the end}, that aren't a step of the plan."""
+    """A sentence on running reassignments, {partition: its list afterwards}, that aren't a step of the plan."""
     rows = [name for name, to in running.items() if sorted(to) not in map(sorted, states.get(name, []))]
     return _sentence("Reassignments that aren't this plan's are running. Nothing was started. The partitions are", rows)
 
@@ -116,7 +116,7 @@ def never_complete(names):
 
 
 def strangers(states, described, active, any_order):
-    """A sentence on partitions whose list is none of the plan's steps, nor what Kafka leaves of a canceled one.
+    """A sentence on partitions whose list is neither a step of the plan nor the result of a canceled step.
 
     `any_order` ignores the order of brokers.
     """
@@ -159,7 +159,7 @@ def without_leader(described, states, waiting):
 
 
 def kept_on_dead(described, running, states, live, waiting):
-    """A sentence on partitions with a broker that isn't live in a list still to come, which Kafka's tool refuses."""
+    """A sentence on partitions with a broker that isn't live in a later list. Kafka's tool refuses such lists."""
     rows = []
     for name in sorted(set(states) - waiting):
         now = sorted(running.get(name) or described[name][1])
@@ -175,7 +175,7 @@ def kept_on_dead(described, running, states, live, waiting):
 
 
 def behind(described, adding, leaving, waiting):
-    """A sentence on replicas out of sync, other than those being copied and those on brokers that leave."""
+    """A sentence on replicas out of sync, except those being copied and those on brokers that leave."""
     rows = [
         f"{name} (replicas {_text(replicas)}, in sync {_text(isr)})"
         for name, (_, replicas, isr) in described.items()
@@ -196,7 +196,7 @@ def held(described, leaving):
 
 
 def no_majority(voters, stopped):
-    """A phrase on these brokers if they are so many of the controllers that the others are no majority."""
+    """A phrase on stopped brokers if the remaining controllers are no majority; else an empty one."""
     both = sorted(set(voters) & set(stopped))
     if 2 * (len(voters) - len(both)) > len(voters) or not both:
         return ""
@@ -207,7 +207,7 @@ def no_majority(voters, stopped):
 
 
 def controllers(voters, leaving):
-    """A sentence on brokers that leave and are controllers too, or an empty one."""
+    """A sentence on brokers that leave and are also controllers, or an empty one."""
     both = sorted(set(voters) & set(leaving))
     if said := no_majority(voters, leaving):
         return f"Don't stop them yet: {said}. Give their place to other controllers first."
@@ -241,7 +241,7 @@ def lagging(lags, limits):
 
 
 def new_partitions(new, described):
-    """Topics whose new partitions are still to be made, and topics that have them with other replicas."""
+    """Topics whose new partitions aren't made yet, and topics that have other replicas or another number of them."""
     found = {"unmade": [], "made_otherwise": []}
     for topic, wanted in new.items():
         there = {
@@ -260,14 +260,14 @@ def new_partitions(new, described):
 def refusing(scarce, described, down):
     """Partitions that refuse writes with acks=all, or have no leader, without the brokers `down`.
 
-    `scarce` are those that have no more replicas in sync than min.insync.replicas.
+    `scarce` are the partitions that have no more replicas in sync than min.insync.replicas.
     """
     fewer = {name for name, (_, _, isr) in scarce.items() if down & set(isr)}
     return fewer | {name for name, (_, _, isr) in described.items() if isr and not set(isr) - down}
 
 
 def led_by(described, brokers):
-    """Partitions that one of these brokers leads, and another one could: they are led by others once it has stopped."""
+    """Partitions that one of these brokers leads now, and that another broker leads once these have stopped."""
     return sorted(name for name, (leader, _, isr) in described.items() if leader in brokers and set(isr) - brokers)
 
 
@@ -277,9 +277,9 @@ def leading(described):
 
 
 def _canceled(replicas, steps):
-    """True for a list as a canceled move from one step to the next, or back, leaves it.
+    """True if a canceled move from one step to the next, or back, leaves this list.
 
-    While it runs Kafka has the brokers of its end first; then those that stay are before those that would have left.
+    A running move has the brokers of its end first. After a cancel, brokers that stay are before the others.
     """
     pairs = [pair for at in range(len(steps)) for pair in permutations(steps[at : at + 2], 2)]
     for origin, end in pairs:

@@ -1,4 +1,4 @@
-"""Cordons the brokers that a plan empties, and takes off again what it put on: `cordoned.log.dirs` (KIP-1066).
+"""Cordons the brokers that leave, and removes these cordons on a rollback: `cordoned.log.dirs` (KIP-1066).
 
 Kafka 4.3 and newer put no new topic or partition on a cordoned broker. Reassignments aren't affected.
 """
@@ -14,22 +14,22 @@ from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
 from ansible.module_utils.kafka_reassign_throttles import alteration
 
 _ALL = "*"
-# What Kafka 4.3 says where the cluster's metadata.version is still that of an older one.
+# Kafka 4.3 says this if the cluster's metadata.version is still that of an older Kafka.
 _TOO_OLD = "requires metadata.version"
 _NEEDS = "which needs Kafka 4.3 and its metadata.version. New topics may get replicas there while the plan is applied."
 
 
 def cordon(cluster):
-    """Cordon what leaves, or, on the way back, take off what was put on: `changed`, and sentences."""
+    """Cordon the brokers that leave or, on a rollback, remove this plan's cordons. Returns `changed`, and sentences."""
     cordons = Cordons(cluster)
     return cordons.lift() if cluster.given["direction"] == "rollback" else cordons.put()
 
 
 class Cordons:
-    """The cordons of a plan's brokers, and a record of those from before the plan's first run, by broker.
+    """The cordons of a plan's brokers, and a record of the settings from before the plan's first run.
 
     The record is a file on the admin host. It has the brokers that a run of this plan has cordoned, each with the
-    setting that it had itself, or null.
+    value that was set on the broker itself before, or null.
     """
 
     def __init__(self, cluster):
@@ -41,7 +41,7 @@ class Cordons:
         self.record = json.loads(self.path.read_text()) if self.path.exists() else {}
 
     def put(self):
-        """Cordon the brokers that leave; sentences on what was done, and on what couldn't be."""
+        """Cordon the brokers that leave. Returns `changed`, and sentences on brokers cordoned and not cordoned."""
         done, old = [], []
         for broker in map(str, self.given["leaving_brokers"]):
             now, own = self.setting(broker)
@@ -57,10 +57,10 @@ class Cordons:
         return {"changed": bool(done), "said": said}
 
     def cordoned(self, broker, own):
-        """Cordon a broker whose own setting is `own`; False where the cluster's metadata.version is too old for it."""
+        """Cordon a broker whose own setting is `own`. False if the cluster's metadata.version is too old for it."""
         if not self.changes:
             return True
-        # An earlier run may have been killed between the record and the change.
+        # An earlier run may have been killed after it wrote the record and before it changed the setting.
         self.record.setdefault(broker, own)
         self.save()
         code, out, err = self.alter(broker, own, _ALL)
@@ -75,7 +75,7 @@ class Cordons:
         )
 
     def lift(self):
-        """Put back the settings from before on the brokers that a run of this plan has cordoned; sentences."""
+        """Restore the settings of the brokers that runs of this plan cordoned. Returns `changed`, and sentences."""
         done, said, leaving = [], [], {str(each) for each in self.given["leaving_brokers"]}
         kept = [each for each in sorted(leaving - self.record.keys(), key=int) if self.setting(each)[1] == _ALL]
         for broker in sorted(self.record.keys() & leaving, key=int):
@@ -102,12 +102,12 @@ class Cordons:
         return {"changed": bool(done), "said": said}
 
     def setting(self, broker):
-        """What is in force on a broker, None where its Kafka has no such setting; what is set on itself, or None."""
+        """The cordon in force on a broker, None if its Kafka has no such setting; and the cordon set on it, or None."""
         options = ("--describe", "--entity-type", "brokers", "--entity-name", broker, "--all")
         return output.cordon(self.cluster.required("configs", *options))
 
     def alter(self, broker, now, wanted):
-        """Exit code, stdout and stderr of the tool that gives a broker this setting of its own, None for none."""
+        """Change a broker's own setting; `wanted` None deletes it. Returns the tool's exit code, stdout and stderr."""
         values = [{} if each is None else {output.CORDONED: each} for each in (now, wanted)]
         options = ["--alter", "--entity-type", "brokers", "--entity-name", broker, *alteration(*values)]
         return self.cluster.run([*self.given["tools"]["configs"], *options])

@@ -16,7 +16,7 @@ def _now():
 
 
 def folder_of(given, make=True):
-    """The folder of journals and of what was set before a run, which only its owner may read."""
+    """The folder for journals and for the settings from before a run. Only its owner may read it."""
     folder = Path(given or Path.home() / ".local" / "state" / "kafka_reassign")
     if make:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def folder_of(given, make=True):
 
 
 def replace_json(path, content):
-    """Replace a file as a whole, on the disk before anything else happens."""
+    """Replace a file as a whole. The new content is on the disk before it takes the old file's place."""
     partial = path.with_suffix(".part")
     with partial.open("w") as file:
         json.dump(content, file, indent=1, sort_keys=True)
@@ -34,7 +34,7 @@ def replace_json(path, content):
 
 
 def begin(given):
-    """Create the journal of a new run; its path."""
+    """Create the journal of a new run, and return its path."""
     name = f"{_now().strftime('%Y%m%dT%H%M%SZ')}-{given['direction']}-{given['plan_id'][:12]}.jsonl"
     path = folder_of(given["journal_dir"]) / name
     path.touch(mode=0o600)
@@ -42,7 +42,7 @@ def begin(given):
 
 
 def append(path, entries):
-    """Append entries, each with the time of now; nothing without a journal."""
+    """Append entries to the journal, each with the current time. Without a journal, nothing is written."""
     if path and entries:
         time = _now().strftime(_TIME)
         with Path(path).open("a") as file:
@@ -50,7 +50,7 @@ def append(path, entries):
 
 
 def summary(path):
-    """Seconds that the run has taken, the figures of each batch that it moved, and the leaders of each election."""
+    """The seconds since the run began, the figures of each batch that it moved, and the leaders of each election."""
     if not path:
         return {"seconds": 0, "figures": [], "elections": []}
     entries = [json.loads(line) for line in Path(path).read_text().splitlines()]

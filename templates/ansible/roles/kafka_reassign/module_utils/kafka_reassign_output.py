@@ -1,4 +1,4 @@
-"""Parses what Kafka's tools print. Pure functions."""
+"""Parses the output of Kafka's tools. All functions are pure."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ELSEWHERE = re.compile(
     r"no active reassignment of partition ([A-Za-z0-9._-]+), but replica set is ([0-9,]*) rather than"
 )
 _COMPLETED = re.compile(r"Reassignment of partition ([A-Za-z0-9._-]+) is completed")
-# Partitions with a replica that isn't in its log dir: on its way, not told yet, told another one, or not found.
+# A replica that isn't in its planned log dir: it still moves, doesn't move, moves to another dir, or isn't found.
 _MISPLACED = re.compile(
     r"^(?:Reassignment of replica |Partition )([A-Za-z0-9._-]+?)(?:-[0-9]+ is still in progress|"
     r" on broker [0-9]+ is (?:not )?being moved| is not found in any live| cannot be found in any live)",
@@ -40,12 +40,12 @@ _LISTED = re.compile(
 _ADDED_AND_REMOVED = re.compile(r"^([A-Za-z0-9._-]+): .* adding: ([0-9,]+)[.] removing: ([0-9,]+)[.]", re.MULTILINE)
 _ADDING = re.compile("Adding Replicas: ([0-9,]+)")
 _REMOVING = re.compile("Removing Replicas: ([0-9,]+)")
-# Offset, end and lag of a partition; what follows them is the member, its host and its client, or dashes.
+# Partition, offset, end offset and lag, then the member, its host and its client. A dash stands for no value.
 _LAG = re.compile(r"\s[0-9]+\s+(?:[0-9]+|-)\s+(?:[0-9]+|-)\s+([0-9]+|-)\s+\S+\s+\S+\s+\S+\s*$", re.MULTILINE)
 
 
 def live_brokers(text):
-    """Ids in the output of kafka-broker-api-versions."""
+    """Ids of the live brokers in the output of kafka-broker-api-versions."""
     return set(broker_racks(text))
 
 
@@ -63,7 +63,7 @@ def partitions(text):
 
 
 def reassigned(text):
-    """{partition: its list at the end of its reassignment} in the output of kafka-topics --describe."""
+    """{partition: its replica list after its reassignment} in the output of kafka-topics --describe."""
     found = {}
     for topic, number, _, replicas, _, rest in _PARTITION.findall(text):
         if "ing Replicas: " in rest:
@@ -74,7 +74,7 @@ def reassigned(text):
 
 
 def adding(text):
-    """{partition: brokers to which it is being copied} in the output of kafka-topics --describe."""
+    """{partition: brokers that it is being copied to} in the output of kafka-topics --describe."""
     found = {f"{topic}-{number}": _ADDING.search(rest) for topic, number, _, _, _, rest in _PARTITION.findall(text)}
     return {name: ids(match.group(1)) for name, match in found.items() if match}
 
@@ -105,15 +105,15 @@ def broker_throttles(text):
 def cordon(text):
     """The cordoned log dirs in the output of kafka-configs --describe --all of a broker: in force, and set on itself.
 
-    None in force where the broker's Kafka has no such setting. An older one takes it nevertheless, as it takes any
-    name, and prints it as a secret.
+    The first is None if the broker's Kafka doesn't know the setting. Such a Kafka accepts it nevertheless, as it
+    accepts any name, and prints it as a secret. The second is None if nothing is set on the broker itself.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith(f"{CORDONED}=")]
     if not lines or " sensitive=true" in lines[0]:
         return None, None
     own = f"DYNAMIC_BROKER_CONFIG:{CORDONED}="
     value = lines[0].partition("=")[2].rpartition(" sensitive=")[0]
-    # What is set on the broker itself is in force.
+    # A value set on the broker itself is the one in force.
     return value, value if own in lines[0] else None
 
 
@@ -128,19 +128,19 @@ def reached(text):
 
 
 def misplaced(text):
-    """Partitions with a replica that isn't in its log dir, in the output of --verify."""
+    """Partitions with a replica that isn't in its planned log dir, in the output of --verify."""
     return set(_MISPLACED.findall(text))
 
 
 def elsewhere(text):
-    """Partitions that don't move and aren't where they should be, with what is wrong, in the output of --verify."""
+    """Partitions that don't move and aren't where they should be, with the reason, in the output of --verify."""
     found = {name: f" (replicas {now})" if now else " (gone)" for name, now in _ELSEWHERE.findall(text)}
     inside = dict.fromkeys(misplaced(text) - {*moving(text)}, " (another log dir)")
     return sorted(name + said for name, said in {**inside, **found}.items())
 
 
 def listed(text):
-    """{partition: its list at the end of its reassignment} in the output of --list."""
+    """{partition: its replica list after its reassignment} in the output of --list."""
     return {
         name: [broker for broker in ids(replicas) if broker not in ids(removing)]
         for name, replicas, removing in _LISTED.findall(text)
@@ -148,7 +148,7 @@ def listed(text):
 
 
 def turned_around(text):
-    """Partitions with a replica to be added and removed, which Kafka never completes, in the output of --list."""
+    """Partitions in the output of --list with a replica both to be added and removed. Kafka never completes these."""
     return [name for name, added, gone in _ADDED_AND_REMOVED.findall(text) if {*ids(added)} & {*ids(gone)}]
 
 
@@ -159,12 +159,12 @@ def voters(text):
 
 
 def lists(text):
-    """{name: brokers} in a reassignment file."""
+    """{partition: replica list} in a reassignment file."""
     return {f"{each['topic']}-{each['partition']}": each["replicas"] for each in json.loads(text)["partitions"]}
 
 
 def arriving(target, origin):
-    """{broker: partitions of which it gets a replica}, from the lists of two reassignment files."""
+    """{broker: partitions that it gets a replica of}, from the replica lists of two reassignment files."""
     found = {}
     for name, replicas in target.items():
         for broker in replicas:
@@ -187,7 +187,7 @@ def _log_dirs(text):
 
 
 def used_bytes(text):
-    """{broker: bytes of all its replicas, those being copied included} in the output of kafka-log-dirs."""
+    """{broker: bytes of all its replicas, including those being copied} in the output of kafka-log-dirs."""
     return {
         broker["broker"]: sum(each["size"] for log_dir in broker["logDirs"] for each in log_dir["partitions"])
         for broker in _log_dirs(text) or []
@@ -195,13 +195,13 @@ def used_bytes(text):
 
 
 def lag(text):
-    """Records that a consumer group is behind, in the output of kafka-consumer-groups; None if it lists none."""
+    """The lag of a consumer group, in records, in the output of kafka-consumer-groups; None if it lists no lag."""
     rows = [each for each in _LAG.findall(text) if each != "-"]
     return sum(map(int, rows)) if rows else None
 
 
 def copied_bytes(text, wanted):
-    """Bytes of {broker: partitions} on these brokers, in the output of kafka-log-dirs; None without brokers."""
+    """Bytes of the `wanted` replicas, {broker: partitions}, in the output of kafka-log-dirs; None if it has no JSON."""
     brokers = _log_dirs(text)
     if brokers is None:
         return None

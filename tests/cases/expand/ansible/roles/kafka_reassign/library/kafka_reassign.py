@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""What the role asks the cluster and its admin host: looks, throttles, and the journal of a run."""
+"""Inspects and changes a cluster for the role, sets and restores throttles, and writes the journal of a run."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -337,7 +337,7 @@ said:
 
 
 def answer(cluster):
-    """The module's result for what it was asked."""
+    """Return the module's result for the value of `ask`."""
     answers = {
         "check": cluster.check,
         "look": lambda: look(cluster),
@@ -360,7 +360,7 @@ def answer(cluster):
 
 
 def begin(cluster):
-    """A new journal, and the record of the throttles where this run will set some."""
+    """Create the journal of a run. If the run will set throttles, record the existing ones first."""
     given = cluster.given
     said = Throttles(cluster).begin() if given["throttle_bytes_per_sec"] and given["target"] else []
     return {"journal": journal.begin(given), "said": said}

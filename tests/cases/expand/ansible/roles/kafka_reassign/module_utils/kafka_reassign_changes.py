@@ -1,4 +1,4 @@
-"""What a run changes in the cluster: it starts a batch's reassignment, and elects preferred leaders."""
+"""Changes the cluster: starts a batch's reassignment, and elects preferred leaders."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ansible.module_utils.kafka_reassign_throttles import Throttles
 _STARTED = "Successfully started"
 _ELECTED = "Successfully completed leader election"
 _NOT_ELECTED = re.compile(r"for partition: (\S+): (?:[\w.$]+: )?(.+?)\.?$", re.MULTILINE)
-# Of a broker older than Kafka 4.1, whatever the tool's release; nothing was started.
+# A broker older than Kafka 4.1 says this, whatever the tool's release. Then nothing was started.
 _NOT_BY_BROKER = "does not support the AllowReplicationFactorChange option"
 _NAMED = 10
-# How long --execute may wait for the new replicas to be there, so that it can set their log dirs.
+# How long --execute may wait for the new replicas to exist, because it sets their log dirs only then.
 _LOG_DIRS_MILLIS = "60000"
 
 
 def start(cluster):
-    """Start the reassignment of the target file: whether it was started, and otherwise what Kafka's tool said.
+    """Start the reassignment of the target file. Returns whether it started and, if not, what Kafka's tool said.
 
-    With a broker down, --execute sets the throttles of the topics and of the live brokers, waits a minute for that
-    broker, and gives up before it starts anything. So a second --execute then starts it and leaves the throttles alone.
+    If a broker is down, --execute sets the throttles of the topics and of the live brokers, waits a minute for that
+    broker, and gives up before it starts anything. A second --execute starts the moves and leaves the throttles alone.
     """
     given, target = cluster.given, cluster.given["target"]
     Throttles(cluster).keep_record()
@@ -40,9 +40,9 @@ def start(cluster):
     if given["with_log_dirs"]:
         options += ["--timeout", _LOG_DIRS_MILLIS]
         if rate and not given["down_brokers"]:
-            # KIP-113: what brokers move between their log dirs has a throttle of its own.
+            # KIP-113: moves between the log dirs of a broker have a separate throttle.
             options += ["--replica-alter-log-dirs-throttle", rate]
-    # KIP-860: Kafka itself refuses to change a replication factor. Kafka 4.1 and later have the option.
+    # KIP-860: makes Kafka refuse any change of a replication factor. Kafka 4.1 and later have the option.
     keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
     code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
     started = code == 0 and _STARTED in out
@@ -50,24 +50,24 @@ def start(cluster):
 
 
 def _said(by_kafka):
-    """What Kafka's tool said where it failed, also as what Ansible tells of a task that fails."""
+    """What Kafka's tool said when it failed; also as `msg`, which Ansible prints if the task fails."""
     return {"said_by_kafka": by_kafka, **({"msg": by_kafka} if by_kafka else {})}
 
 
 def _refused(out, err):
-    """What --execute says of its failure, without the present assignment that it prints first."""
+    """What --execute says about its failure, without the present assignment that it prints first."""
     return shortened(err + out.rpartition("option during rollback")[2])
 
 
 def elect(cluster):
-    """Elect the preferred leaders of the partitions in the target file: how many were elected, and a sentence on it."""
+    """Elect the preferred leaders of the partitions in the target file. Returns their number, and a sentence on it."""
     given, config = cluster.given, cluster.given["command_config"]
     target = given["target"]
     argv = [*cluster.tools["election"], "--election-type", "preferred", "--path-to-json-file", target]
     # Kafka 4.3 renamed the option; the old name will be removed.
     newer, older = (["--command-config", config], ["--admin.config", config]) if config else ([], [])
     code, out, err = run_newer(cluster, argv, newer, older)
-    # The line names the partitions; those that were led by their preferred leader are on another one.
+    # This line names the partitions. Those already led by their preferred leader are on another line.
     named = "".join(line.partition(" for partitions ")[2] for line in out.splitlines() if line.startswith(_ELECTED))
     count = len([name for name in named.split(",") if name.strip()])
     return {
@@ -80,16 +80,16 @@ def elect(cluster):
 
 
 def _not_elected(text):
-    """Which partitions have no preferred leader and why, of what the tool says before a stack trace; or nothing."""
+    """The partitions whose leader couldn't be elected, and why, from the tool's output; empty if it names none."""
     rows = list(dict.fromkeys(f"{name} ({why})" for name, why in _NOT_ELECTED.findall(text)))
     return f"{len(rows)} of its leaders couldn't be elected: {', '.join(rows[:_NAMED])}" if rows else ""
 
 
 def run_newer(cluster, argv, newer, older):
-    """Run a command with its `newer` options; where the tool doesn't know the first of them, with the `older` ones.
+    """Run a command with its `newer` options or, if the tool doesn't know the first of them, with the `older` ones.
 
-    A tool reads all of its options before it does anything. One that it, or an older broker, doesn't know is kept in
-    the run's folder, so that it is tried once a run.
+    A tool reads all options before it does anything. The name of an option that the tool or an older broker doesn't
+    know is kept in the run's folder, so that each run tries it only once.
     """
     kept = Path(cluster.given["plan_dir"]) / "unknown-options.json"
     unknown = json.loads(kept.read_text()) if kept.exists() else []

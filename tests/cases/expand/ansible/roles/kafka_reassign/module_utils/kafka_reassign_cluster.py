@@ -1,4 +1,4 @@
-"""Reads the state of a cluster with Kafka's tools, and what the operator has set on the admin host."""
+"""Reads the state of a cluster with Kafka's tools, and the operator's own reasons to stop on the admin host."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ansible.module_utils import kafka_reassign_output as output
 # A list of topics longer than this may not fit into one argument of a command.
 _TOPICS_GIVEN = 100
 _HEAD, _TAIL = 400, 200
-# What Kafka's tools say of a broker that is down.
+# Kafka's tools say this about a broker that is down.
 NO_BROKER = "Timed out waiting for a node assignment"
-# And what they say where they take the first bytes of TLS for the length of an answer.
+# And they say this if they mistake the first bytes of TLS for the length of an answer.
 _NO_TLS = "Java heap space"
 
 
 class ToolError(Exception):
-    """One of Kafka's tools failed; the message has the end of what it said."""
+    """One of Kafka's tools failed. The message has what it said, shortened."""
 
 
 def shortened(text):
-    """The output of a tool without stack traces; of a long one the middle is left out."""
+    """The output of a tool without stack traces. If it is long, the middle is left out."""
     text = "\n".join(line for line in text.strip().splitlines() if not line.startswith("\tat "))
     if _NO_TLS in text:
         text = f"{_NO_TLS}, as where the brokers talk TLS and kafka_reassign_command_config doesn't say so"
@@ -42,16 +42,16 @@ class Cluster:
         self.unanswered = ""
 
     def run(self, argv):
-        """Exit code, stdout and stderr of a command. No variables or ~ are replaced in its arguments."""
+        """Run a command; exit code, stdout and stderr. $NAME and ~ in its arguments aren't replaced."""
         self.calls.append(argv)
         try:
             return self.module.run_command(argv, expand_user_and_vars=False, handle_exceptions=False)
         except OSError as error:
-            # Ansible would end the module and not name the command.
+            # Without this, Ansible would end the module without the command's name.
             return 127, "", f"{argv[0]} can't be started: {error.strerror}"
 
     def asked(self, tool, *options):
-        """Output of a tool, or None if it failed, as it may while a controller or a broker restarts."""
+        """Output of a tool; None if it failed, for example while a controller or a broker restarts."""
         code, out, err = self.run([*self.tools[tool], *options])
         if code != 0 and (named := re.search(r"\w+Exception", err + out)):
             self.unanswered = f" ({named.group()})"
@@ -71,7 +71,7 @@ class Cluster:
         return json.loads(path.read_text()) if path.exists() else {}
 
     def states(self):
-        """The lists that each partition has on its way from where the plan found it to where it wants it."""
+        """By partition, the replica lists that it passes through, from the list before the plan to the planned one."""
         return {name: [output.ids(each) for each in lists] for name, lists in self.plan_file("states.json").items()}
 
     def lists(self):
@@ -80,7 +80,7 @@ class Cluster:
         return [output.lists(Path(path).read_text()) if path else {} for path in paths]
 
     def verified(self):
-        """Exit code, stdout and stderr of --verify with the target file; it leaves the throttles alone."""
+        """Run --verify with the target file, which keeps the throttles; exit code, stdout and stderr."""
         target = self.given["target"]
         options = ["--verify", "--preserve-throttles", "--reassignment-json-file", target]
         return self.run([*self.tools["reassign"], *options])
@@ -97,7 +97,7 @@ class Cluster:
         problem = checks.absent(given["expected_brokers"], racks, given["racks"]) or self.unusable_dirs()
         if problem:
             return {**found, "problem": problem}
-        # What completes between the two answers moves in the first, and in that of a broker that is behind.
+        # A move that completes between the two calls counts as running, also if a broker that lags still shows it.
         listed, text = self.required("reassign", "--list"), self.required("topics", "--describe")
         running = {**output.reassigned(text), **output.listed(listed)}
         described, placed = output.partitions(text), self.of_log_dirs()
@@ -116,7 +116,7 @@ class Cluster:
         }
 
     def problem(self, described, running, adding, made_otherwise, live):
-        """The first reason not to begin, or an empty text. A rollback has fewer reasons."""
+        """The first reason not to begin, or an empty text. Fewer reasons stop a rollback."""
         applied = self.given["direction"] == "apply"
         states = self.states()
         waiting = {name for names in self.plan_file("leaderless.json").values() for name in names}
@@ -131,7 +131,7 @@ class Cluster:
         return said
 
     def unusable_dirs(self):
-        """A sentence on log dirs that are missing: Kafka would find that only after it has started to move."""
+        """A sentence on log dirs that are missing. Kafka would notice this only after it has started to move."""
         planned = self.given["planned_log_dirs"]
         if not planned:
             return ""
@@ -139,7 +139,7 @@ class Cluster:
         return checks.unusable_dirs(planned, output.usable_dirs(text))
 
     def look(self):
-        """The guards' reasons about brokers and partitions; before a batch, also where its partitions are."""
+        """The guards' reasons that concern brokers and partitions; before a batch, also where its partitions are."""
         target, origin = self.lists()
         live, text = self.asked("brokers"), self.asked("topics", "--describe")
         described = output.partitions(text or "")
@@ -167,7 +167,7 @@ class Cluster:
         return {"reasons": reasons, "offline": checks.offline(described), "described": text, **stands}
 
     def limits(self, live):
-        """Reasons to stop because of full disks, and of consumer groups that are behind."""
+        """Reasons to stop: brokers with full disks, and consumer groups that lag behind."""
         found = {}
         limited = [broker for broker in self.given["disk_limits"] if int(broker) in live]
         if limited:
@@ -194,7 +194,7 @@ class Cluster:
         return found
 
     def batch(self):
-        """How far the target's partitions are, as --verify says."""
+        """How far the target's partitions are, from --verify."""
         code, out, err = self.verified()
         target = self.lists()[0]
         said = shortened(err + out) if code else err
@@ -204,7 +204,7 @@ class Cluster:
         return found
 
     def reached(self):
-        """How far the target's partitions are, and what else is `held` by brokers that should be empty then."""
+        """How far the target's partitions are; `held` are other partitions on brokers that should be empty by then."""
         leaving, target = self.given["leaving_brokers"], self.lists()[0]
         described = output.partitions(self.required("topics", "--describe")) if leaving else {}
         others = {name: row for name, row in described.items() if name not in target}
@@ -215,7 +215,7 @@ class Cluster:
         return {**found, "held": checks.held(others, leaving), "said": [said] if said else []}
 
     def copied(self):
-        """Bytes that the target's new replicas hold by now, or None where kafka-log-dirs gets no answer."""
+        """Bytes that the target's new replicas have so far; None if kafka-log-dirs gets no answer."""
         wanted = output.arriving(*self.lists())
         if not wanted:
             return 0
@@ -225,23 +225,23 @@ class Cluster:
         return None if out is None else output.copied_bytes(out, wanted)
 
     def leaders(self):
-        """Batches with a partition that isn't led as planned, and partitions that get back an unpreferred leader."""
+        """Batches with a wrong leader, and partitions that still have to get back a leader that isn't preferred."""
         wanted, direction = self.plan_file("leaders.json"), self.given["direction"]
         described = output.partitions(self.required("topics", "--describe"))
         leading = checks.leading(described)
-        # A run that was killed may have left them first in their lists.
+        # A run that was killed may have left these leaders first in the replica lists. Then the order is still wrong.
         turned = checks.leading({name: (row[1][0], *row[1:]) for name, row in described.items()})
         found = {
             "batches": sorted(number for number, each in wanted[direction].items() if set(each) - leading),
             "unpreferred": sorted(set(wanted["unpreferred"]) - (leading - turned)) if direction == "rollback" else [],
         }
-        # Where it is asked until nothing is left, Ansible tells this of the last answer.
+        # If a task retries until nothing is left and gives up, Ansible prints this message.
         return {**found, "msg": "leaders aren't as planned" if any(found.values()) else ""}
 
     def refusing(self):
         """Partitions that would refuse writes with acks=all, or have no leader, without `down_brokers`.
 
-        Kafka itself says which have no more replicas in sync than min.insync.replicas. `known` ones are left out.
+        Kafka itself lists partitions with no more replicas in sync than min.insync.replicas. `known` ones are left out.
         """
         scarce = output.partitions(self.required("topics", "--describe", "--at-min-isr-partitions"))
         described = output.partitions(self.required("topics", "--describe"))
@@ -251,16 +251,16 @@ class Cluster:
         return {"refused": sorted(found - set(self.given["known"])), "led": led, "quorum": quorum}
 
     def voters(self):
-        """Ids of the controllers, some of which may be brokers too; none where Kafka's tool can't tell."""
+        """Ids of the controllers, which may be brokers too; empty if Kafka's tool can't list them."""
         return output.voters(self.asked("quorum", "describe", "--status") or "")
 
     def new_partitions(self):
-        """Whether the topics that get new partitions have them, by `checks.new_partitions`."""
+        """The topics that lack new partitions, or have them otherwise than planned: see `checks.new_partitions`."""
         described = output.partitions(self.required("topics", "--describe"))
         return checks.new_partitions(self.plan_file("new-partitions.json"), described)
 
     def wanted_rate(self):
-        """The rate of the throttle file, else of the run; and a sentence if that file holds no rate."""
+        """The rate in the throttle file, else the run's rate; and a sentence if the file has no valid rate."""
         path = self.given["throttle_file"]
         if not path or not Path(path).exists():
             return self.given["throttle_bytes_per_sec"], ""

@@ -1,11 +1,11 @@
-"""The options of the module `kafka_reassign`, as Ansible takes them; its DOCUMENTATION describes each."""
+"""The options of the module `kafka_reassign` in Ansible's format. The module's DOCUMENTATION describes them."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
 
 
 def argument_spec():
-    """The options of DOCUMENTATION as AnsibleModule takes them; tests hold the two together."""
+    """The options for AnsibleModule. Tests check that they are the options of DOCUMENTATION."""
     words = {"type": "list", "elements": "str", "default": []}
     numbers = {"type": "list", "elements": "int", "default": []}
     text = {"type": "str", "default": ""}

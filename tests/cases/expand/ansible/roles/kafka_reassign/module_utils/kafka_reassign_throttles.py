@@ -12,15 +12,15 @@ from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, ToolError, shortened
 from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
 
-# How often throttles are read at most when they are put back, and how long a broker has to learn of a change.
+# When throttles are restored: the most readings, and the seconds in between, for brokers to learn of a change.
 _READINGS, _APART_SECONDS = 4, 1
 _NAMED = 10
 
 
 class Record:
-    """The throttles from before the first run of an unfinished plan, of brokers and of the plan's topics.
+    """The throttles of brokers and of the plan's topics from before the first run of an unfinished plan.
 
-    `rates` are those that runs have set since. Any other value was set by somebody else.
+    `rates` are the rates that runs have set since. Somebody else set any other value.
     """
 
     def __init__(self, path, content=None):
@@ -38,7 +38,7 @@ class Record:
 
     @property
     def brokers(self):
-        """{broker: {throttle: value}} from before."""
+        """{broker: {throttle: value}} from before the first run."""
         return self.content["brokers"]
 
     @property
@@ -48,11 +48,11 @@ class Record:
 
     @property
     def rates(self):
-        """Rates that runs have set, as texts, the latest one at the end."""
+        """Rates that runs have set, as texts, the latest one last."""
         return self.content["rates"]
 
     def see(self, brokers, described, moved):
-        """Add what isn't recorded yet: {broker: throttles}, {topic: (id, throttles)}, {topic: partitions}."""
+        """Add values not recorded yet, of {broker: throttles}, {topic: (id, throttles)} and {topic: partitions}."""
         if described:
             self.forget_recreated(described)
             self.content["topic_ids"] = sorted(f"{name} {number}" for name, (number, _) in described.items())
@@ -64,7 +64,7 @@ class Record:
             known["partitions"] = sorted(set(known["partitions"]) | set(numbers))
 
     def forget_recreated(self, described):
-        """Drop throttles from before of topics that were deleted since: a topic of that name is another one."""
+        """Drop the recorded throttles of topics that were deleted since: a topic of the same name is another topic."""
         ids = {each.partition(" ")[0]: each.partition(" ")[2] for each in self.content["topic_ids"]}
         for topic in self.topics.keys() & described.keys():
             if described[topic][0] != ids.get(topic):
@@ -87,11 +87,11 @@ class Record:
         return {k: v for k, v in values.items() if v not in self.rates and v != before.get(k)}
 
     def desired_broker(self, broker, values):
-        """The throttles that a broker should get back: those from before, and what somebody else has set since."""
+        """The throttles that a broker should get back: values from before, and values of somebody else since then."""
         return {**self.brokers[broker], **self.changed(broker, values)}
 
     def changed_on_topic(self, topic, values):
-        """A topic's throttles that somebody else has set since: no list of partitions that the plan moves."""
+        """A topic's throttles that somebody else has set since: new, and not a list of the plan's partitions alone."""
         known = self.topics[topic]
         return {
             key: value
@@ -100,12 +100,12 @@ class Record:
         }
 
     def desired_topic(self, topic, values):
-        """The throttles that a topic should get back: those from before, and what somebody else has set since."""
+        """The throttles that a topic should get back: values from before, and values of somebody else since then."""
         return {**self.topics[topic]["configs"], **self.changed_on_topic(topic, values)}
 
 
 def _of_partitions(value, partitions):
-    """True for a list `partition:broker,...` with no other partitions than these, as --execute sets it."""
+    """True if a list `partition:broker,...`, as --execute sets it, has no other partitions than these."""
     numbers = [pair.partition(":")[0] for pair in value.split(",") if pair]
     return all(number.isdigit() and int(number) in partitions for number in numbers)
 
@@ -126,11 +126,11 @@ class Throttles:
         self.given = cluster.given
         self.folder = folder_of(self.given["journal_dir"])
         self.seen = None
-        # Topics with a partition of the plan that somebody else moves: what is throttled there is theirs.
+        # Topics with a partition of the plan that somebody else moves. The throttles of these topics are theirs.
         self.theirs = set()
 
     def begin(self):
-        """Record the throttles before this run sets its own; sentences on those that there are."""
+        """Record the existing throttles before this run sets its own. Returns sentences on them."""
         moved = self.moved()
         described = self.described() if moved else {}
         record = Record.found(self.folder, described)
@@ -159,12 +159,12 @@ class Throttles:
         return said + ([f"Throttles from before, put back at the end: {'; '.join(set_before)}."] if set_before else [])
 
     def keep_record(self):
-        """Record them again where another run on this host has put them back meanwhile, and removed the record."""
+        """Record the throttles again if another run on this host has meanwhile restored them and removed the record."""
         if self.given["throttle_bytes_per_sec"] and not list(self.folder.glob("throttles-*.json")):
             self.begin_with_plan()
 
     def begin_with_plan(self):
-        """Begin with all partitions of the plan, which are the same in both directions; its sentences."""
+        """Run `begin` for all partitions of the plan, which are the same in both directions. Returns its sentences."""
         batch, plan = {key: self.given[key] for key in ("target", "origin")}, Path(self.given["plan_dir"])
         self.given.update(target=str(plan / "reassignment.json"), origin=str(plan / "rollback.json"))
         said = self.begin()
@@ -172,9 +172,9 @@ class Throttles:
         return said
 
     def orphans(self, described):
-        """{topic: pairs `partition:broker`} where what is throttled are replicas that this plan moves, and no others.
+        """{topic: throttled pairs `partition:broker`} of topics whose throttled followers are all moved by this plan.
 
-        A run set them whose record isn't here: on a host that was lost, or is another one.
+        A run on another host set these throttles. Its record is on that host, or lost with it.
         """
         target, origin = self.cluster.lists()
         moves = {}
@@ -190,10 +190,10 @@ class Throttles:
         }
 
     def set_rate(self):
-        """Set another rate as Kafka's tool does: execute what still moves once more, with the new throttle.
+        """Set another rate the way Kafka's tool does: execute the moves that still run once more, with the new rate.
 
-        With the lists that it moves to, which may be a step's or those of the way back. Kafka never completes what is
-        turned around: a replica that is being added and is in the new list no more stays one to be added.
+        They keep the lists they move to, which may be a step's or a rollback's. Kafka never completes a move that is
+        turned around: a replica that is being added and isn't in the new list stays one to be added.
         """
         record = self.record()
         rate = str(self.given["throttle_bytes_per_sec"])
@@ -222,7 +222,7 @@ class Throttles:
         return [f"The throttle is {rate} bytes a second from now on."]
 
     def restore(self):
-        """Restore the throttles; sentences on what couldn't be restored, and the plan's partitions that still move."""
+        """Restore the throttles. Returns sentences on any that stay, and the plan's partitions that still move."""
         by_name, said, record = self.given["although_moving"], [], self.record()
         if record is None and by_name:
             said = self.begin_with_plan()
@@ -244,7 +244,7 @@ class Throttles:
         return {"said": said + seen + self.finish(record, brokers), "moving": []}
 
     def unknown(self):
-        """A sentence on what is set where neither a record nor this plan's moves say whose it is."""
+        """A sentence on the brokers' throttles if neither a record nor this plan's moves tell who set them."""
         found = [f"broker {broker}: {_said(values)}" for broker, values in sorted(self.live().items()) if values]
         return (
             "This host has no record of a throttle, and no topic is throttled for this plan's moves alone: nothing was "
@@ -252,10 +252,10 @@ class Throttles:
         )
 
     def settled(self, record, active):
-        """Put all throttles back until a second reading finds them so; the live brokers, and sentences.
+        """Restore all throttles until a second reading confirms them. Returns the live brokers, and sentences.
 
-        Any broker may answer, and one that is behind with the controller's changes shows the throttles from before
-        them: those of a batch that has just begun are absent there, and would stay for good.
+        Any broker may answer. A broker that lags behind the controller shows older throttles. So it may not show
+        the throttles of a batch that has just begun. Without a second reading these would stay for good.
         """
         record.forget_recreated(self.described())
         said = []
@@ -273,10 +273,10 @@ class Throttles:
         return brokers, said
 
     def lift(self, described):
-        """Restore the throttles of topics that earlier batches have moved; on a failure the end of the run does it.
+        """Restore the throttles of topics that earlier batches have moved. If this fails, the end of the run does it.
 
-        What producers write to a throttled topic counts against the throttle even when its replicas are in sync, so
-        that later batches would have less and less of it. This one's topics get their lists by its --execute.
+        Records that producers write to a throttled topic count against the throttle even if its replicas are in sync,
+        which slows down later batches more and more. The next batch's --execute sets the throttles of its own topics.
         """
         self.seen = output.topics(described)
         record = None if output.reassigned(described) else self.record()
@@ -296,12 +296,12 @@ class Throttles:
             return [f"The throttles of topics that are done stay until the end of the run: {error}"]
 
     def topics_of(self, record):
-        """{topic: throttles} now, of the record's topics that are still there."""
+        """{topic: its throttles now} of the record's topics that still exist and that nobody else moves."""
         found = record.topics.keys() & self.described().keys() - self.theirs
         return {each: self.described()[each][1] for each in sorted(found)}
 
     def put_back(self, record, brokers, topics, active):
-        """Restore the throttles of these brokers and topics; sentences on what somebody else has set since."""
+        """Restore the throttles of these brokers and topics; sentences on values that somebody else has set since."""
         changed = {f"broker {each}": record.changed(each, values) for each, values in sorted(brokers.items())}
         changed.update({f"topic {each}": record.changed_on_topic(each, topics[each]) for each in sorted(topics)})
         said = [
@@ -323,23 +323,23 @@ class Throttles:
         return said
 
     def described(self):
-        """{topic: (id, throttles)} by kafka-topics, which is run once."""
+        """{topic: (id, throttles)} from kafka-topics, which is run once."""
         if self.seen is None:
             self.seen = output.topics(self.cluster.required("topics", "--describe"))
         return self.seen
 
     def alter(self, now, desired, active):
-        """Turn the throttles `now` into the desired ones, with as few calls of Kafka's tools as possible."""
+        """Change the throttles from `now` to the desired ones, with as few calls of Kafka's tools as possible."""
         changes = [each for each, values in now.items() if values != desired.get(each)]
         topics = [name for kind, name in changes if kind == "topics"]
-        # --verify clears all live brokers and the topics it is given at once, where nothing moves in the cluster.
+        # If nothing moves in the cluster, one --verify clears the throttles of all live brokers and of its topics.
         wiped = [each for each in now if each[0] == "brokers" or each[1] in topics]
         if not active and topics and 1 + sum(bool(desired[each]) for each in wiped) < len(changes):
             broker = min(int(name) for kind, name in now if kind == "brokers")
             rows = [{"topic": each, "partition": 0, "replicas": [broker]} for each in topics]
             code, out, _ = self.reassigned(rows, "--verify")
             if code == 0 and "Clearing topic-level throttles" in out:
-                # Log dirs' throttles are cleared for brokers too.
+                # It also clears the brokers' throttles between log dirs.
                 now = {**now, **{each: {} for each in wiped}}
                 changes = [each for each in wiped if desired.get(each)]
         for kind, name in changes:
@@ -348,7 +348,7 @@ class Throttles:
                 self.cluster.required("configs", "--alter", "--entity-type", kind, "--entity-name", name, *options)
 
     def finish(self, record, brokers):
-        """Remove from the record what was restored; brokers that aren't live stay in it for later."""
+        """Remove the restored throttles from the record. Those of brokers that aren't live stay in it for later."""
         away = sorted(int(broker) for broker in record.brokers if broker not in brokers)
         for broker in brokers:
             record.brokers.pop(broker, None)
@@ -364,7 +364,7 @@ class Throttles:
         ]
 
     def reassigned(self, rows, *options):
-        """Exit code, stdout and stderr of kafka-reassign-partitions with a file of these partitions."""
+        """Run kafka-reassign-partitions with a file of these partitions; exit code, stdout and stderr."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"version": 1, "partitions": rows}, file)
             file.flush()
@@ -383,7 +383,7 @@ class Throttles:
         return found
 
     def record(self):
-        """The record of this cluster, or None. No tool is run if there is no record at all."""
+        """The record of this cluster, or None. Runs no tool if the folder has no record at all."""
         if not list(self.folder.glob("throttles-*.json")):
             return None
         return Record.found(self.folder, self.described())
