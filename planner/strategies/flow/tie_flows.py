@@ -104,10 +104,7 @@ class _Face:
             return units, exactly and fewest
         arrivals, network = self._arrivals(len(units)), self.placed.network
         squares = int((arrivals.counted(units) ** 2).sum())
-        # A bound for every flow that may touch as few rows: the least sum if all staying replicas bypass the windows.
-        cells, keeps = _Cells.of(network, as_few, past=True), np.flatnonzero(as_few.free[: network.ends[0]])
-        least = _spread(network, as_few, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
-        if squares <= least:
+        if squares <= _least_squares(network, as_few):
             return units, fewest
         if np.count_nonzero(as_few.free) > PROGRAM_ARCS:
             return units, False
@@ -219,6 +216,12 @@ def _even_arrivals(network: Network, face: Face) -> tuple[LongArray, bool]:
     best[keeps] = solved[: len(keeps)]
     best[others] = solved[len(keeps) : len(keeps) + len(others)]
     return best, bool(past.all() and cells.steps <= ARRIVAL_STEPS)
+
+
+def _least_squares(network: Network, face: Face) -> int:
+    """A bound on the sum of squared arrivals of all flows of the face: all staying replicas bypass the windows."""
+    cells, keeps = _Cells.of(network, face, past=True), np.flatnonzero(face.free[: network.ends[0]])
+    return _spread(network, face, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
 
 
 def _spread(network: Network, face: Face, cells: _Cells, keeps: IntArray) -> tuple[IntArray, LongArray, int]:

@@ -48,7 +48,7 @@ def test_any_part_alone_finds_and_proves_the_same(monkeypatch: pytest.MonkeyPatc
     nothing = {
         "by_flows": (open_ties.OpenTies, lambda ties: ties.charged.units),
         "_all_or_none": (open_ties, lambda ties, part: (None, False)),
-        "_least_squares": (tie_flows, lambda layout, network, face: UNKNOWN),
+        "_least_squares": (tie_flows, lambda network, face: UNKNOWN),
     }
     module, instead = nothing[without]
     monkeypatch.setattr(module, without, instead)
