@@ -47,6 +47,7 @@ def leaders_today(problem: Problem) -> IntArray:
 
 def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False) -> Placed:
     """The best placement by the objectives at the same cost; `exactly`: by integer programs too, if they are small."""
+    own = np.zeros(len(layout.rows), dtype=bool)
     while True:
         units, proven = _Face.of(problem, layout, placed).best(exactly=exactly)
         if (units == placed.solved.units).all():
@@ -58,8 +59,8 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *
             through = (cells.ravel(), cells.sum(axis=0))
             solved = replace(placed.solved, units=units, through=through)
             return replace(placed, chosen=chosen, solved=solved, ties_proven=proven)
-        # Partitions that can't be dealt brokers from the pools get their own arcs to brokers.
-        own = undealt.copy()
+        # Partitions that can't be dealt brokers from the pools get their own arcs to brokers; none if they are on all.
+        own |= undealt
         own[placed.network.own[0]] = True
         placed = place(problem, layout, wanted, own)
 
